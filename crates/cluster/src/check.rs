@@ -4,6 +4,7 @@ use crate::Result;
 use crate::connection::Connected;
 use crate::gateway;
 use crate::linkerd;
+use crate::lists::list_objects;
 use crate::placement::check_nodes;
 use crate::plug::{MeshPlug, Need, SharedComponent, SharedProxy};
 use crate::prometheus::{CPU_METRIC, Prometheus, PrometheusAddress};
@@ -157,7 +158,7 @@ fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> 
     let mut findings = Vec::new();
     let mut is_all = true;
     for rule in rules {
-        let denied = match cluster.api.denied_in(namespace, &rule.actions()) {
+        let denied = match cluster.api.denied(namespace, &rule.actions()) {
             Ok(denied) => denied,
             Err(error) => {
                 return vec![Finding::of_error(CheckOutcome::Missing, &error)];
@@ -279,7 +280,7 @@ fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
 
 /// Findings on quotas that leave too little. The check of rights reports a missing right to list quotas.
 fn check_quotas(cluster: &Connected, namespace: &str, demand: &Demand) -> Vec<Finding> {
-    let quotas = cluster.api.list("v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
+    let quotas = list_objects(&cluster.api, "v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
     let hint = "ask for less (resources, replicas), or have the quota raised";
     let lacks = quotas.iter().flat_map(|quota| demand.lacks_in(namespace, quota));
     lacks.map(|lack| Finding::new(CheckOutcome::Missing, lack, Some(hint))).collect()

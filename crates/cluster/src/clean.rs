@@ -3,17 +3,18 @@
 use crate::Result;
 use crate::connection::Connected;
 use crate::detached::{self, DetachedRun};
+use crate::lists::{list_allowed, list_objects};
 use crate::retry::{API_TIMEOUT, retry};
 use crate::settings::{RUN_LABEL, runner_selector};
 use experiment::environment::EnvironmentError;
-use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::object_ref::{Kind, ObjectRef};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Kinds that a run writes. Kinds whose objects create others come first.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [Kind; 17] = [
     // istiod would recreate the Deployments of these.
     ("gateway.networking.k8s.io/v1", "Gateway"),
     ("apps/v1", "Deployment"),
@@ -33,7 +34,7 @@ const KINDS: [(&str, &str); 17] = [
     ("networking.istio.io/v1", "Sidecar"),
     ("extensions.istio.io/v1alpha1", "TrafficExtension"),
 ];
-const NAMESPACE: (&str, &str) = ("v1", "Namespace");
+const NAMESPACE: Kind = ("v1", "Namespace");
 /// Deleting a namespace takes some ten seconds, longer with many pods.
 const GONE_TIMEOUT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -59,7 +60,7 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
     let mut is_any_listed = false;
     for (api_version, kind) in served_kinds(cluster)? {
         for scope in &scopes {
-            let Some(objects) = cluster.api.list_allowed((api_version, kind), *scope, &selector)? else {
+            let Some(objects) = list_allowed(&cluster.api, (api_version, kind), *scope, &selector)? else {
                 found.not_listed.insert(kind);
                 continue;
             };
@@ -74,20 +75,16 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
         namespaces.is_empty() || namespaces.iter().any(|name| object["metadata"]["name"] == **name)
     };
     // A user who may not list namespaces has not created any.
-    let mut own = cluster.api.list_allowed(NAMESPACE, None, &selector)?.unwrap_or_default();
+    let mut own = list_allowed(&cluster.api, NAMESPACE, None, &selector)?.unwrap_or_default();
     own.retain(is_asked);
     found.add(&own)?;
     Ok(found)
 }
 
 /// Kinds of [`KINDS`] that this cluster serves.
-fn served_kinds(cluster: &Connected) -> Result<Vec<(&'static str, &'static str)>> {
-    let references = KINDS.map(|(api_version, kind)| ObjectRef::new(api_version, kind, None, ""));
-    let served = cluster.api.served(&references)?;
-    let is_served = |(api_version, kind): &(&str, &str)| {
-        served.contains_key(&((*api_version).to_owned(), (*kind).to_owned()))
-    };
-    Ok(KINDS.into_iter().filter(is_served).collect())
+fn served_kinds(cluster: &Connected) -> Result<Vec<Kind>> {
+    let served = cluster.api.served(&KINDS)?;
+    Ok(KINDS.into_iter().filter(|kind| served.contains_key(kind)).collect())
 }
 
 fn not_allowed(namespaces: &[String]) -> EnvironmentError {
@@ -132,7 +129,8 @@ fn wait_until_ended(cluster: &Connected, run: &str, namespace: &str) -> Result<(
     let selector = runner_selector(Some(run));
     let deadline = Instant::now() + GONE_TIMEOUT;
     loop {
-        let left = retry(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(namespace), &selector))?;
+        let left =
+            retry(API_TIMEOUT, || list_objects(&cluster.api, "v1", "Pod", Some(namespace), &selector))?;
         if left.is_empty() {
             return Ok(());
         }

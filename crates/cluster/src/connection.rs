@@ -1,9 +1,10 @@
 //! The API of the cluster that a kubeconfig names.
 
 use crate::{Result, in_pod};
-use experiment::environment::ErrorContext as _;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::kubeconfig;
+use serde_json::{Value, json};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl Connection {
             read => read?,
         };
         if let Some(context) = &self.context {
-            kubeconfig::use_context(&mut config, context)?;
+            use_context(&mut config, context)?;
         }
         // A run's objects are removed even after it was stopped, so requests are never cancelled.
         let api = Arc::new(ApiClient::new(&config, || Ok(()))?);
@@ -46,4 +47,22 @@ impl Connection {
             api.version().context(format!("reach {} (context {context})", kubeconfig::server(&config)))?;
         Ok(Connected { api, version, context })
     }
+}
+
+/// Selects another context of a kubeconfig as the current one.
+fn use_context(kubeconfig: &mut Value, context: &str) -> Result<()> {
+    let names: Vec<&str> = kubeconfig["contexts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|context| context["name"].as_str())
+        .collect();
+    if !names.contains(&context) {
+        let hint =
+            if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+        let reason = "the kubeconfig has no such context";
+        return Err(EnvironmentError::new(format!("use context {context}"), reason).with_hint(hint));
+    }
+    kubeconfig["current-context"] = json!(context);
+    Ok(())
 }

@@ -4,9 +4,12 @@
 
 use crate::Result;
 use crate::connection::Connected;
+use crate::lists::list_objects;
+use crate::manifests::MAX_CONFIG_MAP_BYTES;
 use crate::placement::place_generator;
 use crate::plug::{annotated_outside_of_meshes, outside_of_meshes};
 use crate::pods::{PodState, creation_failure};
+use crate::port_forward::PortForward;
 use crate::retry::{API_TIMEOUT, retry};
 use crate::rights::DETACHED;
 use crate::runner::protocol::{FETCHED_PATH, FOLDER_PATH, INTERRUPT_PATH, PROGRESS_PATH, RunProgress};
@@ -17,9 +20,7 @@ use crate::startup::Startup;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::admin::Admin;
 use mesh::kubernetes::access::Action;
-use mesh::kubernetes::manifests::MAX_CONFIG_MAP_BYTES;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::kubernetes::port_forward::PortForward;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -164,7 +165,7 @@ impl DetachedSpec<'_> {
     pub fn check(&self, cluster: &Connected) -> Result<()> {
         let (namespace, name) = self.account;
         let actions: Vec<Action> = DETACHED.iter().flat_map(crate::rights::Rule::actions).collect();
-        let denied = cluster.api.denied_in(Some(namespace), &actions)?;
+        let denied = cluster.api.denied(Some(namespace), &actions)?;
         if !denied.is_empty() {
             let denied: Vec<String> = denied.iter().map(Action::to_string).collect();
             let reason = format!("this user may not in namespace {namespace}: {}", denied.join(", "));
@@ -217,12 +218,13 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
     };
     let mut found = Vec::new();
     for scope in scopes {
-        let jobs = cluster.api.list(JOB.0, JOB.1, scope, &selector).map_err(|error| match scope {
-            None => {
-                error.with_hint("without a right to all namespaces, name the account's: --namespace NAME")
-            }
-            Some(_) => error,
-        })?;
+        let jobs =
+            list_objects(&cluster.api, JOB.0, JOB.1, scope, &selector).map_err(|error| match scope {
+                None => {
+                    error.with_hint("without a right to all namespaces, name the account's: --namespace NAME")
+                }
+                Some(_) => error,
+            })?;
         found.extend(jobs.iter().map(|job| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             DetachedRun {
@@ -259,15 +261,16 @@ impl<'a> Attached<'a> {
             if is_stopped() {
                 return Err(EnvironmentError::new(operation(), "it was stopped"));
             }
-            let listed =
-                retry(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(&place.namespace), &selector))?;
+            let listed = retry(API_TIMEOUT, || {
+                list_objects(&cluster.api, "v1", "Pod", Some(&place.namespace), &selector)
+            })?;
             if let Some(reason) = listed.iter().find_map(ended) {
                 return Err(EnvironmentError::new(operation(), reason).with_hint(clean_hint(&place.run)));
             }
             let pods: Vec<PodState> = listed.iter().map(PodState::read).collect();
             startup.check(&pods)?;
             if let (None, Some(pod)) = (&attached, pods.first()) {
-                let forward = cluster.api.forward(&pod.namespace, &pod.name, RUNNER_PORT)?;
+                let forward = PortForward::open(&cluster.api, &pod.namespace, &pod.name, RUNNER_PORT)?;
                 let runner = forward.admin(&pod.name);
                 attached =
                     Some(Self { cluster, place: place.clone(), pod: pod.name.clone(), runner, forward });

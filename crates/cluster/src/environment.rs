@@ -7,6 +7,7 @@ use crate::check::{CheckOutcome, Finding, Needs, check, check_namespace};
 use crate::clean;
 use crate::connection::Connected;
 use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
+use crate::lists::list_objects;
 use crate::plug::{self, MeshPlug, PlugContext};
 use crate::settings::ClusterSettings;
 use crate::{in_pod, objects};
@@ -161,7 +162,7 @@ impl Environment for Cluster {
     /// The nodes, if they may be read. The first one represents all; every distinct kernel and kubelet is
     /// listed as a version.
     fn host(&self) -> Host {
-        let nodes = self.connected.api.list("v1", "Node", None, "").unwrap_or_default();
+        let nodes = list_objects(&self.connected.api, "v1", "Node", None, "").unwrap_or_default();
         let mut versions = vec![
             version("meshmeter", env!("CARGO_PKG_VERSION")),
             version("kubernetes", self.connected.version.trim_start_matches('v')),
@@ -210,7 +211,8 @@ impl Environment for Cluster {
         let shared = plug.shared().into_iter().filter(|shared| shared.namespace.is_some());
         shared
             .filter_map(|shared| {
-                let pods = self.connected.api.list("v1", "Pod", shared.namespace, &shared.selector).ok()?;
+                let pods = list_objects(&self.connected.api, "v1", "Pod", shared.namespace, &shared.selector)
+                    .ok()?;
                 let image = pods.first()?["spec"]["containers"][0]["image"].as_str()?.to_owned();
                 Some(version(shared.name, image.rsplit_once(':').map_or("unknown", |(_, tag)| tag)))
             })

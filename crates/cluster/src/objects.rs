@@ -7,6 +7,7 @@
 
 use crate::Result;
 use crate::gateway;
+use crate::manifests::{self, MAX_CONFIG_MAP_BYTES, app_labels, resources};
 use crate::placement::{place_generator, place_measured};
 use crate::plug::{Labels, MeshPlug, PlugContext, annotated_outside_of_meshes, outside_of_meshes};
 use crate::settings::{
@@ -16,7 +17,6 @@ use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Runs, Topology, Workload, WorkloadId};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use mesh::kubernetes::manifests::{self, MAX_CONFIG_MAP_BYTES, app_labels, resources};
 use mesh::service::{READY_PATH, synthetic_arguments};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 
 use crate::check::{CheckOutcome, Finding};
 use crate::connection::Connected;
+use crate::lists::list_objects;
 use crate::settings::ClusterSettings;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -27,7 +28,7 @@ pub(crate) fn place_measured(settings: &ClusterSettings, pod_spec: &mut Value) {
 /// if the user may not list nodes: then the scheduler reports it.
 pub(crate) fn check_nodes(cluster: &Connected, settings: &ClusterSettings) -> Option<Finding> {
     let label = settings.generator_nodes.as_ref()?;
-    Some(finding(label, &cluster.api.list("v1", "Node", None, "").ok()?))
+    Some(finding(label, &list_objects(&cluster.api, "v1", "Node", None, "").ok()?))
 }
 
 fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {

@@ -2,6 +2,7 @@
 //! events.
 
 use crate::Result;
+use crate::lists::list_objects;
 use crate::pods::{PodState, creation_failure};
 use crate::retry::{API_TIMEOUT, retry};
 use experiment::environment::EnvironmentError;
@@ -21,6 +22,25 @@ const POD_WARNINGS: [&str; 3] = ["FailedCreatePodSandBox", "FailedMount", "Faile
 const MAKERS: [(&str, &str); 2] = [("batch/v1", "Job"), ("apps/v1", "Deployment")];
 /// Kinds that create the pod of a detached run. The user who starts it may lack rights on the others.
 const MAKERS_OF_RUNNERS: [(&str, &str); 1] = [MAKERS[0]];
+
+/// The last log lines of a container in a pod (namespace and name). Of its current and its previous run
+/// (`of_previous`), it is the first that has any; empty if none can be read.
+pub(crate) fn log_tail(
+    api: &ApiClient,
+    (namespace, pod): (&str, &str),
+    container: &str,
+    of_previous: [bool; 2],
+) -> Vec<String> {
+    let read = |of_previous: bool| {
+        let operation = format!("read the log of {container} in pod {namespace}/{pod}");
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&tailLines={LOG_LINES}&previous={of_previous}"
+        );
+        api.get_text(&operation, &path).ok().filter(|text| !text.is_empty())
+    };
+    let text = of_previous.into_iter().find_map(read).unwrap_or_default();
+    text.lines().map(ToOwned::to_owned).collect()
+}
 
 /// Pods that are to start, selected by the label of their run.
 pub(crate) struct Startup<'a> {
@@ -61,13 +81,7 @@ impl<'a> Startup<'a> {
         };
         let error = if problem.is_lasting { error.lasting() } else { error };
         let Some(container) = &problem.container else { return Err(error) };
-        let read = |of_previous| {
-            self.api.log_tail(namespace, name, container, LOG_LINES, of_previous).unwrap_or_default()
-        };
-        let mut lines = read(false);
-        if lines.is_empty() {
-            lines = read(true);
-        }
+        let lines = log_tail(self.api, (namespace, name), container, [false, true]);
         Err(error.about_component(name.clone(), lines))
     }
 
@@ -76,7 +90,7 @@ impl<'a> Startup<'a> {
     fn check_namespace(&self, namespace: &str, pods: &[PodState]) -> Result<()> {
         let mut makers = Vec::new();
         for (api_version, kind) in self.makers {
-            let list = || self.api.list(api_version, kind, Some(namespace), self.selector);
+            let list = || list_objects(self.api, api_version, kind, Some(namespace), self.selector);
             makers.extend(retry(API_TIMEOUT, list)?);
         }
         for maker in &makers {
@@ -85,7 +99,7 @@ impl<'a> Startup<'a> {
             }
         }
         // If the user may not read events, the wait ends with its timeout.
-        for event in self.api.list("v1", "Event", Some(namespace), "").unwrap_or_default() {
+        for event in list_objects(self.api, "v1", "Event", Some(namespace), "").unwrap_or_default() {
             let (subject, reason) = (&event["involvedObject"], event["reason"].as_str().unwrap_or_default());
             let message = event["message"].as_str().unwrap_or("no message");
             let maker = makers.iter().find(|maker| maker["metadata"]["uid"] == subject["uid"]);

@@ -8,6 +8,8 @@ use crate::lab::Lab;
 use components::Overrides;
 use experiment::environment::DeploymentSpec;
 use experiment::topology::Resources;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -21,6 +23,13 @@ pub(crate) struct DeploymentContext<'a> {
     pub log_dir: &'a Path,
     /// Number of the deployment within its run, from 1.
     pub number: usize,
+}
+
+/// Environment variables of a container.
+pub(crate) fn variables<'a, V: Into<OsString>>(
+    variables: impl IntoIterator<Item = (&'a str, V)>,
+) -> BTreeMap<String, OsString> {
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 impl DeploymentContext<'_> {
@@ -64,4 +73,20 @@ pub(crate) struct MeshContext<'a> {
     pub namespaces: MeshNamespaces,
     /// Path at which proxies find the WebAssembly module that they run.
     pub wasm_module: Option<PathBuf>,
+}
+
+impl MeshContext<'_> {
+    pub fn proxies<'a>(&'a self, context: &'a DeploymentContext<'a>) -> MeshProxies<'a> {
+        let root_certificate = self.control_plane.root_certificate();
+        MeshProxies { context, programs: self.programs, root_certificate }
+    }
+}
+
+/// What proxies under a control plane are started with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeshProxies<'a> {
+    pub context: &'a DeploymentContext<'a>,
+    pub programs: &'a IstioPrograms,
+    /// CA certificate of the mesh, PEM.
+    pub root_certificate: &'a str,
 }

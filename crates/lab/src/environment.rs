@@ -34,8 +34,9 @@ impl LocalLab {
     /// Prefers a dead or hanging control plane as the cause: it explains more than a webhook that does not
     /// respond or a proxy that is not ready.
     fn prefer_root_cause(&self, error: EnvironmentError) -> EnvironmentError {
-        match self.running_control_plane() {
-            Some(control_plane) if !self.lab.stop_requested() => control_plane.prefer_root_cause(error),
+        let control_plane = self.running_control_plane().filter(|_| !self.lab.stop_requested());
+        match control_plane.map(|control_plane| control_plane.check_responsive()) {
+            Some(Err(cause)) => EnvironmentError::new(error.operation, cause),
             _ => error,
         }
     }
@@ -55,7 +56,7 @@ impl Environment for LocalLab {
             chosen.extend(self.programs_for(&ComponentsSettings::default()));
         }
         for programs in &chosen {
-            for version in programs.versions() {
+            for version in programs.versions(None) {
                 if !host.versions.contains(&version) {
                     host.versions.push(version);
                 }
@@ -72,7 +73,7 @@ impl Environment for LocalLab {
         let has_database =
             spec.topology.workloads.iter().any(|workload| matches!(workload.runs, Runs::Database));
         // If the database is missing, the deployments that need it fail and say so.
-        let database = has_database.then(|| find_database(self.overrides()).ok()).flatten();
+        let database = has_database.then(|| find_database(&self.programs.overrides).ok()).flatten();
         database.iter().map(Installed::recorded).collect()
     }
 
@@ -100,7 +101,7 @@ impl Environment for LocalLab {
                 redirect::programs().map(drop)
             }
             _ => {
-                (dataplane::kind(data_plane).check)(self, &programs, mode)?;
+                dataplane::check(data_plane, self, &programs, mode)?;
                 entry::check(entry, &programs)?;
                 exit::check(exit, mode)
             }
@@ -120,7 +121,7 @@ impl Environment for LocalLab {
     }
 
     fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {
-        Ok(Box::new(self.bring_up(spec, &self.log_dir(label))?))
+        Ok(Box::new(self.bring_up(spec, &self.logs.join(label))?))
     }
 }
 

@@ -19,7 +19,6 @@ mod component_name;
 mod context;
 mod dataplane;
 pub mod deployment;
-pub mod doctor;
 mod entry;
 pub mod environment;
 mod exit;
@@ -35,17 +34,16 @@ pub mod sandbox;
 
 pub use mesh::certificates;
 pub use mesh::wait::{self, wait_for};
-pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
-pub use sandbox::enter::{Entered, enter, enter_after, enter_with_ports};
+pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser};
+pub use sandbox::enter::{Entered, enter, enter_after, exit_code};
 pub use sandbox::interface::Interface;
 pub use sandbox::lab::{self, Lab};
 pub(crate) use sandbox::namespace;
-pub use sandbox::permission::probe;
 pub use sandbox::pod::{self, NameFiles, Pod, PodSpec};
 pub use sandbox::privileges::Privileges;
 pub use sandbox::redirect::{self, ProxyIdentity, Redirect};
 pub use sandbox::subordinate::NoProxyUser;
-pub use sandbox::{cgroup, exec, process_table, registry};
+pub use sandbox::{cgroup, process_table, registry};
 
 /// The result type of most functions here. The error names the operation.
 pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

@@ -10,7 +10,7 @@ use crate::istio::{ControlPlane, IstioPrograms};
 use crate::lab::Lab;
 use crate::observe::HostProc;
 use crate::programs::{ChosenPrograms, once};
-use components::{Component, Installed, Overrides, find};
+use components::{Installed, Overrides};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, ErrorContext, ProgressSink};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
@@ -27,24 +27,28 @@ pub struct Programs {
 #[derive(Debug)]
 pub struct LocalLab {
     pub(crate) lab: Lab,
-    programs: Programs,
+    pub(crate) programs: Programs,
     authority: RunAuthority,
     pub(crate) host_proc: HostProc,
     /// One entry per requested choice of components.
     chosen_programs: RefCell<Vec<Rc<ChosenPrograms>>>,
     /// Programs behind the filters of a scenario.
     pub(crate) filters: OnceCell<FilterPrograms>,
-    /// Further istiods to compare with the installed or named one; they run beside it.
-    pub(crate) istiods_beside: Vec<Installed>,
+    /// Further istiods to compare with the installed or named one; they run beside it. They must be set before
+    /// the first deployment.
+    pub istiods_beside: Vec<Installed>,
     /// Number of deployments so far. It keeps their private directories and namespaces apart.
     deployments: Cell<usize>,
     /// The control plane of `mesh: istio`; `None` before its first trial.
     control_plane: RefCell<Option<Rc<ControlPlane>>>,
     control_planes: Cell<usize>,
-    /// Directory of the control planes' logs, which outlive the trial that started them.
-    control_plane_logs: PathBuf,
-    logs: PathBuf,
-    pub(crate) progress: ProgressSink,
+    /// Directory of the control planes' logs, which outlive the trial that started them. By default it is
+    /// removed with the lab. Another one must be set before the first deployment; it need not exist yet.
+    pub control_plane_logs: PathBuf,
+    /// Directory of all other logs. Each deployment and trial gets a subdirectory named by its label. By
+    /// default it is removed with the lab. Another one must be set before the first deployment.
+    pub logs: PathBuf,
+    pub progress: ProgressSink,
 }
 
 impl LocalLab {
@@ -68,34 +72,6 @@ impl LocalLab {
             logs,
             progress: ProgressSink::default(),
         })
-    }
-
-    /// Sets where control plane logs go; by default they are removed with the lab. Call it before the first
-    /// trial; the directory need not exist yet.
-    pub fn keep_control_plane_logs_in(&mut self, folder: PathBuf) {
-        self.control_plane_logs = folder;
-    }
-
-    /// Sets the directory for logs. Each deployment and trial gets a subdirectory named by its label. Call it
-    /// before the first deployment.
-    pub fn keep_logs_in(&mut self, directory: PathBuf) {
-        self.logs = directory;
-    }
-
-    /// Runs another istiod beside the one of each control plane that is measured. Call it before the first
-    /// deployment.
-    pub fn compare_with_istiod(&mut self, program: PathBuf) -> Result<()> {
-        let named = Overrides::from_iter([(Component::Istiod, program)]);
-        self.istiods_beside.push(find(Component::Istiod, &named)?);
-        Ok(())
-    }
-
-    pub(crate) fn log_dir(&self, label: &str) -> PathBuf {
-        self.logs.join(label)
-    }
-
-    pub fn report_progress_to(&mut self, progress: ProgressSink) {
-        self.progress = progress;
     }
 
     pub(crate) fn deployment_context<'a>(
@@ -135,14 +111,6 @@ impl LocalLab {
     /// All choices of components so far.
     pub(crate) fn chosen_programs(&self) -> Vec<Rc<ChosenPrograms>> {
         self.chosen_programs.borrow().clone()
-    }
-
-    pub(crate) fn overrides(&self) -> &Overrides {
-        &self.programs.overrides
-    }
-
-    pub(crate) fn meshmeter(&self) -> &Path {
-        &self.programs.meshmeter
     }
 
     pub(crate) fn filter_programs(&self) -> Result<&FilterPrograms> {

@@ -1,6 +1,9 @@
 //! Directories that are removed with their owner (configuration, keys, sockets), and log directories.
 
 use crate::Result;
+use crate::component_name::lab_name;
+use crate::container::ContainerUser;
+use crate::lab::Lab;
 use experiment::environment::ErrorContext as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +13,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct PrivateDir(pub PathBuf);
 
 impl PrivateDir {
+    /// Creates a directory for a component of this name, readable only for this user.
+    pub fn create(lab: &Lab, name: &str, user: ContainerUser) -> Result<Self> {
+        lab.create_private_dir(&lab_name(name), user).map(Self)
+    }
+
     pub fn path(&self) -> &Path {
         &self.0
     }

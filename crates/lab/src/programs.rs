@@ -47,7 +47,12 @@ impl ChosenPrograms {
     }
 
     pub fn ambient(&self) -> Result<&AmbientPrograms> {
-        once(&self.ambient, || AmbientPrograms::find(&self.overrides))
+        once(&self.ambient, || {
+            Ok(AmbientPrograms {
+                ztunnel: find(Component::Ztunnel, &self.overrides)?,
+                ambient_iptables: find(Component::AmbientIptables, &self.overrides)?,
+            })
+        })
     }
 
     /// The Envoy found so far: Istio's if a mode of `mesh: istio` looked one up, else that of `mesh: envoy`.
@@ -55,34 +60,19 @@ impl ChosenPrograms {
         self.istio.get().map(|istio| &istio.envoy).or_else(|| self.envoy.get())
     }
 
-    /// Versions of all programs found so far, and always Envoy's if there is one.
-    pub fn versions(&self) -> Vec<ComponentVersion> {
-        let envoy = self.found_envoy().or_else(|| self.envoy().ok());
-        let found = envoy.into_iter().chain(self.found_besides());
-        found.map(|installed| self.recorded(installed)).chain(self.istio_files()).collect()
-    }
-
-    /// Origin of the definitions of Istio's objects, if a release provides them.
-    fn istio_files(&self) -> Option<ComponentVersion> {
-        self.istio.get().and_then(|istio| istio.files.recorded.clone())
-    }
-
-    /// Programs found so far, apart from Envoy.
-    fn found_besides(&self) -> impl Iterator<Item = &Installed> {
-        let istio = self.istio.get().into_iter().flat_map(IstioPrograms::control_plane_and_agent);
-        istio.chain(self.ambient.get().map(|ambient| &ambient.ztunnel))
-    }
-
-    /// Versions of the programs that this deployment uses.
-    pub fn versions_of(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
-        let envoy = self.found_envoy().filter(|_| spec.parts().has_envoy());
-        let (istio, files) = match spec.mesh {
-            MeshKind::Envoy => (None, None),
-            MeshKind::Istio => (self.istio.get(), self.istio_files()),
+    /// Versions of the programs found so far that this deployment uses. Without one, versions of all programs
+    /// found so far, and always Envoy's if there is one.
+    pub fn versions(&self, spec: Option<&DeploymentSpec>) -> Vec<ComponentVersion> {
+        let envoy = match spec {
+            Some(spec) => self.found_envoy().filter(|_| spec.parts().has_envoy()),
+            None => self.found_envoy().or_else(|| self.envoy().ok()),
         };
-        let ztunnel = self.ambient.get().filter(|_| spec.mode.is_ambient()).map(|ambient| &ambient.ztunnel);
-        let istio = istio.into_iter().flat_map(IstioPrograms::control_plane_and_agent);
-        let found = envoy.into_iter().chain(istio).chain(ztunnel);
+        let istio = self.istio.get().filter(|_| spec.is_none_or(|spec| spec.mesh == MeshKind::Istio));
+        let ambient = self.ambient.get().filter(|_| spec.is_none_or(|spec| spec.mode.is_ambient()));
+        let programs = istio.into_iter().flat_map(IstioPrograms::control_plane_and_agent);
+        let found = envoy.into_iter().chain(programs).chain(ambient.map(|ambient| &ambient.ztunnel));
+        // Istio's files have a version if a release provides them.
+        let files = istio.and_then(|istio| istio.files.recorded.clone());
         found.map(|installed| self.recorded(installed)).chain(files).collect()
     }
 

@@ -42,15 +42,6 @@ pub enum KeyAlgorithm {
     Rsa2048,
 }
 
-impl KeyAlgorithm {
-    fn key(self, operation: String) -> Result<KeyPair> {
-        match self {
-            Self::EcdsaP256 => KeyPair::generate().context(operation),
-            Self::Rsa2048 => rsa_key(operation),
-        }
-    }
-}
-
 /// Generates the key with graviola: ring, which signs here, cannot generate RSA keys.
 fn rsa_key(operation: String) -> Result<KeyPair> {
     if !graviola::util::is_cpu_supported() {
@@ -128,8 +119,12 @@ impl RunAuthority {
         parameters: &CertificateParams,
         algorithm: KeyAlgorithm,
     ) -> Result<Credentials> {
-        let key = algorithm.key(operation_for(identity))?;
-        let certificate = parameters.signed_by(&key, &self.issuer).context(operation_for(identity))?;
+        let operation = || operation_for(identity);
+        let key = match algorithm {
+            KeyAlgorithm::EcdsaP256 => KeyPair::generate().context(operation())?,
+            KeyAlgorithm::Rsa2048 => rsa_key(operation())?,
+        };
+        let certificate = parameters.signed_by(&key, &self.issuer).context(operation())?;
         Ok(Credentials {
             certificate_pem: certificate.pem(),
             key_pem: key.serialize_pem(),
@@ -212,10 +207,7 @@ impl Credentials {
 }
 
 fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
+    fs::create_dir_all(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     owner.map_or(Ok(()), |owner| fchown(File::open(folder)?, Some(owner), Some(owner)))
 }

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 const MAX_SHOWN_CHARACTERS: usize = 80;
 const BUCKET_BOUND: &str = "le";
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sample<'a> {
     pub name: &'a str,
-    /// Text between the braces.
-    labels: &'a str,
+    /// Names and values; the values are still escaped.
+    labels: Vec<(&'a str, &'a str)>,
     pub value: f64,
     /// Time of the sample in milliseconds since 1970; absent: when the page was read.
     pub timestamp_ms: Option<f64>,
@@ -31,17 +31,17 @@ pub struct ExpositionError {
 impl<'a> Sample<'a> {
     /// The value of a label; absent if the sample has no such label.
     pub fn label(&self, name: &str) -> Option<Cow<'a, str>> {
-        Labels(self.labels).find(|(known, _)| *known == name).map(|(_, value)| unescape(value))
+        self.labels.iter().find(|(known, _)| *known == name).map(|(_, value)| unescape(value))
     }
 
     fn read(line: &'a str) -> Option<Self> {
         let name_length = line.find(['{', ' ', '\t'])?;
         let (name, rest) = line.split_at(name_length);
         let (labels, rest) = match rest.strip_prefix('{') {
-            Some(rest) => rest.split_at_checked(labels_length(rest)?)?,
-            None => ("", rest),
+            Some(rest) => read_labels(rest)?,
+            None => (Vec::new(), rest),
         };
-        let mut numbers = rest.strip_prefix('}').unwrap_or(rest).split_ascii_whitespace();
+        let mut numbers = rest.split_ascii_whitespace();
         let value = numbers.next()?.parse().ok()?;
         let timestamp_ms = numbers.next().map(str::parse).transpose().ok()?;
         let is_sample = is_name(name) && numbers.next().is_none();
@@ -122,36 +122,26 @@ impl<'a> Exposition<'a> {
     }
 }
 
-/// Label names and values; the values are still escaped.
-struct Labels<'a>(&'a str);
-
-impl<'a> Iterator for Labels<'a> {
-    type Item = (&'a str, &'a str);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (name, rest) = self.0.split_once("=\"")?;
-        let end = value_length(rest)?;
-        self.0 = rest[end + 1..].trim_start_matches([',', ' ']);
-        Some((name.trim(), &rest[..end]))
-    }
-}
-
-/// Bytes up to the closing brace, if the text before it is a valid list of labels.
-fn labels_length(text: &str) -> Option<usize> {
-    let mut rest = text.trim_start();
-    while !rest.starts_with('}') {
+/// Labels up to the closing brace, and the text after it.
+fn read_labels(text: &str) -> Option<(Vec<(&str, &str)>, &str)> {
+    let (mut labels, mut rest) = (Vec::new(), text.trim_start());
+    loop {
+        if let Some(rest) = rest.strip_prefix('}') {
+            return Some((labels, rest));
+        }
         let (name, value) = rest.split_once("=\"")?;
-        if !is_name(name.trim()) {
+        let (name, end) = (name.trim(), value_length(value)?);
+        if !is_name(name) {
             return None;
         }
-        rest = value[value_length(value)? + 1..].trim_start();
-        rest = match rest.strip_prefix(',') {
+        labels.push((name, &value[..end]));
+        let after = value[end + 1..].trim_start();
+        rest = match after.strip_prefix(',') {
             Some(rest) => rest.trim_start(),
-            None if rest.starts_with('}') => rest,
+            None if after.starts_with('}') => after,
             None => return None,
         };
     }
-    Some(text.len() - rest.len())
 }
 
 /// Bytes up to the closing quotation mark.

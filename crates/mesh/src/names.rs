@@ -24,6 +24,9 @@ pub const STATUS_PORT: u16 = 15020;
 /// Statistics of an Envoy, for Prometheus.
 pub const STATISTICS_PORT: u16 = 15090;
 pub const READINESS_PORT: u16 = 15021;
+/// Suffix of an Envoy's statistics of its subscriptions. A sidecar keeps `update_time` only for its clusters
+/// and listeners as a whole, unless its `proxyStatsMatcher` includes this suffix.
+pub const UPDATE_TIME: &str = "update_time";
 /// HBONE: mutual TLS with HTTP/2 CONNECT inside, between ztunnels and waypoints.
 pub const HBONE_PORT: u16 = 15008;
 /// Port of a sidecar or ztunnel that takes outbound connections.

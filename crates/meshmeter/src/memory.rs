@@ -181,7 +181,7 @@ fn need(trial: &PlannedTrial) -> ((u64, String), &'static str) {
 
 const TOPOLOGY_HINT: &str = "a smaller topology, such as `--set topology.namespaces=5`, or `--set istio.sidecar-scope=true`, takes less";
 
-fn gibibytes(bytes: u64) -> String {
+pub fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 

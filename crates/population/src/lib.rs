@@ -10,11 +10,13 @@
 
 pub mod changes;
 mod configuration;
+mod held;
 mod proxies;
 mod remove;
 mod services;
 mod write;
 
+pub use held::has_controllers;
 pub use proxies::Proxy;
 pub use remove::{Removed, remove};
 pub use services::HeldService;
@@ -23,7 +25,7 @@ pub use write::Written;
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::{FleetSettings, HeldTopology, HeldWorkload, ProxyKind};
 use mesh::istio::objects::{ingress, waypoint};
-use mesh::kubernetes::labelled::Kind;
+use mesh::kubernetes::object_ref::Kind;
 use mesh::kubernetes::workloads::{Membership, Replica, ServicePort, namespace, service_account};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -66,6 +68,7 @@ const KINDS: [Kind; 15] = [
     ("security.istio.io/v1", "AuthorizationPolicy"),
     ("security.istio.io/v1", "PeerAuthentication"),
 ];
+const NAMESPACE: Kind = ("v1", "Namespace");
 /// Kinds that changes write, whether or not the population has any.
 const CHANGED_KINDS: [&str; 4] = ["DestinationRule", "ServiceEntry", "VirtualService", "AuthorizationPolicy"];
 const GATEWAY_PORTS: [ServicePort; 1] = [ServicePort { name: "https", port: ingress::PORT }];

@@ -1,10 +1,11 @@
 //! Removes what a run has written: by its label only, so the population need not be known.
 
-use super::{FLEET_LABEL, KINDS};
+use super::{KINDS, NAMESPACE};
 use crate::Result;
+use crate::held::{has_controllers, list_held, list_labelled};
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::client::ApiClient;
-use mesh::kubernetes::labelled::Shown;
+use mesh::kubernetes::lists::Shown;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::wait::{Progress, wait_with_progress};
 use std::time::Duration;
@@ -43,7 +44,7 @@ pub fn remove(api: &ApiClient, run_id: &str, on_progress: &dyn Fn(usize)) -> Res
     let references: Vec<ObjectRef> =
         empty.iter().map(|name| ObjectRef::new("v1", "Namespace", None, name)).collect();
     api.delete(&references, &|removed| on_progress(objects.len() + removed))?;
-    if !api.has_controllers()? {
+    if !has_controllers(api)? {
         api.finalize_namespaces(&empty)?;
     }
     wait_until_gone("namespaces of the fleet", || {
@@ -56,8 +57,8 @@ pub fn remove(api: &ApiClient, run_id: &str, on_progress: &dyn Fn(usize)) -> Res
 fn labelled(api: &ApiClient, run_id: &str) -> Result<Vec<ObjectRef>> {
     let mut all = Vec::new();
     for kind in KINDS {
-        let objects = api.list_labelled(kind, (FLEET_LABEL, run_id), Shown::Metadata)?;
-        for object in objects.into_iter().flatten() {
+        let objects = list_labelled(api, kind, run_id, Shown::Metadata)?;
+        for object in objects {
             all.push(ObjectRef::from_object(&object)?);
         }
     }
@@ -65,12 +66,12 @@ fn labelled(api: &ApiClient, run_id: &str) -> Result<Vec<ObjectRef>> {
 }
 
 fn namespaces(api: &ApiClient, run_id: &str) -> Result<Vec<String>> {
-    let objects = api.list_labelled(("v1", "Namespace"), (FLEET_LABEL, run_id), Shown::Metadata)?;
-    objects.iter().flatten().map(|object| Ok(ObjectRef::from_object(object)?.name)).collect()
+    let objects = list_labelled(api, NAMESPACE, run_id, Shown::Metadata)?;
+    objects.iter().map(|object| Ok(ObjectRef::from_object(object)?.name)).collect()
 }
 
 fn foreign(api: &ApiClient, namespaces: &[String]) -> Result<Vec<(String, ObjectRef)>> {
-    let mut held = api.list_held(namespaces)?;
+    let mut held = list_held(api, namespaces)?;
     held.retain(|(_, object)| !OF_EVERY_NAMESPACE.contains(&(object.kind.as_str(), object.name.as_str())));
     Ok(held)
 }

@@ -2,19 +2,21 @@
 //! date, updated if they are not, and removed if they are not part of the population. An interrupted write
 //! can therefore simply be repeated. Everything that might be rejected is checked before the first write.
 
-use super::{CHANGED_KINDS, FLEET_LABEL, KINDS, Population};
+use super::{CHANGED_KINDS, FLEET_LABEL, KINDS, NAMESPACE, Population};
 use crate::Result;
+use crate::held::list_labelled;
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::access::Action;
 use mesh::kubernetes::client::ApiClient;
-use mesh::kubernetes::labelled::{Kind, Shown};
-use mesh::kubernetes::object_ref::{ObjectKey, ObjectRef};
+use mesh::kubernetes::lists::Shown;
+use mesh::kubernetes::object_ref::{Kind, ObjectKey, ObjectRef, group_version};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 const OPERATION: &str = "write the mesh of the fleet";
 const VERBS: [&str; 5] = ["get", "list", "create", "patch", "delete"];
-const NAMESPACE: Kind = ("v1", "Namespace");
+const ISTIO_GROUPS: &str = ".istio.io";
+const GATEWAY_API_GROUP: &str = "gateway.networking.k8s.io/";
 const PERMISSION_HINT: &str =
     "a fleet makes namespaces of its own and writes into them: an administrator grants this by a ClusterRole";
 
@@ -119,13 +121,21 @@ fn check_api(api: &ApiClient, objects: &[Value]) -> Result<()> {
     let kinds = std::iter::once(NAMESPACE)
         .chain(KINDS)
         .filter(|kind| CHANGED_KINDS.contains(&kind.1) || is_used(kind));
-    let kinds: Vec<ObjectRef> =
-        kinds.map(|(version, kind)| ObjectRef::new(version, kind, None, "")).collect();
-    api.check_kinds(&kinds)?;
-    let mut denied = api.denied_verbs(&kinds, &VERBS)?;
-    if kinds.iter().any(|kind| kind.kind == "Pod") {
-        denied.extend(api.denied(&[Action::new("patch", "", "pods", "status")])?);
+    let kinds: Vec<Kind> = kinds.collect();
+    let served = api.served(&kinds)?;
+    if let Some(missing) = kinds.iter().find(|kind| !served.contains_key(*kind)) {
+        return Err(not_served(*missing));
     }
+    let mut actions: Vec<Action> = served
+        .iter()
+        .flat_map(|((api_version, _), resource)| {
+            VERBS.map(|verb| Action::new(verb, group_version(api_version).0, resource, ""))
+        })
+        .collect();
+    if kinds.contains(&("v1", "Pod")) {
+        actions.push(Action::new("patch", "", "pods", "status"));
+    }
+    let denied = api.denied(None, &actions)?;
     if denied.is_empty() {
         return Ok(());
     }
@@ -134,11 +144,23 @@ fn check_api(api: &ApiClient, objects: &[Value]) -> Result<()> {
     Err(EnvironmentError::new(OPERATION, reason).with_hint(PERMISSION_HINT))
 }
 
+fn not_served((api_version, kind): Kind) -> EnvironmentError {
+    let reason = format!("the Kubernetes API has no kind {kind} in {api_version}");
+    let error = EnvironmentError::new("check the kinds of the mesh", reason);
+    if api_version.contains(ISTIO_GROUPS) {
+        error.with_hint("Istio's definitions (CRDs) are not installed there: its chart `base` brings them")
+    } else if api_version.starts_with(GATEWAY_API_GROUP) {
+        error.with_hint("the Gateway API's definitions (CRDs) are not installed there")
+    } else {
+        error
+    }
+}
+
 /// The objects with the run's label.
 fn existing(api: &ApiClient, run_id: &str) -> Result<HashMap<ObjectKey, Value>> {
     let mut existing = HashMap::new();
     for kind in std::iter::once(NAMESPACE).chain(KINDS) {
-        for object in api.list_labelled(kind, (FLEET_LABEL, run_id), Shown::Whole)?.into_iter().flatten() {
+        for object in list_labelled(api, kind, run_id, Shown::Whole)? {
             existing.insert(ObjectRef::from_object(&object)?.key(), object);
         }
     }

@@ -4,7 +4,7 @@ use super::cadvisor::ControlGroups;
 use super::sample::{Key, Reading, Sample, Traffic};
 use experiment::environment::{CpuSample, CpuTimes, NodeSnapshot, error_chain};
 use jiff::Timestamp;
-use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::client::{ApiClient, parse};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Reading {
         let operation = format!("read the kubelet of node {node}");
         let path = |page: &str| format!("/api/v1/nodes/{node}/proxy/{page}");
         let mut notes = Vec::new();
-        let summary = match api.get_json(&operation, &path("stats/summary")) {
+        let summary = match api.get_text(&operation, &path("stats/summary")).and_then(|page| parse(&page)) {
             Ok(summary) => summary,
             Err(error) => {
                 notes

@@ -30,10 +30,13 @@ use self::worker::{Followed, Worker, send_line, send_signal};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::gateway::GatewayCertificates;
+use crate::lists::list_objects;
 use crate::placement;
 use crate::plug::{ENVOY, MeshPlug, PlugContext, ProxyKind};
 use crate::pods::PodState;
+use crate::port_forward::PortForward;
 use crate::retry::{API_TIMEOUT, retry};
+use crate::startup::log_tail;
 use crate::worker::protocol::Signal;
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverLoad, DriverStart,
@@ -46,7 +49,6 @@ use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::side_by_side;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::kubernetes::port_forward::PortForward;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -154,7 +156,7 @@ impl Written {
     fn pods(&self) -> Result<Vec<Value>> {
         let mut pods = Vec::new();
         for namespace in &self.namespaces {
-            pods.extend(self.api.list("v1", "Pod", Some(namespace), &self.selector)?);
+            pods.extend(list_objects(&self.api, "v1", "Pod", Some(namespace), &self.selector)?);
         }
         Ok(pods)
     }
@@ -372,15 +374,8 @@ impl<'a> ClusterDeployment<'a> {
             workloads.find_map(|(workload, pods)| Some((workload.name.as_str(), &pods[find(pods)?])));
         let of_gateway = || Some((ENVOY.container, &self.gateways[find(&self.gateways)?]));
         let Some((container, pod)) = of_workload.or_else(of_gateway) else { return };
-        let api = &self.cluster.connected.api;
-        let read = |of_previous| {
-            api.log_tail(&pod.state.namespace, &pod.state.name, container, 20, of_previous)
-                .unwrap_or_default()
-        };
-        let mut lines = read(true);
-        if lines.is_empty() {
-            lines = read(false);
-        }
+        let place = (pod.state.namespace.as_str(), pod.state.name.as_str());
+        let lines = log_tail(&self.cluster.connected.api, place, container, [true, false]);
         if !lines.is_empty() {
             let file = format!("{}.log", component.replace('/', "."));
             // The report has them too.

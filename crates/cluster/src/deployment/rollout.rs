@@ -11,6 +11,7 @@ use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED
 use crate::objects::{self, counters_port};
 use crate::plug::{ENVOY, MeshPlug, ProxyKind};
 use crate::pods::{NOT_INJECTED, PodState};
+use crate::port_forward::PortForward;
 use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
@@ -198,7 +199,7 @@ fn open(
     for (id, (workload, states)) in spec.topology.workloads.iter().zip(pods).enumerate() {
         let mut running = Vec::with_capacity(states.len());
         for (name, state) in workload.pod_names().zip(states) {
-            let forward = |port| api.forward(&state.namespace, &state.name, port);
+            let forward = |port| PortForward::open(api, &state.namespace, &state.name, port);
             let service = workload.serves().then(|| forward(counters_port(workload))).transpose()?;
             let proxy = plug.pod_proxy().filter(|_| spec.is_member(id));
             proxy.map_or(Ok(()), |kind| check_injected(&state, kind))?;
@@ -223,7 +224,7 @@ fn check_injected(pod: &PodState, kind: ProxyKind) -> Result<()> {
 }
 
 pub(super) fn open_proxy(api: &Arc<ApiClient>, pod: &PodState, kind: ProxyKind) -> Result<OpenProxy> {
-    Ok(OpenProxy { forward: api.forward(&pod.namespace, &pod.name, kind.port)?, kind })
+    Ok(OpenProxy { forward: PortForward::open(api, &pod.namespace, &pod.name, kind.port)?, kind })
 }
 
 /// Opens the admin interfaces of gateways.

@@ -7,16 +7,17 @@ use super::rollout::open_proxy;
 use super::{OpenProxy, RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
+use crate::lists::list_objects;
 use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
+use crate::port_forward::PortForward;
 use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
-use mesh::istio::propagation::{Awaited, Running, wait_until_propagated};
+use mesh::istio::propagation::{Awaited, wait_until_propagated};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::kubernetes::port_forward::PortForward;
 use mesh::names::ADMIN_PORT;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -137,7 +138,8 @@ fn note_on_none(component: &SharedComponent, own: &[SharedPod]) -> Option<String
 }
 
 fn list(component: &SharedComponent, written: &Written) -> Result<Vec<Value>> {
-    let list = |namespace: &str| written.api.list("v1", "Pod", Some(namespace), &component.selector);
+    let list =
+        |namespace: &str| list_objects(&written.api, "v1", "Pod", Some(namespace), &component.selector);
     match component.namespace {
         Some(namespace) => list(namespace),
         None => {
@@ -219,12 +221,9 @@ fn wait_until_configured(
         proxies.map(|(pod, proxy, ports)| (pod, proxy, ports.admin.admin(&pod.name))).collect();
     let awaited: Vec<Awaited<'_>> = proxies
         .iter()
-        .map(|(pod, proxy, admin)| Awaited {
-            name: &pod.name,
-            known_as: None,
-            admin,
-            running: &Unwatched,
-            expected: plug.expected(&context, *proxy, &pod.state.namespace, &members),
+        .map(|(pod, proxy, admin)| {
+            let expected = plug.expected(&context, *proxy, &pod.state.namespace, &members);
+            Awaited::new(&pod.name, admin, expected)
         })
         .collect();
     if awaited.is_empty() {
@@ -232,17 +231,7 @@ fn wait_until_configured(
     }
     cluster.progress.report("waiting until the proxies have their configuration");
     let check = || cluster.check_not_stopped("wait until the proxies have their configuration");
-    wait_until_propagated(&awaited, Instant::now(), check).map(drop)
-}
-
-/// A pod of the mesh without a liveness check: only its admin interface shows that it runs.
-#[derive(Debug)]
-struct Unwatched;
-
-impl Running for Unwatched {
-    fn check(&self, _operation: &str) -> Result<()> {
-        Ok(())
-    }
+    wait_until_propagated(awaited, Instant::now(), check).map(drop)
 }
 
 /// Names of the containers that run as long as the pod does.
@@ -272,7 +261,7 @@ impl SharedPod {
 
     fn open(&mut self, api: &Arc<ApiClient>) -> Result<()> {
         let Some(proxy) = self.component.proxy else { return Ok(()) };
-        let admin = api.forward(&self.state.namespace, &self.state.name, ADMIN_PORT)?;
+        let admin = PortForward::open(api, &self.state.namespace, &self.state.name, ADMIN_PORT)?;
         self.ports = Some(Ports { admin, counters: open_proxy(api, &self.state, proxy.kind())? });
         Ok(())
     }

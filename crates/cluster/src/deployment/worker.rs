@@ -3,6 +3,7 @@
 use super::unresponsive::UnresponsivePeriods;
 use crate::Result;
 use crate::gateway::Destination;
+use crate::port_forward::PortForward;
 use crate::settings::WORKER_PORT;
 use crate::worker::protocol::{
     End, FINISH_PATH, INPUT_PATH, Input, PROGRESS_PATH, PROGRESS_WAIT, Progress, RESULT_PATH, SIGNAL_PATH,
@@ -18,7 +19,6 @@ use experiment::schema::LoadResult;
 use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::kubernetes::client::ApiClient;
-use mesh::kubernetes::port_forward::PortForward;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,7 @@ impl Clock {
 
 impl Worker {
     pub fn connect(api: &ApiClient, namespace: &str, pod: &str) -> Result<Self> {
-        let forward = api.forward(namespace, pod, WORKER_PORT)?;
+        let forward = PortForward::open(api, namespace, pod, WORKER_PORT)?;
         let admin = forward.admin(pod);
         Ok(Self { pod: pod.to_owned(), admin, forward, clock: Clock::default() })
     }

@@ -2,13 +2,13 @@
 
 use super::certificates::PLACEHOLDER;
 use super::{Gateway, gateways};
+use crate::manifests::{self, app_labels, resources};
 use crate::placement::place_measured;
 use crate::plug::{ENVOY, Labels, PlugContext, with_subject};
 use crate::pods::IMAGE_OF_WEBHOOK;
 use crate::settings::RUN_LABEL;
 use experiment::mesh_settings::IngressApi;
 use mesh::istio::objects::ingress::{self, NAME, PORT};
-use mesh::kubernetes::manifests::{self, app_labels, resources};
 use serde_json::{Value, json};
 
 /// Label of a gateway's pod; its value is the namespace. istiod matches the pods of a `Gateway` by labels, in

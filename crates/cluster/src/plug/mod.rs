@@ -20,8 +20,9 @@ use experiment::topology::{Call, WorkloadId};
 use experiment::{MeshKind, Mode};
 use mesh::admin::{Admin, AdminError};
 use mesh::istio::propagation::Expected;
-use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::client::{ApiClient, RESPONSE_TIMEOUT};
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::request::ApiError;
 use mesh::proof::Evidence;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -200,10 +201,11 @@ impl Need {
     /// True if the object is known to exist. False if the user may not read it: then only the pods' start
     /// shows it. The error says what is missing.
     pub fn check(&self, api: &ApiClient) -> Result<bool> {
-        match api.exists(&self.object)? {
-            Some(true) => Ok(true),
-            None => Ok(false),
-            Some(false) => Err(EnvironmentError::new(
+        match api.send(RESPONSE_TIMEOUT, api.get_request(&self.object)?) {
+            Ok(found) if !found.is_empty() => Ok(true),
+            Err(ApiError { code: Some(403), .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err(EnvironmentError::new(
                 "look for the mesh",
                 format!("{}: there is no {}", self.otherwise, self.object),
             )
@@ -261,7 +263,7 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
 }
 
 fn labels<const N: usize>(entries: [(&str, &str); N]) -> Labels {
-    mesh::kubernetes::manifests::map(entries)
+    crate::manifests::map(entries)
 }
 
 /// Excludes Istio's sidecar from a pod, even in a namespace with injection.

@@ -36,15 +36,13 @@ pub struct SentLoad {
     pub request_bytes: Option<f64>,
 }
 
-impl<'a> Sum<&'a SentLoad> for SentLoad {
-    /// The mean size is absent if that of any load is.
+impl<'a> Sum<&'a Self> for SentLoad {
+    /// The mean size is absent if that of any load with requests is.
     fn sum<I: Iterator<Item = &'a Self>>(loads: I) -> Self {
-        let sum = |sum: (u64, Option<f64>), load: &Self| {
-            let bytes = load.request_bytes.map(|bytes| bytes * load.requests as f64);
-            (sum.0 + load.requests, sum.1.zip(bytes).map(|(sum, bytes)| sum + bytes))
-        };
-        let (requests, bytes) = loads.fold((0, Some(0.0)), sum);
-        let bytes = bytes.filter(|_| requests > 0);
+        let loads: Vec<&Self> = loads.filter(|load| load.requests > 0).collect();
+        let requests: u64 = loads.iter().map(|load| load.requests).sum();
+        let bytes = loads.iter().map(|load| Some(load.request_bytes? * load.requests as f64));
+        let bytes = bytes.sum::<Option<f64>>().filter(|_| requests > 0);
         Self { requests, request_bytes: bytes.map(|bytes| bytes / requests as f64) }
     }
 }

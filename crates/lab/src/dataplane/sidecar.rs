@@ -1,13 +1,11 @@
 //! A sidecar in each pod, configured by istiod, with traffic redirected by Istio's own rules.
 
-use super::Kind;
 use crate::NoProxyUser;
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::exit;
-use crate::istio::IstioPrograms;
 use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::local_lab::LocalLab;
@@ -21,18 +19,10 @@ use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::propagation::Expected;
-use mesh::kubernetes::workloads::Membership;
 use mesh::proof::{Accepts, Evidence, Seen};
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-pub(crate) struct Sidecars<'a> {
-    programs: &'a IstioPrograms,
-    /// Proxies of each member, one per pod.
-    proxies: BTreeMap<WorkloadId, Vec<ProxyId>>,
-}
-
-pub(super) const KIND: Kind = Kind { check, part: |programs| Ok(Box::new(Sidecars::new(programs.istio()?))) };
+pub(super) struct Sidecars;
 
 /// Checks that agents can run here. Sidecars, gateways and waypoints need them.
 pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
@@ -46,55 +36,35 @@ pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Re
     .with_hint(format!("{hint}; `mesh: envoy` runs sidecars without it")))
 }
 
-impl<'a> Sidecars<'a> {
-    pub fn new(programs: &'a IstioPrograms) -> Self {
-        Self { programs, proxies: BTreeMap::new() }
-    }
-}
-
-impl Part for Sidecars<'_> {
-    fn membership(&self) -> Membership {
-        Membership::Sidecar
-    }
-
+impl Part for Sidecars {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         if rollout.context.spec.proxy.mtls == MutualTls::Strict {
             rollout
                 .refuse_calls_from_outside("`proxy.mtls: strict` takes no plain text; `permissive` does")?;
         }
-        let members = rollout.members();
-        let places = rollout.places_of(&members);
+        let places = rollout.places_of(&rollout.members());
         let bypassed = bypassed(rollout);
         // Rules come before the proxies, as with Istio's init container. The rules take a connection that is
         // older than they are for a new one, and istiod's responses on it would be misrouted.
-        let (programs, log_dir) = (self.programs, rollout.context.log_dir);
+        let (programs, log_dir) = (rollout.mesh().programs, rollout.context.log_dir);
         rollout.change_pods(&places, |pod| redirect_through_sidecar(pod, programs, log_dir, &bypassed))?;
-        let mut agents = Vec::new();
-        for &id in &members {
-            let statistics = statistics(rollout, id);
-            for (place, running) in rollout.places_of(&[id]).into_iter().zip(&rollout.pods.workloads[id].pods)
-            {
-                agents.push(AgentSpec {
-                    place,
-                    name: format!("{}-proxy", running.name),
-                    kind: ProxyKind::Sidecar,
-                    identity: running.identity.clone().expect("members are described to the API"),
-                    statistics: statistics.clone(),
-                    resources: rollout.context.proxy_resources(),
-                });
-            }
-        }
-        let mut started = rollout.start_agents(agents)?.into_iter();
-        for id in members {
-            let replicas = rollout.pods.workloads[id].pods.len();
-            self.proxies.insert(id, started.by_ref().take(replicas).collect());
-        }
+        let agents = places.into_iter().zip(rollout.member_pods()).map(|(place, (id, running))| AgentSpec {
+            place,
+            name: format!("{}-proxy", running.name),
+            kind: ProxyKind::Sidecar,
+            identity: running.identity.clone().expect("members are described to the API"),
+            statistics: statistics(rollout, id),
+            resources: rollout.context.proxy_resources(),
+        });
+        let agents: Vec<AgentSpec> = agents.collect();
+        let started = rollout.start_agents(&agents)?;
+        rollout.record_proxies_of_members(started);
         Ok(())
     }
 
     fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
         let mut all = Vec::new();
-        for (&id, proxies) in &self.proxies {
+        for id in rollout.members() {
             let mut expected = Vec::new();
             for call in rollout.calls_from(id) {
                 expected.extend(expected_of_caller(rollout, call));
@@ -102,16 +72,13 @@ impl Part for Sidecars<'_> {
             if rollout.is_called(id) {
                 expected.extend(expected_of_callee(rollout, id));
             }
-            all.extend(proxies.iter().map(|proxy| (*proxy, expected.clone())));
+            let proxies = rollout.pods.workloads[id].proxies.iter();
+            all.extend(proxies.map(|proxy| (*proxy, expected.clone())));
         }
         all
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
-        let station = |id: WorkloadId, evidence: Evidence| {
-            let (name, proxies) = (rollout.proxy_name(id), self.proxies.get(&id)?.clone());
-            Some(Station { name, proxies, side: None, evidence })
-        };
         let mtls = rollout.context.spec.proxy.mtls.is_spoken();
         let at_caller = match rollout.mode.exit {
             _ if !rollout.workload(call.to).is_external() => outbound(rollout, call).evidence(mtls),
@@ -121,8 +88,8 @@ impl Part for Sidecars<'_> {
         let at_callee = inbound(rollout, call.to).evidence(mtls && !rollout.comes_from_outside(call));
         let at_callee = Evidence { accepts: Some(taken(rollout.context.spec)), ..at_callee };
         Stations {
-            at_caller: station(call.from, at_caller).into_iter().collect(),
-            at_callee: station(call.to, at_callee).into_iter().collect(),
+            at_caller: Station::beside(rollout, call.from, at_caller).into_iter().collect(),
+            at_callee: Station::beside(rollout, call.to, at_callee).into_iter().collect(),
         }
     }
 }
@@ -200,7 +167,6 @@ fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
     vec![
         Expected::Cluster(inbound(rollout, id).cluster),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
-        Expected::Accepts(taken(rollout.context.spec)),
     ]
 }
 

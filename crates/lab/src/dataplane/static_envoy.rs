@@ -1,12 +1,11 @@
 //! An Envoy with a static file in each pod, with traffic redirected by rules like Istio's; no control plane.
 
-use super::Kind;
 use crate::Result;
 use crate::certificates::spiffe_identity;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{ProxyId, Station, Stations};
-use crate::redirect::{self, Redirect};
+use crate::deployment::station::{Station, Stations};
+use crate::redirect::Redirect;
 use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
 use components::Installed;
@@ -16,7 +15,6 @@ use mesh::concurrent::try_side_by_side;
 use mesh::envoy::bootstrap::{Callee, Inbound, Position};
 use mesh::envoy::hop::Hop;
 use mesh::names::service_host;
-use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
@@ -27,54 +25,31 @@ const LISTENING_TIMEOUT: Duration = Duration::from_secs(20);
 const NAMESPACE: &str = "default";
 
 pub(super) struct StaticEnvoys<'a> {
-    envoy: &'a Installed,
-    /// Per member: the position of its proxies on the path, and the proxies, one per pod.
-    proxies: BTreeMap<WorkloadId, (Position, Vec<ProxyId>)>,
-}
-
-pub(super) const KIND: Kind = Kind {
-    check: |_, programs, _| programs.envoy().and_then(|_| redirect::programs()).map(drop),
-    part: |programs| Ok(Box::new(StaticEnvoys::new(programs.envoy()?))),
-};
-
-impl<'a> StaticEnvoys<'a> {
-    pub fn new(envoy: &'a Installed) -> Self {
-        Self { envoy, proxies: BTreeMap::new() }
-    }
+    pub envoy: &'a Installed,
 }
 
 impl Part for StaticEnvoys<'_> {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let members = rollout.members();
-        let mut wanted = Vec::new();
-        for &id in &members {
-            let position = position(rollout, id)?;
-            self.proxies.insert(id, (position.clone(), Vec::new()));
-            let pods = rollout.pods.workloads[id].pods.iter();
-            let identity = identity(rollout, id);
-            wanted.extend(
-                pods.map(|running| {
-                    (id, format!("{}-proxy", running.name), position.clone(), identity.clone())
-                }),
-            );
-        }
-        let places = rollout.places_of(&members);
+        let wanted = rollout.member_pods().map(|(id, running)| {
+            Ok((format!("{}-proxy", running.name), position(rollout, id)?, identity(rollout, id)))
+        });
+        let wanted = wanted.collect::<Result<Vec<_>>>()?;
+        let places = rollout.places_of(&rollout.members());
         let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
         let pods = rollout.pods.select(&places).into_iter().zip(wanted);
-        let started = try_side_by_side(pods, |(pod, (id, name, position, identity))| {
-            Ok((id, factory.start(pod, &name, position, Some(&identity))?))
+        let started = try_side_by_side(pods, |(pod, (name, position, identity))| {
+            factory.start(pod, &name, position, Some(&identity))
         })?;
-        let (workloads, started): (Vec<WorkloadId>, Vec<_>) = started.into_iter().unzip();
-        for (id, proxy) in workloads.into_iter().zip(rollout.add_proxies(started)) {
-            self.proxies.entry(id).and_modify(|(_, proxies)| proxies.push(proxy));
-        }
+        let proxies = rollout.add_proxies(started);
+        rollout.record_proxies_of_members(proxies);
         Ok(())
     }
 
     /// Redirects what leaves a caller's pod and what enters a callee's through their proxies.
     fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        for (&id, (position, proxies)) in &self.proxies {
-            let Position::Sidecar { inbound, callees } = position else { continue };
+        for id in rollout.members() {
+            let position = position(rollout, id)?;
+            let Position::Sidecar { inbound, callees } = &position else { continue };
             let external = rollout.calls_from(id).filter(|call| rollout.workload(call.to).is_external());
             let redirect = Redirect {
                 outbound: !callees.is_empty(),
@@ -84,7 +59,8 @@ impl Part for StaticEnvoys<'_> {
                     .collect(),
                 inbound_ports: inbound.iter().map(|inbound| inbound.port).collect(),
             };
-            for (running, proxy) in rollout.pods.workloads[id].pods.iter().zip(proxies) {
+            let workload = &rollout.pods.workloads[id];
+            for (running, proxy) in workload.pods.iter().zip(&workload.proxies) {
                 let container = &rollout.proxies[*proxy].container;
                 for port in position.listening_ports() {
                     running.pod.wait_until_listening(container, port, LISTENING_TIMEOUT)?;
@@ -97,11 +73,7 @@ impl Part for StaticEnvoys<'_> {
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         let mtls = rollout.context.spec.proxy.mtls.is_spoken();
-        let station = |id: WorkloadId, hop: Hop| {
-            let (_, proxies) = self.proxies.get(&id)?;
-            let evidence = hop.evidence(mtls);
-            Some(Station { name: rollout.proxy_name(id), proxies: proxies.clone(), side: None, evidence })
-        };
+        let station = |id, hop: Hop| Station::beside(rollout, id, hop.evidence(mtls));
         // Calls to external services are not redirected.
         let Ok(callee) = callee(rollout, call.to) else { return Stations::default() };
         let inbound = Hop::inbound(rollout.layer(call.to), SERVICE_PORT);

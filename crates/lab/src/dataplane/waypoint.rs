@@ -2,18 +2,13 @@
 //! requests.
 
 use super::ztunnel::Ztunnels;
-use super::{Kind, sidecar, ztunnel};
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
-use crate::istio::AmbientPrograms;
 use crate::istio::agent::ProxyKind;
-use crate::local_lab::LocalLab;
-use crate::programs::ChosenPrograms;
 use crate::running::GatewayPod;
 use crate::running::service::SERVICE_PORT;
-use experiment::Mode;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::Hop;
 use mesh::istio::objects::waypoint::{NAME, gateway};
@@ -27,33 +22,13 @@ const PORTS: [ServicePort; 2] = [
     ServicePort { name: "mesh", port: HBONE_PORT },
 ];
 
-pub(super) const KIND: Kind =
-    Kind { check, part: |programs| Ok(Box::new(Waypoints::new(programs.ambient()?))) };
-
-fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
-    ztunnel::check(lab, programs, mode)?;
-    sidecar::check(lab, programs, mode)?;
-    programs.istio()?.check_gateway_api()?;
-    programs.istio()?.check_waypoints()
-}
-
 pub(super) struct Waypoints<'a> {
-    ztunnels: Ztunnels<'a>,
+    pub ztunnels: Ztunnels<'a>,
     /// One per namespace, in the topology's order.
-    waypoints: Vec<ProxyId>,
-}
-
-impl<'a> Waypoints<'a> {
-    pub fn new(programs: &'a AmbientPrograms) -> Self {
-        Self { ztunnels: Ztunnels::new(programs, true), waypoints: Vec::new() }
-    }
+    pub waypoints: Vec<ProxyId>,
 }
 
 impl Part for Waypoints<'_> {
-    fn membership(&self) -> Membership {
-        self.ztunnels.membership()
-    }
-
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         self.ztunnels.start(rollout)?;
         let namespaces: Vec<usize> = (0..rollout.mesh().namespaces.names().len()).collect();
@@ -65,8 +40,8 @@ impl Part for Waypoints<'_> {
         let agent = |(pod, namespace): (&GatewayPod, usize)| {
             pod.agent(rollout, NAME, ProxyKind::Waypoint, statistics(rollout, namespace))
         };
-        let agents = pods.iter().zip(namespaces).map(agent).collect();
-        self.waypoints = rollout.start_agents(agents)?;
+        let agents: Vec<_> = pods.iter().zip(namespaces).map(agent).collect();
+        self.waypoints = rollout.start_agents(&agents)?;
         Ok(())
     }
 

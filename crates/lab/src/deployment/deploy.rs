@@ -17,10 +17,9 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::ConfigurationPush;
 use experiment::topology::DriverPlacement;
 use mesh::istio::nack::with_objects_behind;
-use mesh::istio::propagation::{Awaited, Expected, Running, wait_until_propagated};
+use mesh::istio::propagation::{Awaited, Expected, wait_until_propagated};
 use mesh::istio::xds_status::wait_until_acknowledged;
 use mesh::kubernetes::admission::name_admission_objects;
-use mesh::kubernetes::workloads::Membership;
 use mesh::spans::tracing::Tracing;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,14 +47,10 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let ModeParts { data_plane, entry, exit } = spec.parts();
     exit::check_databases(spec)?;
     let programs = lab.programs_for(&spec.components)?;
-    let mut parts: Vec<Box<dyn Part + '_>> = vec![
-        entry::part(entry, &programs)?,
-        (dataplane::kind(data_plane).part)(&programs)?,
-        exit::part(exit),
-    ];
-    let member =
-        parts.iter().map(|part| part.membership()).find(|membership| *membership != Membership::Outside);
-    let mut rollout = Rollout::begin(lab, &programs, spec, log_dir, member.unwrap_or(Membership::Outside))?;
+    let mut parts: Vec<Box<dyn Part + '_>> =
+        vec![entry::part(entry, &programs)?, dataplane::part(data_plane, &programs)?, exit::part(exit)];
+    let member = dataplane::membership(data_plane);
+    let mut rollout = Rollout::begin(lab, &programs, spec, log_dir, member)?;
     // Without proxies nothing waits for the settings, and they are written with the Services.
     let settings_come_first = rollout.mesh.is_some() && data_plane != DataPlane::None;
     if settings_come_first {
@@ -77,9 +72,6 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         objects.extend(parts.iter().flat_map(|part| part.objects(&rollout)));
         push = Some(write(&mut rollout, &objects)?).filter(|_| !rollout.proxies.is_empty());
     }
-    for part in &parts {
-        part.services_have_addresses(&mut rollout)?;
-    }
     dataplane::none::route_services(&mut rollout)?;
     if let Some((push, written_at)) = &mut push {
         let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
@@ -87,21 +79,24 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     }
     rollout.start_held_services()?;
     rollout.pods.wait_for_services()?;
-    for part in &parts {
-        for proxy in part.wait_until_serving(&rollout)? {
-            if let Some((push, written_at)) = &mut push {
-                let name = rollout.proxies[proxy].name.clone();
-                push.in_force_s.insert(name, written_at.elapsed().as_secs_f64());
-            }
+    // All gateways have their configuration already: they proceed in parallel while this waits for one of
+    // them.
+    for domains in rollout.domains.values() {
+        domains.wait_until_served(|| rollout.check_goes_on())?;
+        domains.check_others_are_refused()?;
+        if let Some((push, written_at)) = &mut push {
+            push.in_force_s.insert(domains.gateway.clone(), written_at.elapsed().as_secs_f64());
         }
     }
     let destinations = rollout.topology().drivers.iter();
     let destinations =
         destinations.map(|driver| destination(&rollout, &parts, driver)).collect::<Result<_, _>>()?;
     let edges = edges(&rollout, &parts);
-    let further_domain = parts.iter().find_map(|part| part.further_domain(&rollout));
-    let filtered_gateways = parts.iter().flat_map(|part| part.filtered_gateways(&rollout)).collect();
-    let Rollout { pods, proxies, mesh, filters, directories: _directories, .. } = rollout;
+    let first = rollout.domains.first_key_value().filter(|_| rollout.mesh.is_some());
+    let further_domain = first.map(|(target, domains)| {
+        rollout.with_subject(*target, |subject| domains.estate(&rollout, subject).further())
+    });
+    let Rollout { pods, proxies, mesh, filters, domains, directories: _directories, .. } = rollout;
     let tracing = mesh.as_ref().and_then(|mesh| {
         let fraction = spec.istio.tracing_fraction?;
         Some(Tracing { fraction, collector: mesh.control_plane.trace_collector()? })
@@ -124,7 +119,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         further_domain,
         setup,
         filters,
-        filtered_gateways,
+        domains: domains.into_values().collect(),
         _directories,
         namespaces: mesh.map(|mesh| mesh.namespaces),
         lab,
@@ -142,7 +137,7 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
         let mut still_waiting = Vec::new();
         for proxy in waiting {
             rollout.check_goes_on()?;
-            Running::check(proxy, &format!("start {}", proxy.name))?;
+            proxy.check(&format!("start {}", proxy.name))?;
             let ready = proxy.counters.is_ready().context(format!("wait until {} is ready", proxy.name))?;
             if ready { proxy.watch_envoy()? } else { still_waiting.push(proxy) }
         }
@@ -175,21 +170,22 @@ fn wait_until_configured(
     expected: Vec<(ProxyId, Vec<Expected>)>,
     written_at: Instant,
 ) -> Result<BTreeMap<String, f64>> {
+    let proxies: Vec<&Proxy> = expected.iter().map(|(id, _)| &rollout.proxies[*id]).collect();
+    let check = || {
+        rollout.check_goes_on()?;
+        proxies
+            .iter()
+            .try_for_each(|proxy| proxy.check(&format!("wait until {} has its configuration", proxy.name)))
+    };
     let awaited = expected.into_iter().filter_map(|(id, expected)| {
         let proxy = &rollout.proxies[id];
-        Some(Awaited {
-            name: &proxy.name,
-            known_as: proxy.known_as.as_deref(),
-            admin: proxy.counters.admin()?,
-            running: proxy,
-            expected,
-        })
+        Some(Awaited::new(&proxy.name, proxy.counters.admin()?, expected))
     });
-    let awaited: Vec<Awaited<'_>> = awaited.collect();
-    let propagated = wait_until_propagated(&awaited, written_at, || rollout.check_goes_on())?;
-    let proxies: Vec<(&str, &str)> =
-        awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
-    wait_until_acknowledged(&rollout.mesh().control_plane.istiod(), &proxies, || rollout.check_goes_on())?;
+    let propagated = wait_until_propagated(awaited.collect(), written_at, check)?;
+    // A ztunnel shows all of its configuration; istiod does not track what it has acknowledged.
+    let known = proxies.iter().filter_map(|proxy| Some((proxy.name.as_str(), proxy.known_as.as_deref()?)));
+    let known: Vec<(&str, &str)> = known.collect();
+    wait_until_acknowledged(&rollout.mesh().control_plane.istiod(), &known, check)?;
     Ok(propagated)
 }
 
@@ -199,7 +195,10 @@ fn destination(
     parts: &[Box<dyn Part + '_>],
     driver: &DriverPlacement,
 ) -> Result<Destination> {
-    let own = parts.iter().find_map(|part| part.destination(rollout, driver));
+    let own = match rollout.domains.get(&driver.target) {
+        Some(domains) => Some(domains.destination(rollout, driver)),
+        None => parts.iter().find_map(|part| part.destination(rollout, driver)),
+    };
     let mut destination = own.unwrap_or_else(|| Destination {
         url: rollout.url(driver, &rollout.authority_of(driver.target), false),
         arguments: Vec::new(),

@@ -3,7 +3,7 @@
 use super::LabDeployment;
 use crate::Result;
 use crate::istio::ControlPlane;
-use crate::istio::control_plane::{IstiodChange, happening};
+use crate::istio::control_plane::{ETCD_METRICS_PORT, happening};
 use crate::pod::Pod;
 use experiment::environment::{EnvironmentError, error_chain};
 use experiment::schema::{FleetAnswer, FleetAsk, Happening};
@@ -27,7 +27,7 @@ impl LabDeployment<'_> {
         arguments.extend([
             format!("--spread={spread}"),
             format!("--kubeconfig={}", control_plane.kubeconfig().display()),
-            format!("--etcd-metrics=http://{}/metrics", control_plane.etcd_metrics()),
+            format!("--etcd-metrics=http://{}:{ETCD_METRICS_PORT}/metrics", control_plane.pod().address()),
             "--environment-answers".to_owned(),
         ]);
         let members = self.spec.topology.workloads.iter().zip(&self.pods.workloads);
@@ -44,9 +44,9 @@ impl LabDeployment<'_> {
     /// Carries out a fleet's request and answers it.
     pub(super) fn carry_out(&mut self, fleet: &str, ask: &FleetAsk) {
         let done = match ask {
-            FleetAsk::IstiodRestart => self.change_istiods(IstiodChange::Restart),
-            FleetAsk::IstiodAdded => self.change_istiods(IstiodChange::Add),
-            FleetAsk::IstiodRemoved => self.change_istiods(IstiodChange::Remove),
+            FleetAsk::IstiodRestart => self.change_istiods(ControlPlane::restart_istiods),
+            FleetAsk::IstiodAdded => self.change_istiods(ControlPlane::add_istiod),
+            FleetAsk::IstiodRemoved => self.change_istiods(ControlPlane::remove_istiod),
             FleetAsk::LinkDown { addresses } => self.change_links(fleet, addresses, true),
             FleetAsk::LinkUp { addresses } => self.change_links(fleet, addresses, false),
         };
@@ -59,11 +59,14 @@ impl LabDeployment<'_> {
         self.drivers.answer(fleet, &FleetAnswer { happened, istiods, failure });
     }
 
-    fn change_istiods(&mut self, change: IstiodChange) -> Result<Vec<Happening>> {
+    fn change_istiods(
+        &mut self,
+        change: impl FnOnce(&ControlPlane) -> Result<Vec<Happening>>,
+    ) -> Result<Vec<Happening>> {
         let control_plane = self.control_plane();
         let control_plane = control_plane
             .ok_or_else(|| EnvironmentError::new("change the istiods", "there is no control plane"))?;
-        let changed = control_plane.change_istiods(change);
+        let changed = change(&control_plane);
         // Also after a failure: processes may have changed.
         self.supporting = control_plane.supporting();
         changed

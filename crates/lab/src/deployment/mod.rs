@@ -28,9 +28,9 @@ use self::station::{Destination, ProxyId, Station};
 use self::traffic::Gateway;
 use crate::Result;
 use crate::container::Container;
-use crate::entry::further_domain::FurtherDomain;
+use crate::entry::Domains;
 use crate::filters::Filters;
-use crate::filters::proof::{BeforeLoad, FilteredGateway};
+use crate::filters::proof::BeforeLoad;
 use crate::istio::MeshNamespaces;
 use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
@@ -48,6 +48,7 @@ use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::service::ServiceReading;
 use mesh::spans::tracing::Tracing;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
@@ -69,11 +70,13 @@ pub struct LabDeployment<'lab> {
     tracing: Option<Tracing>,
     /// Time until the configuration had propagated; absent if proxies are not configured while they run.
     push: Option<ConfigurationPush>,
-    further_domain: Option<FurtherDomain>,
+    /// Number and objects of a domain that trials add while the first gateway serves the others.
+    further_domain: Option<(usize, Vec<Value>)>,
     /// The proxies that the control plane configured; absent if it configured none.
     setup: Option<ProxySetup>,
     filters: Option<Filters>,
-    filtered_gateways: Vec<FilteredGateway>,
+    /// Domains of the gateways, whose filters trials verify.
+    domains: Vec<Domains>,
     _directories: Vec<PrivateDir>,
     namespaces: Option<MeshNamespaces>,
     lab: &'lab LocalLab,
@@ -223,7 +226,7 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 
 impl Deployment for LabDeployment<'_> {
     fn begin_trial(&mut self, label: &str) -> Result<()> {
-        self.begin(&self.lab.log_dir(label))
+        self.begin(&self.lab.logs.join(label))
     }
 
     fn start(&mut self, drivers: &[DriverStart]) -> Result<()> {

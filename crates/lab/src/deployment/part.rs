@@ -3,20 +3,13 @@
 use super::rollout::Rollout;
 use super::station::{Destination, ProxyId, Stations};
 use crate::Result;
-use crate::entry::further_domain::FurtherDomain;
-use crate::filters::proof::FilteredGateway;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
-use mesh::kubernetes::workloads::Membership;
 use serde_json::Value;
 
 /// What a mode adds to the workloads of a topology. A deployment calls the methods in the order in which they
 /// are listed here.
 pub(crate) trait Part {
-    fn membership(&self) -> Membership {
-        Membership::Outside
-    }
-
     /// Starts proxies and redirects traffic. Proxies need not be ready yet.
     fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
@@ -31,31 +24,12 @@ pub(crate) trait Part {
         Vec::new()
     }
 
-    fn services_have_addresses(&self, _rollout: &mut Rollout<'_>) -> Result<()> {
-        Ok(())
-    }
-
     fn expected(&self, _rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
         Vec::new()
     }
 
     fn stations(&self, _rollout: &Rollout<'_>, _call: Call) -> Stations {
         Stations::default()
-    }
-
-    /// Waits until the drivers' requests would be answered. Returns the proxies that it waited for.
-    fn wait_until_serving(&self, _rollout: &Rollout<'_>) -> Result<Vec<ProxyId>> {
-        Ok(Vec::new())
-    }
-
-    /// A domain that trials add while a gateway serves the others.
-    fn further_domain(&self, _rollout: &Rollout<'_>) -> Option<FurtherDomain> {
-        None
-    }
-
-    /// Gateways whose filters trials verify.
-    fn filtered_gateways(&self, _rollout: &Rollout<'_>) -> Vec<FilteredGateway> {
-        Vec::new()
     }
 
     /// Destination of a driver, unless it is the target's Service or address.

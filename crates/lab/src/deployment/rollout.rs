@@ -9,9 +9,10 @@ use crate::certificates::CredentialFiles;
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::context::{DeploymentContext, MeshContext};
+use crate::entry::Domains;
 use crate::filters::Filters;
-use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES};
-use crate::istio::{MeshNamespaces, wasm_module};
+use crate::istio::agent::{AgentSpec, INOTIFY_INSTANCES};
+use crate::istio::{MeshNamespaces, expose_wasm_module};
 use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
 use crate::private_dir::{PrivateDir, create_log_dir};
@@ -31,7 +32,7 @@ use mesh::istio::objects::waypoint;
 use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, Membership, Replica};
 use mesh::names::TOKEN_AUDIENCE;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,8 @@ pub(crate) struct Rollout<'a> {
     pub tokens: Option<TokenIssuer>,
     /// Filters of the gateways that drivers reach; absent if the scenario has none.
     pub filters: Option<Filters>,
+    /// Domains of the gateways in front of workloads, if the experiment has domains.
+    pub domains: BTreeMap<WorkloadId, Domains>,
 }
 
 impl<'a> Rollout<'a> {
@@ -96,6 +99,7 @@ impl<'a> Rollout<'a> {
             calls: spec.topology.calls.iter().copied().collect(),
             tokens: has_tokens.then(TokenIssuer::create).transpose()?,
             filters: None,
+            domains: BTreeMap::new(),
         };
         rollout.create_pods()?;
         rollout.start_services(|rollout, id| !rollout.queries_database(id))?;
@@ -227,7 +231,7 @@ impl<'a> Rollout<'a> {
         Ok((first..self.pods.infrastructure.len()).collect())
     }
 
-    pub fn start_agents(&mut self, agents: Vec<AgentSpec>) -> Result<Vec<ProxyId>> {
+    pub fn start_agents(&mut self, agents: &[AgentSpec]) -> Result<Vec<ProxyId>> {
         let mesh = self.mesh.as_ref().expect("agents are configured by a control plane");
         let api = mesh.control_plane.api();
         let running = self.proxies.iter().filter(|proxy| proxy.known_as.is_some()).count();
@@ -238,13 +242,10 @@ impl<'a> Rollout<'a> {
             .collect();
         let tokens = api.tokens(&accounts, TOKEN_AUDIENCE)?;
         let places: Vec<PodPlace> = agents.iter().map(|agent| agent.place).collect();
-        let factory = AgentFactory {
-            context: &self.context,
-            programs: mesh.programs,
-            root_certificate: mesh.control_plane.root_certificate(),
-        };
-        let pods = self.pods.select(&places).into_iter().zip(agents).zip(tokens);
-        let started = try_side_by_side(pods, |((pod, agent), token)| factory.start(pod, &agent, &token))?;
+        let factory = mesh.proxies(&self.context);
+        let pods = self.pods.select(&places).into_iter().zip(agents.iter().zip(tokens));
+        let started =
+            try_side_by_side(pods, |(pod, (agent, token))| factory.start_agent(pod, agent, &token))?;
         Ok(self.add_proxies(started))
     }
 
@@ -292,8 +293,8 @@ fn check_names(topology: &Topology) -> Result<()> {
 
 /// Writes the topology if a service reads it. Returns its file, and the directory to keep.
 fn write_topology(context: &DeploymentContext<'_>) -> Result<(PathBuf, PrivateDir)> {
-    let directory = lab_name(&format!("t{}-topology", context.number));
-    let directory = PrivateDir(context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+    let name = format!("t{}-topology", context.number);
+    let directory = PrivateDir::create(context.lab, &name, ContainerUser::Lab)?;
     let file = directory.path().join("topology.yaml");
     let topology = &context.spec.topology;
     if topology.workloads.iter().any(|workload| workload.script().is_some()) {
@@ -310,9 +311,8 @@ fn open_mesh<'a>(
     let settings = &context.spec.istio;
     let programs = programs.istio()?;
     let control_plane = lab.control_plane(context.spec, programs)?;
-    control_plane.provide(context.lab, context.meshmeter, settings, &lab.progress)?;
-    let wasm_module =
-        settings.wasm.as_ref().map(|file| wasm_module::give_to_proxies(context.lab, file)).transpose()?;
+    control_plane.provide(context.meshmeter, settings, &lab.progress)?;
+    let wasm_module = settings.wasm.as_ref().map(|file| expose_wasm_module(context.lab, file)).transpose()?;
     let labels: Vec<_> = waypoint::namespace_labels(context.spec.parts().data_plane).collect();
     let namespaces = MeshNamespaces::create(
         context.lab,

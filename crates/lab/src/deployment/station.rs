@@ -1,6 +1,8 @@
 //! Positions of proxies on the path of a call, and destinations of drivers.
 
+use super::rollout::Rollout;
 use crate::running::Proxy;
+use experiment::topology::WorkloadId;
 use mesh::proof::Evidence;
 
 /// Index of a proxy in [`super::rollout::Rollout::proxies`].
@@ -24,6 +26,13 @@ pub(crate) struct Station {
 }
 
 impl Station {
+    /// The proxies in the pods of a workload; absent if it has none.
+    pub fn beside(rollout: &Rollout<'_>, id: WorkloadId, evidence: Evidence) -> Option<Self> {
+        let proxies = rollout.pods.workloads[id].proxies.clone();
+        let name = rollout.proxy_name(id);
+        (!proxies.is_empty()).then_some(Self { name, proxies, side: None, evidence })
+    }
+
     /// A station with a single proxy.
     pub fn of_one(proxies: &[Proxy], proxy: ProxyId, evidence: Evidence) -> Self {
         Self { name: proxies[proxy].name.clone(), proxies: vec![proxy], side: None, evidence }

@@ -7,7 +7,7 @@ use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::certificates::write_private;
 use crate::component_name::{file_name, lab_name};
-use crate::container::{ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
+use crate::container::{ContainerSpec, ContainerUser};
 use crate::filters::proof::received;
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
@@ -37,7 +37,7 @@ impl LabDeployment<'_> {
         self.trial = Trial { number, pooled_before, log_dir: log_dir.to_path_buf(), ..Trial::default() };
         // Before any counter is read: probes count as requests.
         if let Some(filters) = &self.filters {
-            self.trial.filters_before_load = filters.before_load(&self.filtered_gateways);
+            self.trial.filters_before_load = filters.before_load(&self.domains);
         }
         let proxies = side_by_side(&self.proxies, |proxy: &Proxy| proxy.counters.counters());
         self.trial.proxies_before = proxies
@@ -101,8 +101,8 @@ impl LabDeployment<'_> {
             }
             DriverVerb::Fleet => (vec!["fleet".to_owned()], self.fleet_arguments(name, pod)?),
         };
-        let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
-        let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+        let directory = format!("{name}-files-{}", self.trial.number);
+        let directory = PrivateDir::create(&self.lab.lab, &directory, ContainerUser::Lab)?;
         for argument in &driver.arguments {
             arguments.push(materialise(argument, directory.path())?);
         }
@@ -120,9 +120,9 @@ impl LabDeployment<'_> {
         let container = pod.start(&ContainerSpec {
             arguments: arguments.into_iter().map(Into::into).collect(),
             limits: self.spec.topology.workloads[at].resources,
-            error_output: ErrorOutput::Piped,
-            input: if has_input { StandardInput::Piped } else { StandardInput::Null },
-            ..ContainerSpec::new(lab_name(name), self.lab.meshmeter(), log)
+            pipe_error_output: true,
+            pipe_input: has_input,
+            ..ContainerSpec::new(lab_name(name), &self.lab.programs.meshmeter, log)
         })?;
         self.drivers.follow((name, pod.name()), verb, container, directory, result)
     }
@@ -172,7 +172,7 @@ impl LabDeployment<'_> {
     /// Versions of the programs that this deployment runs.
     fn versions(&self) -> Vec<ComponentVersion> {
         let programs = self.lab.programs_for(&self.spec.components);
-        programs.map(|programs| programs.versions_of(&self.spec)).unwrap_or_default()
+        programs.map(|programs| programs.versions(Some(&self.spec))).unwrap_or_default()
     }
 
     /// Reads the proxies' counters once they show all requests. It waits up to [`SETTLED_TIMEOUT`]: the last
@@ -225,13 +225,15 @@ impl LabDeployment<'_> {
     /// Adds one further domain if the gateway serves domains and still works.
     fn put_further_domain_in_force(&mut self) -> Option<FurtherDomain> {
         let is_over = self.lab.lab.stop_requested() || self.failed().is_some();
-        let (domain, namespaces) = (self.further_domain.as_ref()?, self.namespaces.as_mut()?);
+        let (domains, further, namespaces) =
+            (self.domains.first()?, self.further_domain.as_ref()?, self.namespaces.as_mut()?);
         let lab = &self.lab.lab;
-        (!is_over).then(|| domain.measure(&mut namespaces.objects, || lab.check_not_stopped()))
+        (!is_over)
+            .then(|| domains.measure_further(further, &mut namespaces.objects, || lab.check_not_stopped()))
     }
 
     fn prove_filters(&mut self, replicas: &[Replica], path: &mut PathProof) {
-        let (Some(filters), gateways) = (&self.filters, &self.filtered_gateways) else { return };
+        let (Some(filters), gateways) = (&self.filters, &self.domains) else { return };
         let before = std::mem::take(&mut self.trial.filters_before_load);
         let counted = filters.counted(before, gateways, replicas);
         let (proofs, reasons) = filters::prove(&counted, received(gateways, replicas));

@@ -1,32 +1,31 @@
 //! Domains of a gateway, for any kind of proxy: what drivers request, and checks that the gateway serves
 //! these domains and no others.
 
-use super::further_domain::FurtherDomain;
 use crate::Result;
 use crate::certificates::{CredentialFiles, Credentials, KeyAlgorithm};
-use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, ProxyId};
-use crate::filters::proof::FilteredGateway;
-use crate::pod::Pod;
+use crate::deployment::station::Destination;
 use crate::private_dir::PrivateDir;
-use experiment::environment::{EnvironmentError, ErrorContext as _, Estate, Scenario};
+use experiment::environment::{EnvironmentError, ErrorContext as _, Estate, Scenario, error_chain};
 use experiment::mesh_settings::IngressTls;
+use experiment::schema::FurtherDomain;
 use experiment::topology::{DriverPlacement, WorkloadId};
 use mesh::concurrent::side_by_side;
+use mesh::envoy::hop::Hop;
 use mesh::gateway_probe::{ClientCredential, GatewayProbe};
 use mesh::istio::objects::estate;
 use mesh::istio::objects::ingress::{self, PORT};
 use mesh::istio::objects::subject::Subject;
-use mesh::wait::{Progress, wait_with_progress, with_last_state};
+use mesh::kubernetes::object_set::ObjectSet;
+use mesh::wait::{Progress, wait_for, wait_with_progress, with_last_state};
 use serde_json::Value;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Maximum time without another domain being served.
+/// Maximum time without another domain being served, and until a further domain is.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(60);
 const OPERATION: &str = "make the certificates of the ingress gateway";
 
@@ -34,13 +33,17 @@ const OPERATION: &str = "make the certificates of the ingress gateway";
 #[derive(Debug)]
 pub(crate) struct Domains {
     estate: Arc<Estate>,
-    gateway: String,
+    /// Name of the gateway's proxy.
+    pub gateway: String,
+    /// Statistics prefix of the gateway's connection manager.
+    pub connection_manager: String,
     pub public_name: String,
     /// Path that exact paths are rewritten to.
     pub rewrite: String,
-    address: Ipv4Addr,
+    address: SocketAddrV4,
     tls: IngressTls,
-    probe: GatewayProbe,
+    /// Sends requests as the load does.
+    pub probe: GatewayProbe,
     /// Directory with the certificates and keys of clients; absent without TLS.
     client_files: Option<PathBuf>,
 }
@@ -69,28 +72,28 @@ fn rewrite(rollout: &Rollout<'_>, target: WorkloadId) -> Result<String> {
     }
 }
 
-/// Wildcard certificates for all domains below a public name, as a workspace has. One per credential of the
-/// estate.
+/// The certificate of a gateway's public name. If the experiment has domains, wildcard certificates for all
+/// domains below the name, as a workspace has: one per credential of the estate.
 pub(crate) fn certificates(rollout: &Rollout<'_>, public_name: &str) -> Result<Vec<Credentials>> {
     let (estate, authority) = (&rollout.context.spec.ingress, rollout.context.authority);
-    let wildcard = format!("*.{public_name}");
+    let name = if estate.declared { format!("*.{public_name}") } else { public_name.to_owned() };
     let algorithm = match estate.scenario {
         Scenario::Rsa => KeyAlgorithm::Rsa2048,
         _ => KeyAlgorithm::EcdsaP256,
     };
-    let issued = (0..estate.credentials()).map(|_| authority.issue_server_with(&[&wildcard], &[], algorithm));
+    let issued = (0..estate.credentials()).map(|_| authority.issue_server_with(&[&name], &[], algorithm));
     issued.collect::<Result<_>>().context(OPERATION)
 }
 
-/// Client certificate and key, and the CA certificate that clients trust. Their directory is removed with the
-/// deployment.
+/// Client certificate and key, the CA certificate that clients trust, and the directory with their files, which
+/// is removed with the deployment.
 pub(crate) fn client_files(rollout: &mut Rollout<'_>, namespace: &str) -> Result<(Credentials, PathBuf)> {
     let client = rollout.context.authority.issue_client("client", "meshmeter").context(OPERATION)?;
-    let directory = lab_name(&format!("{namespace}-client"));
-    let directory = PrivateDir(rollout.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-    let path = directory.path().to_owned();
+    let name = format!("{namespace}-client");
+    let directory = PrivateDir::create(rollout.context.lab, &name, ContainerUser::Lab)?;
+    client.write(directory.path(), None).context(OPERATION)?;
+    let path = directory.path().to_path_buf();
     rollout.directories.push(directory);
-    client.write(&path, None).context(OPERATION)?;
     Ok((client, path))
 }
 
@@ -105,12 +108,13 @@ pub(crate) fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
 }
 
 impl Domains {
-    /// The domains of the gateway in this pod. `client` is the clients' certificate with its files; absent
-    /// without TLS.
+    /// The domains of a gateway, given as its name and its pod. `client` is the clients' certificate with its
+    /// files; absent without TLS.
     pub fn new(
         rollout: &Rollout<'_>,
         target: WorkloadId,
-        (gateway, pod): (&str, &Pod),
+        (gateway, pod): (String, usize),
+        hop: &Hop,
         client: Option<(Credentials, PathBuf)>,
     ) -> Result<Self> {
         let spec = rollout.context.spec;
@@ -120,14 +124,16 @@ impl Domains {
             authority: &client.authority_pem,
             own: (tls == IngressTls::Mutual).then_some((&client.certificate_pem, &client.key_pem)),
         });
+        let pod = &rollout.pods.infrastructure[pod];
         let mut probe = GatewayProbe::new(pod.port(PORT), credential.as_ref())?;
         probe.headers = rollout.request_headers()?;
         Ok(Self {
             estate: Arc::clone(&spec.ingress),
-            gateway: gateway.to_owned(),
+            gateway,
+            connection_manager: hop.connection_manager.clone(),
             public_name: public_name(rollout, target),
             rewrite: rewrite(rollout, target)?,
-            address: pod.address(),
+            address: SocketAddrV4::new(pod.address(), PORT),
             tls,
             probe,
             client_files,
@@ -150,8 +156,8 @@ impl Domains {
             url.truncate(url.len() - self.rewrite.len());
             url.push_str(&format!("/get/{}", range(paths)));
         }
-        let gateway = SocketAddrV4::new(self.address, PORT);
-        let mut arguments = vec![format!("--connect-to={gateway}"), "--server-per=connection".to_owned()];
+        let mut arguments =
+            vec![format!("--connect-to={}", self.address), "--server-per=connection".to_owned()];
         arguments
             .extend(scenario_arguments(self.estate.scenario).iter().map(|argument| (*argument).to_owned()));
         let files = self.client_files.iter();
@@ -169,10 +175,11 @@ impl Domains {
             check()?;
             // The first domain is probed alone: if it is not served yet, the others most likely are not
             // either.
+            let answer = |domain| (domain, self.probe.is_served(&self.host(domain), &self.last_path()));
             let (first, others) = pending.split_first().expect("an estate has a domain");
-            let mut answers = vec![(*first, self.answer(*first))];
+            let mut answers = vec![answer(*first)];
             if answers[0].1.is_ok() {
-                answers.extend(side_by_side(others.to_vec(), |domain| (domain, self.answer(domain))));
+                answers.extend(side_by_side(others.to_vec(), answer));
                 pending =
                     answers.iter().filter(|(_, answer)| answer.is_err()).map(|(domain, _)| *domain).collect();
             }
@@ -206,39 +213,47 @@ impl Domains {
         Ok(())
     }
 
-    /// A further domain. These objects are written while the gateway serves the others.
-    pub fn further(&self, domain: usize, objects: Vec<Value>) -> FurtherDomain {
-        FurtherDomain {
-            gateway: self.gateway.clone(),
-            name: self.host(domain),
-            path: self.last_path(),
-            objects,
-            probe: self.probe.clone(),
-        }
+    /// Writes the objects of one more domain while the gateway serves the others, waits until it serves this
+    /// one too, and removes the objects again. An error from `check` ends the wait.
+    pub fn measure_further(
+        &self,
+        (domain, written): &(usize, Vec<Value>),
+        objects: &mut ObjectSet,
+        check: impl Fn() -> Result<()>,
+    ) -> FurtherDomain {
+        let (gateway, name) = (self.gateway.clone(), self.host(*domain));
+        let mut measured = FurtherDomain { gateway, name, written_s: None, in_force_s: None, failure: None };
+        let result = self.put_in_force(written, objects, check, &mut measured);
+        let removed = objects.remove_some(written);
+        measured.failure = result.and(removed).err().map(|error| error_chain(&error));
+        measured
     }
 
-    /// The gateway with its filters, which are probed through its first domain.
-    pub fn filtered(&self, proxy: ProxyId, connection_manager: &str) -> FilteredGateway {
-        FilteredGateway {
-            proxy,
-            connection_manager: connection_manager.to_owned(),
-            probe: self.probe.clone(),
-            host: self.host(1),
-            path: self.last_path(),
-        }
+    fn put_in_force(
+        &self,
+        written: &[Value],
+        objects: &mut ObjectSet,
+        check: impl Fn() -> Result<()>,
+        FurtherDomain { gateway, name, written_s, in_force_s, .. }: &mut FurtherDomain,
+    ) -> Result<()> {
+        let begun_at = Instant::now();
+        objects.apply(written).context(format!("write the domain {name}"))?;
+        let written_at = Instant::now();
+        *written_s = Some((written_at - begun_at).as_secs_f64());
+        wait_for(&format!("{gateway} serves {name}"), SERVED_TIMEOUT, || {
+            check()?;
+            Ok(self.probe.is_served(name, &self.last_path()).ok())
+        })?;
+        *in_force_s = Some(written_at.elapsed().as_secs_f64());
+        Ok(())
     }
 
-    fn host(&self, domain: usize) -> String {
+    pub fn host(&self, domain: usize) -> String {
         Estate::domain(domain, &self.public_name)
     }
 
-    fn last_path(&self) -> String {
+    pub fn last_path(&self) -> String {
         self.estate.paths.map_or_else(|| self.rewrite.clone(), Estate::path)
-    }
-
-    fn answer(&self, domain: usize) -> Result<(), String> {
-        let host = self.host(domain);
-        self.probe.is_served(&host, &self.last_path())
     }
 }
 

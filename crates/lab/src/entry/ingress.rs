@@ -5,20 +5,19 @@
 //! run's authority) or plain HTTP. It connects to the gateway's pod by the service's public name, as a load
 //! balancer in front of it would. The gateway's certificate is a Secret that istiod sends it.
 
-use super::domains::{self, Domains, client_arguments};
-use super::further_domain::FurtherDomain;
+use super::domains::{self, Domains, client_arguments, public_name};
 use crate::Result;
 use crate::certificates::Credentials;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
-use crate::filters::proof::FilteredGateway;
 use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::running::GatewayPod;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::envoy::domains::listener_statistics;
 use mesh::envoy::hop::Hop;
 use mesh::istio::objects::ingress::{self, Credential, PORT};
 use mesh::istio::objects::subject::Subject;
@@ -27,37 +26,23 @@ use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::proof::client_tls::with_client_tls;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 const GATEWAY_PROXY: &str = "ingress-gateway";
 
-fn listener() -> String {
-    format!("0.0.0.0_{PORT}")
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Ingress {
-    gateways: Vec<Gateway>,
+    /// By the workload behind them.
+    gateways: BTreeMap<WorkloadId, Gateway>,
 }
 
 #[derive(Debug)]
 struct Gateway {
     pod: GatewayPod,
     proxy: ProxyId,
-    target: WorkloadId,
-    /// Public name of the target.
-    host: String,
-    /// Certificates and keys of clients; absent without TLS, and if the gateway serves several domains.
+    /// Directory with the certificates and keys of clients; absent without TLS.
     client_files: Option<PathBuf>,
-    /// Absent if the gateway has one public name.
-    domains: Option<Domains>,
-}
-
-impl Ingress {
-    fn before(&self, target: WorkloadId) -> Option<&Gateway> {
-        self.gateways.iter().find(|gateway| gateway.target == target)
-    }
 }
 
 impl Part for Ingress {
@@ -73,113 +58,73 @@ impl Part for Ingress {
         // clients.
         let namespaces = namespaces.collect();
         let pods = GatewayPod::create_in(rollout, ingress::NAME, Membership::Outside, namespaces)?;
-        let mut agents = Vec::new();
-        for ((target, pod), client) in targets.into_iter().zip(pods).zip(clients) {
-            let statistics = statistics(rollout, &hop(rollout, target));
-            let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
-            agents.push(AgentSpec { resources: rollout.context.gateway_resources(), ..agent });
-            let (mut served, mut client_files) = (None, None);
+        let agents = targets.iter().zip(&pods).map(|(target, pod)| AgentSpec {
+            resources: rollout.context.gateway_resources(),
+            ..pod.agent(
+                rollout,
+                GATEWAY_PROXY,
+                ProxyKind::Router,
+                statistics(rollout, &hop(rollout, *target)),
+            )
+        });
+        let agents: Vec<AgentSpec> = agents.collect();
+        let proxies = rollout.start_agents(&agents)?;
+        for (((target, pod), proxy), client) in targets.into_iter().zip(pods).zip(proxies).zip(clients) {
+            let client_files = client.as_ref().map(|(_, files)| files.clone());
             if rollout.context.spec.ingress.declared {
-                let name = rollout.qualified(rollout.namespace_index(target), GATEWAY_PROXY);
-                let in_pod = &rollout.pods.infrastructure[pod.pod];
-                served = Some(Domains::new(rollout, target, (&name, in_pod), client)?);
+                let gateway = (rollout.proxies[proxy].name.clone(), pod.pod);
+                let served = Domains::new(rollout, target, gateway, &hop(rollout, target), client)?;
+                rollout.domains.insert(target, served);
             } else {
-                client_files = client.map(|(_, files)| files);
+                // Drivers of several domains connect to the gateway by address.
+                let drivers = rollout.topology().drivers.iter().filter(|driver| driver.target == target);
+                let callers: BTreeSet<usize> =
+                    drivers.map(|driver| rollout.namespace_index(driver.at)).collect();
+                let (namespaces, name) = (&rollout.mesh().namespaces, public_name(rollout, target));
+                callers.into_iter().try_for_each(|at| namespaces.add_name(at, pod.address(), &[&name]))?;
             }
-            let host = host(rollout, target);
-            self.gateways.push(Gateway { pod, proxy: 0, target, host, client_files, domains: served });
-        }
-        for (gateway, proxy) in self.gateways.iter_mut().zip(rollout.start_agents(agents)?) {
-            gateway.proxy = proxy;
+            self.gateways.insert(target, Gateway { pod, proxy, client_files });
         }
         Ok(())
     }
 
     fn objects(&self, rollout: &Rollout<'_>) -> Vec<Value> {
-        let objects = |gateway: &Gateway| {
-            let Gateway { pod, target, host, domains, .. } = gateway;
-            let route = |subject: &Subject<'_>| match domains {
+        let objects = |(target, gateway): (&WorkloadId, &Gateway)| {
+            let route = |subject: &Subject<'_>| match rollout.domains.get(target) {
                 Some(domains) => domains.estate(rollout, subject).objects(),
-                None => ingress::objects(rollout.context.spec, subject, host),
+                None => ingress::objects(rollout.context.spec, subject, &public_name(rollout, *target)),
             };
             let filters = rollout.filters.iter().flat_map(|filters| {
                 objects::filters::objects(&filters.configuration, rollout.mesh_namespace(*target))
             });
-            [pod.service(), rollout.with_subject(*target, route), filters.collect()].concat()
+            [gateway.pod.service(), rollout.with_subject(*target, route), filters.collect()].concat()
         };
         self.gateways.iter().flat_map(objects).collect()
     }
 
-    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
-        // Drivers of several domains connect to the gateway by address.
-        for Gateway { pod, target, host, .. } in
-            self.gateways.iter().filter(|gateway| gateway.domains.is_none())
-        {
-            let drivers = rollout.topology().drivers.iter().filter(|driver| driver.target == *target);
-            let namespaces: BTreeSet<usize> =
-                drivers.map(|driver| rollout.namespace_index(driver.at)).collect();
-            for namespace in namespaces {
-                rollout.mesh().namespaces.add_name(namespace, pod.address(), &[host])?;
-            }
-        }
-        Ok(())
-    }
-
     fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
-        self.gateways.iter().map(|gateway| (gateway.proxy, expected(rollout, gateway))).collect()
+        self.gateways.iter().map(|(target, gateway)| (gateway.proxy, expected(rollout, *target))).collect()
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         let spec = rollout.context.spec;
         let station = |gateway: &Gateway| {
-            let (hop, mtls) = (hop(rollout, gateway.target), spec.proxy.mtls.is_spoken());
+            let (hop, mtls) = (hop(rollout, call.to), spec.proxy.mtls.is_spoken());
             let evidence = with_client_tls(hop.evidence(mtls), spec.ingress_tls(), spec.ingress.scenario);
             Station::of_one(&rollout.proxies, gateway.proxy, evidence)
         };
-        let gateway = self.before(call.to).filter(|_| !rollout.drivers_of(call).is_empty());
+        let gateway = self.gateways.get(&call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }
     }
 
     fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
         let tls = rollout.context.spec.ingress_tls();
-        let Gateway { host, client_files, domains, .. } = self.before(driver.target)?;
-        if let Some(domains) = domains {
-            return Some(domains.destination(rollout, driver));
-        }
-        let files = client_files.iter();
+        let files = self.gateways.get(&driver.target)?.client_files.iter();
+        let authority = format!("{}:{PORT}", public_name(rollout, driver.target));
         Some(Destination {
-            url: rollout.url(driver, &format!("{host}:{PORT}"), tls != IngressTls::Off),
+            url: rollout.url(driver, &authority, tls != IngressTls::Off),
             arguments: files.flat_map(|files| client_arguments(files, tls)).collect(),
         })
-    }
-
-    fn wait_until_serving(&self, rollout: &Rollout<'_>) -> Result<Vec<ProxyId>> {
-        // All gateways have their configuration already: they proceed in parallel while this waits for one of
-        // them.
-        let mut waited = Vec::new();
-        for gateway in &self.gateways {
-            let Some(domains) = &gateway.domains else { continue };
-            domains.wait_until_served(|| rollout.check_goes_on())?;
-            domains.check_others_are_refused()?;
-            waited.push(gateway.proxy);
-        }
-        Ok(waited)
-    }
-
-    fn further_domain(&self, rollout: &Rollout<'_>) -> Option<FurtherDomain> {
-        let gateway = self.gateways.first()?;
-        let domains = gateway.domains.as_ref()?;
-        let (number, objects) =
-            rollout.with_subject(gateway.target, |subject| domains.estate(rollout, subject).further());
-        Some(domains.further(number, objects))
-    }
-
-    fn filtered_gateways(&self, rollout: &Rollout<'_>) -> Vec<FilteredGateway> {
-        let filtered = |gateway: &Gateway| {
-            let domains = gateway.domains.as_ref()?;
-            Some(domains.filtered(gateway.proxy, &hop(rollout, gateway.target).connection_manager))
-        };
-        self.gateways.iter().filter_map(filtered).collect()
     }
 }
 
@@ -198,11 +143,6 @@ fn targets(rollout: &Rollout<'_>) -> Result<BTreeSet<WorkloadId>> {
     Ok(targets)
 }
 
-/// Public name of a target.
-fn host(rollout: &Rollout<'_>, target: WorkloadId) -> String {
-    ingress::host(&rollout.workload(target).namespace)
-}
-
 /// Writes the gateways' certificates to the API, and the clients' certificates and CA to files. Does nothing
 /// without TLS.
 fn give_certificates(
@@ -216,36 +156,23 @@ fn give_certificates(
     let (mut objects, mut clients) = (Vec::new(), Vec::new());
     for target in targets {
         let namespace = rollout.mesh_namespace(*target).to_owned();
-        let issued = certificates(rollout, &host(rollout, *target))?;
-        objects.extend(credentials(tls, &namespace, &issued));
-        clients.push(Some(domains::client_files(rollout, &namespace)?));
-    }
-    rollout.mesh_mut().namespaces.objects.apply(&objects)?;
-    Ok(clients)
-}
-
-/// Certificates of a gateway, with the names of their Secrets.
-fn certificates(rollout: &Rollout<'_>, host: &str) -> Result<Vec<(Credentials, String)>> {
-    if rollout.context.spec.ingress.declared {
-        let issued = domains::certificates(rollout, host)?;
-        return Ok(issued.into_iter().zip((0..).map(estate::credential_name)).collect());
-    }
-    let operation = "make the certificates of the ingress gateway";
-    let issued = rollout.context.authority.issue_server(&[host], &[]).context(operation)?;
-    Ok(vec![(issued, ingress::CREDENTIAL.to_owned())])
-}
-
-fn credentials(tls: IngressTls, namespace: &str, issued: &[(Credentials, String)]) -> Vec<Value> {
-    let credentials: Vec<Credential<'_>> = issued
-        .iter()
-        .map(|(issued, name)| Credential {
+        let issued = domains::certificates(rollout, &public_name(rollout, *target))?;
+        let names = (0..issued.len()).map(|number| match rollout.context.spec.ingress.declared {
+            true => estate::credential_name(number),
+            false => ingress::CREDENTIAL.to_owned(),
+        });
+        let names: Vec<String> = names.collect();
+        let credentials = issued.iter().zip(&names).map(|(issued, name)| Credential {
             name,
             certificate: &issued.certificate_pem,
             key: &issued.key_pem,
             client_authority: &issued.authority_pem,
-        })
-        .collect();
-    ingress::credentials(tls, namespace, &credentials)
+        });
+        objects.extend(ingress::credentials(tls, &namespace, &credentials.collect::<Vec<_>>()));
+        clients.push(Some(domains::client_files(rollout, &namespace)?));
+    }
+    rollout.mesh_mut().namespaces.objects.apply(&objects)?;
+    Ok(clients)
 }
 
 /// How the gateway forwards the load. It speaks mutual TLS with the sidecar behind it.
@@ -260,7 +187,7 @@ fn statistics(rollout: &Rollout<'_>, hop: &Hop) -> Vec<String> {
     let filters =
         rollout.filters.iter().flat_map(|filters| filters.configuration.counters(&hop.connection_manager));
     prefixes.extend(filters);
-    prefixes.push(format!("listener.{}", listener()));
+    prefixes.push(listener_statistics(PORT));
     if rollout.context.spec.ingress.declared {
         let http = format!("http.{}", hop.connection_manager);
         prefixes.retain(|prefix| *prefix != http);
@@ -275,13 +202,14 @@ fn statistics(rollout: &Rollout<'_>, hop: &Hop) -> Vec<String> {
 /// Expected configuration of a gateway. Routes of several domains are not read from the config dump, which is
 /// about a hundred megabytes for 100 000 of them. Instead, each is requested once the gateway has
 /// acknowledged its configuration ([`Domains::wait_until_served`]).
-fn expected(rollout: &Rollout<'_>, Gateway { target, host, domains, .. }: &Gateway) -> Vec<Expected> {
-    let target = *target;
+fn expected(rollout: &Rollout<'_>, target: WorkloadId) -> Vec<Expected> {
     let hop = hop(rollout, target);
     let endpoints = rollout.endpoints_of(target).into_iter();
     let endpoints = endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint));
-    let route = domains.is_none().then(|| Expected::route(&hop, host));
+    let has_one_name = !rollout.domains.contains_key(&target);
+    let route = has_one_name.then(|| Expected::route(&hop, &public_name(rollout, target)));
     let services = rollout.filters.iter().flat_map(|filters| filters.configuration.endpoints());
     let services = services.map(|(service, endpoint)| Expected::Endpoint(service.cluster(), endpoint));
-    endpoints.chain(services).chain([Expected::Listener(listener())]).chain(route).collect()
+    let listener = Expected::Listener(format!("0.0.0.0_{PORT}"));
+    endpoints.chain(services).chain([listener]).chain(route).collect()
 }

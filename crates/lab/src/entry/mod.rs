@@ -1,19 +1,23 @@
 //! Entries: how drivers reach the workloads that they load. One file each.
 
 mod domains;
-pub(crate) mod further_domain;
 mod gateway;
-pub(crate) mod ingress;
+mod ingress;
+
+pub(crate) use domains::Domains;
 
 use crate::Result;
 use crate::deployment::part::{Nothing, Part};
 use crate::programs::ChosenPrograms;
 use experiment::dataplane::Entry;
+use std::collections::BTreeMap;
 
 pub(crate) fn part(entry: Entry, programs: &ChosenPrograms) -> Result<Box<dyn Part + '_>> {
     Ok(match entry {
         Entry::Direct => Box::new(Nothing),
-        Entry::Gateway => Box::new(gateway::StaticGateway::new(programs.envoy()?)),
+        Entry::Gateway => {
+            Box::new(gateway::StaticGateway { envoy: programs.envoy()?, gateways: BTreeMap::new() })
+        }
         Entry::Ingress => Box::new(ingress::Ingress::default()),
     })
 }

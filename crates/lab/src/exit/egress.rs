@@ -23,47 +23,44 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 const GATEWAY_PROXY: &str = "egress-gateway";
 
-struct Gateway {
-    pod: GatewayPod,
-    proxy: ProxyId,
-}
-
+#[derive(Default)]
 pub(super) struct Egress {
-    exit: Exit,
-    gateway: Option<Gateway>,
+    /// The external service, known once this has started. Its public name resolves to one pod.
+    external: WorkloadId,
+    gateway: Option<(GatewayPod, ProxyId)>,
     sni_proxy: Option<ProxyId>,
 }
 
 impl Egress {
-    pub fn new(exit: Exit) -> Self {
-        Self { exit, gateway: None, sni_proxy: None }
+    fn endpoint(&self, rollout: &Rollout<'_>) -> SocketAddrV4 {
+        rollout.endpoints_of(self.external)[0]
     }
 
     fn hop_of_gateway(&self, rollout: &Rollout<'_>) -> Hop {
-        let external = external(rollout).ok().and_then(|id| rollout.endpoints_of(id).first().copied());
-        hop_of_gateway(self.exit, external.map_or(EXTERNAL_PORT, |endpoint| endpoint.port()))
+        hop_of_gateway(rollout.mode.exit, self.endpoint(rollout).port())
     }
 }
 
 impl Part for Egress {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        external(rollout)?;
-        if has_gateway(self.exit) {
+        self.external = external(rollout)?;
+        rollout.mesh().namespaces.add_name(0, *self.endpoint(rollout).ip(), &[EXTERNAL_HOST])?;
+        if has_gateway(rollout.mode.exit) {
             let port = ServicePort { name: "tls", port: GATEWAY_PORT };
             let pod = GatewayPod::create_in(rollout, GATEWAY, Membership::Outside, vec![(0, vec![port])])?
                 .remove(0);
             let statistics = self.hop_of_gateway(rollout).statistics();
             let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
-            let proxy = rollout.start_agents(vec![agent])?[0];
-            self.gateway = Some(Gateway { pod, proxy });
+            let proxy = rollout.start_agents(&[agent])?[0];
+            self.gateway = Some((pod, proxy));
         }
         Ok(())
     }
 
     fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        if let Some(gateway) = self.gateway.as_ref().filter(|_| self.exit == Exit::Sni) {
-            let destination = rollout.endpoints_of(external(rollout)?)[0];
-            let pod = &mut rollout.pods.infrastructure[gateway.pod.pod];
+        if let Some((gateway, _)) = self.gateway.as_ref().filter(|_| rollout.mode.exit == Exit::Sni) {
+            let destination = self.endpoint(rollout);
+            let pod = &mut rollout.pods.infrastructure[gateway.pod];
             let started = sni_proxy::start(&rollout.context, pod, destination)?;
             self.sni_proxy = rollout.add_proxies(vec![started]).pop();
         }
@@ -71,42 +68,31 @@ impl Part for Egress {
     }
 
     fn objects(&self, rollout: &Rollout<'_>) -> Vec<Value> {
-        let Ok(external) = external(rollout) else { return Vec::new() };
-        let addresses: Vec<Ipv4Addr> =
-            rollout.endpoints_of(external).iter().map(|endpoint| *endpoint.ip()).collect();
-        let (namespace, port) = (rollout.mesh_namespace(external), rollout.endpoints_of(external)[0].port());
-        let mut objects = egress::objects(self.exit, namespace, &addresses, port);
-        objects.extend(self.gateway.iter().flat_map(|gateway| gateway.pod.service()));
+        let (namespace, endpoint) = (rollout.mesh_namespace(self.external), self.endpoint(rollout));
+        let mut objects = egress::objects(rollout.mode.exit, namespace, &[*endpoint.ip()], endpoint.port());
+        objects.extend(self.gateway.iter().flat_map(|(pod, _)| pod.service()));
         objects
     }
 
-    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let address = *rollout.endpoints_of(external(rollout)?)[0].ip();
-        rollout.mesh().namespaces.add_name(0, address, &[EXTERNAL_HOST])
-    }
-
     fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
-        let (Some(gateway), Ok(external)) = (&self.gateway, external(rollout)) else { return Vec::new() };
-        let next = match self.exit {
-            Exit::Sni => vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, SNI_PROXY_PORT)],
-            _ => rollout.endpoints_of(external),
+        let next = match rollout.mode.exit {
+            Exit::Sni => SocketAddrV4::new(Ipv4Addr::LOCALHOST, SNI_PROXY_PORT),
+            _ => self.endpoint(rollout),
         };
-        vec![(gateway.proxy, leading(&self.hop_of_gateway(rollout), GATEWAY_PORT, next))]
+        let expected = |proxy| (proxy, leading(&self.hop_of_gateway(rollout), GATEWAY_PORT, next));
+        self.gateway.iter().map(|(_, proxy)| expected(*proxy)).collect()
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         if !rollout.workload(call.to).is_external() {
             return Stations::default();
         }
-        let gateway = self.gateway.iter().map(|gateway| {
-            let evidence = self.hop_of_gateway(rollout).evidence(speaks_mutual_tls(self.exit));
-            Station::of_one(&rollout.proxies, gateway.proxy, evidence)
-        });
-        let sni_proxy = self
-            .sni_proxy
-            .iter()
-            .map(|proxy| Station::of_one(&rollout.proxies, *proxy, sni_proxy::evidence()));
-        Stations { at_caller: gateway.chain(sni_proxy).collect(), ..Stations::default() }
+        let of_gateway = || self.hop_of_gateway(rollout).evidence(speaks_mutual_tls(rollout.mode.exit));
+        let gateway = self.gateway.iter().map(|(_, proxy)| (*proxy, of_gateway()));
+        let sni_proxy = self.sni_proxy.map(|proxy| (proxy, sni_proxy::evidence()));
+        let stations = gateway.chain(sni_proxy);
+        let stations = stations.map(|(proxy, evidence)| Station::of_one(&rollout.proxies, proxy, evidence));
+        Stations { at_caller: stations.collect(), ..Stations::default() }
     }
 
     fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
@@ -120,7 +106,6 @@ impl Part for Egress {
     }
 }
 
-/// The external service. Its public name resolves to one pod.
 fn external(rollout: &Rollout<'_>) -> Result<WorkloadId> {
     let external = rollout.services().into_iter().filter(|id| rollout.workload(*id).is_external());
     let external: Vec<WorkloadId> = external.collect();

@@ -62,18 +62,17 @@ pub(crate) fn expected_of_caller(rollout: &Rollout<'_>, call: Call, hop: &Hop) -
     if rollout.mode.exit == Exit::Bypass {
         return Vec::new();
     }
+    let service = rollout.endpoints_of(call.to)[0];
     let gateway = rollout.pods.infrastructure.first().filter(|_| has_gateway(rollout.mode.exit));
-    let next = match gateway {
-        Some(gateway) => vec![SocketAddrV4::new(gateway.address(), GATEWAY_PORT)],
-        None => rollout.endpoints_of(call.to),
-    };
-    leading(hop, rollout.endpoints_of(call.to)[0].port(), next)
+    let next = gateway.map_or(service, |gateway| SocketAddrV4::new(gateway.address(), GATEWAY_PORT));
+    leading(hop, service.port(), next)
 }
 
-/// Expects that a proxy listens on this port and routes its connections to these addresses.
-pub(super) fn leading(hop: &Hop, port: u16, next: Vec<SocketAddrV4>) -> Vec<Expected> {
-    let endpoints = next.into_iter().map(|next| Expected::Endpoint(hop.cluster.clone(), next));
-    endpoints
-        .chain([Expected::Listener(format!("0.0.0.0_{port}")), Expected::route(hop, EXTERNAL_HOST)])
-        .collect()
+/// Expects that a proxy listens on this port and routes its connections to this address.
+pub(super) fn leading(hop: &Hop, port: u16, next: SocketAddrV4) -> Vec<Expected> {
+    vec![
+        Expected::Endpoint(hop.cluster.clone(), next),
+        Expected::Listener(format!("0.0.0.0_{port}")),
+        Expected::route(hop, EXTERNAL_HOST),
+    ]
 }

@@ -89,7 +89,7 @@ fn stream_module(built: &str, is_file: impl Fn(&Path) -> bool) -> Result<Option<
 pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: SocketAddrV4) -> Result<Proxy> {
     let nginx = find()?;
     let directory = format!("mesh-{}-{NAME}", context.number);
-    let files = PrivateDir(context.lab.create_private_dir(&directory, ContainerUser::Proxy)?);
+    let files = PrivateDir::create(context.lab, &directory, ContainerUser::Proxy)?;
     let configuration = files.path().join("nginx.conf");
     let log = files.path().join("connections.log");
     let content = configuration_file(&nginx, context.spec.proxy.workers, &log, destination);

@@ -3,27 +3,16 @@
 
 use super::Filters;
 use super::services::COUNTERS_PATH;
-use crate::deployment::station::ProxyId;
+use crate::entry::Domains;
+use experiment::environment::error_chain;
 use mesh::admin::AdminError;
 use mesh::concurrent::side_by_side;
 use mesh::filters::Filter;
 use mesh::filters::probe::Probe;
-use mesh::gateway_probe::GatewayProbe;
 use mesh::proof::edge::Replica;
 use mesh::proof::filters::{CountedFilter, Received};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// A gateway whose filters are to be verified.
-#[derive(Debug)]
-pub(crate) struct FilteredGateway {
-    pub proxy: ProxyId,
-    pub connection_manager: String,
-    /// Sends requests to one domain, as the load does.
-    pub probe: GatewayProbe,
-    pub host: String,
-    pub path: String,
-}
 
 /// Statuses of the responses to a probe, or why there are none.
 type Statuses = Result<Vec<u16>, String>;
@@ -42,17 +31,13 @@ struct Counted {
 
 impl Filters {
     /// Probes every filter at every gateway, then reads the services' counters.
-    pub fn before_load(&self, gateways: &[FilteredGateway]) -> BeforeLoad {
+    pub fn before_load(&self, gateways: &[Domains]) -> BeforeLoad {
         let probes = self.configuration.filters.iter().map(|filter| {
             let probes = filter.probes().into_iter();
-            (
-                *filter,
-                probes
-                    .flat_map(|probe| {
-                        gateways.iter().map(move |gateway| (probe.clone(), gateway.probe(&probe)))
-                    })
-                    .collect(),
-            )
+            let probes = probes.flat_map(|probe| {
+                gateways.iter().map(move |gateway| (probe.clone(), responses(gateway, &probe)))
+            });
+            (*filter, probes.collect())
         });
         BeforeLoad { probes: probes.collect(), checks: self.checks() }
     }
@@ -61,16 +46,21 @@ impl Filters {
     pub fn counted(
         &self,
         before: BeforeLoad,
-        gateways: &[FilteredGateway],
+        gateways: &[Domains],
         replicas: &[Replica],
     ) -> Vec<CountedFilter> {
         let BeforeLoad { mut probes, checks } = before;
         let after = self.checks();
+        // Requests that a filter without a service passed.
+        let passed = |gateway: &Domains, filter: Filter| {
+            delta(gateway, &filter.counter(&gateway.connection_manager).unwrap_or_default(), replicas)
+        };
         let filters = self.configuration.filters.iter().map(|&filter| CountedFilter {
             name: filter.name(),
             checks: match (checks.get(&filter), after.get(&filter)) {
-                (Some(before), Some(after)) => rise(before, after),
-                _ => gateways.iter().map(|gateway| gateway.checks(filter, replicas)).sum(),
+                (Some(Ok(before)), Some(Ok(after))) => Ok(after.saturating_sub(*before)),
+                (Some(Err(reason)), _) | (_, Some(Err(reason))) => Err(reason.clone()),
+                _ => gateways.iter().map(|gateway| passed(gateway, filter)).sum(),
             },
             probes: probes.remove(&filter).unwrap_or_default(),
         });
@@ -82,49 +72,38 @@ impl Filters {
         let read = side_by_side(&self.counters, |(filter, admin)| {
             let counted: Result<Counted, AdminError> = admin.get_json(COUNTERS_PATH);
             let checks = counted.map(|counted| counted.checks);
-            (*filter, checks.map_err(|error| experiment::environment::error_chain(&error)))
+            (*filter, checks.map_err(|error| error_chain(&error)))
         });
         read.into_iter().collect()
     }
 }
 
-fn rise(before: &Result<u64, String>, after: &Result<u64, String>) -> Result<u64, String> {
-    match (before, after) {
-        (Ok(before), Ok(after)) => Ok(after.saturating_sub(*before)),
-        (Err(reason), _) | (_, Err(reason)) => Err(reason.clone()),
-    }
+/// Responses of a gateway to a probe, which requests its first domain.
+fn responses(gateway: &Domains, probe: &Probe) -> Statuses {
+    let mut client = gateway.probe.clone();
+    client.headers = probe.headers(&client.headers);
+    let (host, path) = (gateway.host(1), probe.path(&gateway.last_path()));
+    let responses = (0..probe.requests).map(|_| client.status(&host, &host, &path));
+    responses.map(|response| response.map_err(|error| error.to_string())).collect()
 }
 
-impl FilteredGateway {
-    fn probe(&self, probe: &Probe) -> Statuses {
-        let mut client = self.probe.clone();
-        client.headers = probe.headers(&client.headers);
-        let path = probe.path(&self.path);
-        let answers = (0..probe.requests).map(|_| client.status(&self.host, &self.host, &path));
-        answers.map(|answer| answer.map_err(|error| error.to_string())).collect()
-    }
-
-    fn checks(&self, filter: Filter, replicas: &[Replica]) -> Result<u64, String> {
-        let counter = filter.counter(&self.connection_manager).unwrap_or_default();
-        self.rise(&counter, replicas)
-    }
-
-    fn rise(&self, counter: &str, replicas: &[Replica]) -> Result<u64, String> {
-        let replica = &replicas[self.proxy];
-        let after = replica.after.as_ref().map_err(Clone::clone)?;
-        let read = |counters: &BTreeMap<String, u64>| counters.get(counter).copied().unwrap_or(0);
-        Ok(read(after).saturating_sub(read(&replica.before)))
-    }
+/// Delta of a gateway's counter over the trial.
+fn delta(gateway: &Domains, counter: &str, replicas: &[Replica]) -> Result<u64, String> {
+    let replica = replicas.iter().find(|replica| replica.name == gateway.gateway);
+    let replica = replica.expect("the gateway's counters were read");
+    let after = replica.after.as_ref().map_err(Clone::clone)?;
+    let read = |counters: &BTreeMap<String, u64>| counters.get(counter).copied().unwrap_or(0);
+    Ok(read(after).saturating_sub(read(&replica.before)))
 }
 
 /// Requests and connections that reached the gateways in the trial. A gateway that could not be queried adds
 /// none; its path is not proven anyway.
-pub(crate) fn received(gateways: &[FilteredGateway], replicas: &[Replica]) -> Received {
+pub(crate) fn received(gateways: &[Domains], replicas: &[Replica]) -> Received {
     let sum = |counter: &str| {
-        let rise = |gateway: &FilteredGateway| {
-            gateway.rise(&format!("http.{}.{counter}", gateway.connection_manager), replicas)
+        let delta = |gateway: &Domains| {
+            delta(gateway, &format!("http.{}.{counter}", gateway.connection_manager), replicas)
         };
-        gateways.iter().filter_map(|gateway| rise(gateway).ok()).sum()
+        gateways.iter().filter_map(|gateway| delta(gateway).ok()).sum()
     };
     Received { requests: sum("downstream_rq_total"), connections: sum("downstream_cx_total") }
 }

@@ -2,20 +2,20 @@
 
 use super::FilterPrograms;
 use crate::Result;
-use crate::component_name::lab_name;
 use crate::container::{Container, ContainerSpec, ContainerUser};
+use crate::context::variables;
 use crate::deployment::rollout::Rollout;
 use crate::local_lab::LocalLab;
+use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::Supporting;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use components::Component;
+use components::{Component, Installed};
 use experiment::dataplane::Entry;
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _};
 use experiment::schema::Role;
 use mesh::admin::Admin;
-use mesh::admin::liveness::LivenessProbe;
 use mesh::filters::{
     CREDENTIAL_HEADER, Filter, FilterService, GatewayFilters, LIMIT_DOMAIN, PROBE_DESCRIPTOR, service_limits,
     wasm,
@@ -71,23 +71,18 @@ impl Filters {
         check_protocols(rollout)?;
         let token_keys = rollout.tokens.as_ref().map(TokenIssuer::public_keys).unwrap_or_default();
         let mut started = Self {
-            configuration: GatewayFilters {
-                filters: filters.clone(),
-                token_keys,
-                ..GatewayFilters::default()
-            },
+            configuration: GatewayFilters { filters, token_keys, ..GatewayFilters::default() },
             headers: Vec::new(),
             counters: BTreeMap::new(),
             supporting: Vec::new(),
         };
-        let has_services = filters.iter().any(|filter| filter.service().is_some());
-        let programs = has_services.then(|| lab.filter_programs()).transpose()?;
-        for filter in filters {
+        for filter in started.configuration.filters.clone() {
             if filter == Filter::Wasm {
-                started.configuration.wasm_module = wasm_module(rollout)?;
+                let (_, module) = write_file(rollout, "wasm", "gateway.wasm", &wasm::module()?)?;
+                started.configuration.wasm_module = rollout.context.lab.expose_file(&module)?;
             }
-            if let (Some(service), Some(programs)) = (filter.service(), programs) {
-                started.start_service(rollout, programs, filter, service)?;
+            if let Some(service) = filter.service() {
+                started.start_service(rollout, lab.filter_programs()?, filter, service)?;
             }
         }
         started.wait_until_ready(rollout)?;
@@ -101,47 +96,52 @@ impl Filters {
         filter: Filter,
         service: FilterService,
     ) -> Result<()> {
-        let addresses = [
-            format!("--listen={}", SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, service.port)),
-            format!("--counters={}", SocketAddrV4::new(Ipv4Addr::LOCALHOST, COUNTERS_PORT)),
-        ];
-        let spec = match filter {
-            Filter::GlobalRateLimit => self.rate_limit(rollout, programs, service)?,
-            Filter::Waf => {
-                container(rollout, service.name, programs, ["waf".to_owned()].into_iter().chain(addresses))
+        let listen = format!("--listen={}", SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, service.port));
+        let (program, arguments, environment) = match filter {
+            Filter::GlobalRateLimit => {
+                let arguments =
+                    vec!["service".to_owned(), format!("--limit={LIMIT_DOMAIN}.{PROBE_DESCRIPTOR}")];
+                (&programs.rate_limit, arguments, self.rate_limit(rollout, &programs.store, service)?)
             }
+            Filter::Waf => (&programs.services, vec!["waf".to_owned(), listen], BTreeMap::new()),
             _ => {
                 let protocol = if service.speaks_grpc { "grpc" } else { "http" };
-                let arguments = ["ext-authz".to_owned(), format!("--protocol={protocol}")];
+                let arguments = vec!["ext-authz".to_owned(), format!("--protocol={protocol}"), listen];
                 let credential = credential()?;
                 self.headers.push(format!("{CREDENTIAL_HEADER}: {credential}"));
-                ContainerSpec {
-                    environment: environment([(CREDENTIAL_VARIABLE, credential)]),
-                    ..container(rollout, service.name, programs, arguments.into_iter().chain(addresses))
-                }
+                (&programs.services, arguments, variables([(CREDENTIAL_VARIABLE, credential)]))
             }
         };
-        let (address, admin) = self.run(rollout, &spec, Some(COUNTERS_PORT))?;
-        self.configuration.services.push((service, address));
-        self.counters.insert(filter, admin.expect("its counters have a port"));
+        let counters = format!("--counters={}", SocketAddrV4::new(Ipv4Addr::LOCALHOST, COUNTERS_PORT));
+        let spec = ContainerSpec {
+            arguments: arguments.into_iter().chain([counters]).map(OsString::from).collect(),
+            environment,
+            ..rollout.context.container(service.name, &program.path)
+        };
+        let pod = self.run(rollout, &spec, Some((COUNTERS_PORT, COUNTERS_PATH)))?;
+        self.configuration.services.push((service, pod.address()));
+        self.counters.insert(filter, pod.admin(service.name, COUNTERS_PORT));
         Ok(())
     }
 
-    /// Starts the store of the rate limit service and returns the container for that service.
+    /// Starts the store of the rate limit service and returns the environment of that service.
     fn rate_limit(
         &mut self,
         rollout: &mut Rollout<'_>,
-        programs: &FilterPrograms,
+        store: &Installed,
         service: FilterService,
-    ) -> Result<ContainerSpec> {
-        let store = ContainerSpec {
-            arguments: store_arguments(programs.store.component),
-            ..rollout.context.container(STORE, &programs.store.path)
+    ) -> Result<BTreeMap<String, OsString>> {
+        let spec = ContainerSpec {
+            arguments: store_arguments(store.component),
+            ..rollout.context.container(STORE, &store.path)
         };
-        let (store, _) = self.run(rollout, &store, None)?;
-        self.wait_until_listening(rollout, STORE, STORE_PORT)?;
-        let limits = limits_directory(rollout)?;
-        let variables = [
+        let address = self.run(rollout, &spec, None)?.address();
+        let (pod, container) = self.running(rollout, STORE);
+        pod.wait_until_listening(container, STORE_PORT, READY_TIMEOUT)?;
+        // JSON is valid YAML.
+        let limits = service_limits().to_string();
+        let (directory, _) = write_file(rollout, "rate-limits", "config/limits.yaml", limits.as_bytes())?;
+        Ok(variables([
             ("GRPC_PORT", service.port.to_string()),
             ("HOST", Ipv4Addr::LOCALHOST.to_string()),
             ("PORT", HEALTH_PORT.to_string()),
@@ -149,71 +149,43 @@ impl Filters {
             ("DEBUG_PORT", DEBUG_PORT.to_string()),
             // Statistics are still counted, but not sent to statsd.
             ("DISABLE_STATS", "true".to_owned()),
-            ("RUNTIME_ROOT", limits.display().to_string()),
+            ("RUNTIME_ROOT", directory.display().to_string()),
             ("RUNTIME_WATCH_ROOT", "false".to_owned()),
             ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true".to_owned()),
             ("REDIS_SOCKET_TYPE", "tcp".to_owned()),
-            ("REDIS_URL", SocketAddrV4::new(store, STORE_PORT).to_string()),
-        ];
-        let arguments = [
-            "service".to_owned(),
-            format!("--counters={}", SocketAddrV4::new(Ipv4Addr::LOCALHOST, COUNTERS_PORT)),
-            format!("--limit={LIMIT_DOMAIN}.{PROBE_DESCRIPTOR}"),
-        ];
-        Ok(ContainerSpec {
-            arguments: arguments.map(OsString::from).to_vec(),
-            environment: environment(variables),
-            ..rollout.context.container(service.name, &programs.rate_limit.path)
-        })
+            ("REDIS_URL", SocketAddrV4::new(address, STORE_PORT).to_string()),
+        ]))
     }
 
-    /// Runs a container in a pod of its own with the same name. Returns its address, and its counters if it
-    /// has a port for them.
-    fn run(
+    /// Runs a container in a pod of its own with the same name, and returns the pod.
+    fn run<'a>(
         &mut self,
-        rollout: &mut Rollout<'_>,
+        rollout: &'a mut Rollout<'_>,
         spec: &ContainerSpec,
-        counters_port: Option<u16>,
-    ) -> Result<(Ipv4Addr, Option<Admin>)> {
+        probe: Option<(u16, &'static str)>,
+    ) -> Result<&'a Pod> {
         let pod = rollout.create_proxy_pod(&spec.name, 0)?;
         let pod = &mut rollout.pods.infrastructure[pod];
         let container = pod.start(spec)?;
-        let admin = counters_port.map(|port| pod.admin(&spec.name, port));
-        let liveness = admin.clone().map(|admin| LivenessProbe { process: None, admin, path: COUNTERS_PATH });
-        self.supporting.push(Supporting {
-            name: spec.name.clone(),
-            role: Role::FilterService,
-            pod: pod.name().to_owned(),
-            container,
-            liveness,
-            is_running: true,
-            shows_network: true,
-        });
-        Ok((pod.address(), admin))
+        self.supporting.push(Supporting::new(Role::FilterService, pod, container, probe));
+        Ok(pod)
     }
 
     fn wait_until_ready(&self, rollout: &Rollout<'_>) -> Result<()> {
         for (service, _) in &self.configuration.services {
-            self.wait_until_listening(rollout, service.name, service.port)?;
+            let (pod, container) = self.running(rollout, service.name);
+            pod.wait_until_listening(container, service.port, READY_TIMEOUT)?;
+            if Filter::GlobalRateLimit.service() == Some(*service) {
+                let health = pod.admin(service.name, HEALTH_PORT);
+                let what = format!("{} has its limits", service.name);
+                let is_healthy = || Ok(health.ask("/healthcheck").is_ok());
+                pod.wait_until(container, &what, READY_TIMEOUT, is_healthy)?;
+            }
         }
-        let Some(service) = Filter::GlobalRateLimit
-            .service()
-            .filter(|_| self.configuration.filters.contains(&Filter::GlobalRateLimit))
-        else {
-            return Ok(());
-        };
-        let (pod, container) = self.running(rollout, service.name);
-        let health = pod.admin(service.name, HEALTH_PORT);
-        let what = format!("{} has its limits", service.name);
-        pod.wait_until(container, &what, READY_TIMEOUT, || Ok(health.ask("/healthcheck").is_ok()))
+        Ok(())
     }
 
-    fn wait_until_listening(&self, rollout: &Rollout<'_>, name: &str, port: u16) -> Result<()> {
-        let (pod, container) = self.running(rollout, name);
-        pod.wait_until_listening(container, port, READY_TIMEOUT)
-    }
-
-    fn running<'a>(&'a self, rollout: &'a Rollout<'_>, name: &str) -> (&'a crate::pod::Pod, &'a Container) {
+    fn running<'a>(&'a self, rollout: &'a Rollout<'_>, name: &str) -> (&'a Pod, &'a Container) {
         let service = self.supporting.iter().find(|service| service.name == name);
         let service = service.expect("it was started");
         let pod = rollout.pods.infrastructure.iter().find(|pod| pod.name() == service.pod);
@@ -224,30 +196,10 @@ impl Filters {
 /// Rejects targets without HTTP: filters read requests, and HTTP requests probe them.
 fn check_protocols(rollout: &Rollout<'_>) -> Result<()> {
     let targets = rollout.topology().drivers.iter().map(|driver| rollout.workload(driver.target));
-    match targets.into_iter().find(|target| !target.protocol.is_http()) {
-        None => Ok(()),
-        Some(target) => {
-            let scenario = rollout.context.spec.ingress.scenario.name();
-            let reason = format!("{} speaks no HTTP", target.qualified_name());
-            Err(EnvironmentError::new(format!("run scenario {scenario}"), reason))
-        }
-    }
-}
-
-fn container(
-    rollout: &Rollout<'_>,
-    name: &str,
-    programs: &FilterPrograms,
-    arguments: impl Iterator<Item = String>,
-) -> ContainerSpec {
-    ContainerSpec {
-        arguments: arguments.map(OsString::from).collect(),
-        ..rollout.context.container(name, &programs.services.path)
-    }
-}
-
-fn environment<const N: usize>(variables: [(&str, String); N]) -> BTreeMap<String, OsString> {
-    variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+    let Some(target) = targets.into_iter().find(|target| !target.protocol.is_http()) else { return Ok(()) };
+    let scenario = rollout.context.spec.ingress.scenario.name();
+    let reason = format!("{} speaks no HTTP", target.qualified_name());
+    Err(EnvironmentError::new(format!("run scenario {scenario}"), reason))
 }
 
 fn store_arguments(program: Component) -> Vec<OsString> {
@@ -270,25 +222,19 @@ fn credential() -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Directory with the limits in the service's format. JSON is valid YAML.
-fn limits_directory(rollout: &mut Rollout<'_>) -> Result<PathBuf> {
-    let name = lab_name(&format!("t{}-rate-limits", rollout.context.number));
-    let directory = PrivateDir(rollout.context.lab.create_private_dir(&name, ContainerUser::Lab)?);
-    let path = directory.path().to_owned();
-    let file = path.join("config/limits.yaml");
-    fs::create_dir(path.join("config"))
-        .and_then(|()| fs::write(&file, service_limits().to_string()))
+/// Writes a file to a directory that is removed with the deployment. Returns the paths of both.
+fn write_file(
+    rollout: &mut Rollout<'_>,
+    directory: &str,
+    file: &str,
+    content: &[u8],
+) -> Result<(PathBuf, PathBuf)> {
+    let name = format!("t{}-{directory}", rollout.context.number);
+    let directory = PrivateDir::create(rollout.context.lab, &name, ContainerUser::Lab)?;
+    let (path, file) = (directory.path().to_owned(), directory.path().join(file));
+    fs::create_dir_all(file.parent().unwrap_or(&path))
+        .and_then(|()| fs::write(&file, content))
         .context(format!("write {}", file.display()))?;
     rollout.directories.push(directory);
-    Ok(path)
-}
-
-/// The WebAssembly module, readable for proxies.
-fn wasm_module(rollout: &mut Rollout<'_>) -> Result<PathBuf> {
-    let name = lab_name(&format!("t{}-wasm", rollout.context.number));
-    let directory = PrivateDir(rollout.context.lab.create_private_dir(&name, ContainerUser::Lab)?);
-    let file = directory.path().join("gateway.wasm");
-    fs::write(&file, wasm::module()?).context(format!("write {}", file.display()))?;
-    rollout.directories.push(directory);
-    rollout.context.lab.expose_file(&file)
+    Ok((path, file))
 }

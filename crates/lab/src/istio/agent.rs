@@ -6,12 +6,10 @@
 //! container `istio-proxy` of a cluster is one component here. Its directory is private to that user and is
 //! removed with the proxy.
 
-use super::programs::IstioPrograms;
 use crate::Result;
 use crate::certificates::write_private;
-use crate::component_name::lab_name;
 use crate::container::{ContainerSpec, ContainerUser};
-use crate::context::{DeploymentContext, ProxyResources};
+use crate::context::{MeshProxies, ProxyResources, variables};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
@@ -24,8 +22,7 @@ use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
 use mesh::envoy::plaintext;
 use mesh::envoy::traffic::{BOOTSTRAP_FLUSH, plain_name};
-use mesh::envoy::update_times::UPDATE_TIME;
-use mesh::names::{ADMIN_PORT, STATUS_PORT};
+use mesh::names::{ADMIN_PORT, STATUS_PORT, UPDATE_TIME};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use mesh::spans::SentSpans;
 use serde_json::{Value, json};
@@ -73,26 +70,27 @@ pub(crate) struct AgentSpec {
     pub resources: ProxyResources,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AgentFactory<'a> {
-    pub context: &'a DeploymentContext<'a>,
-    pub programs: &'a IstioPrograms,
-    /// CA certificate of the mesh, PEM.
-    pub root_certificate: &'a str,
-}
-
-impl AgentFactory<'_> {
-    /// Starts an agent in its pod, with the token of the pod's service account.
-    pub fn start(&self, pod: &mut Pod, spec: &AgentSpec, token: &str) -> Result<Proxy> {
+impl MeshProxies<'_> {
+    /// Starts an agent in this pod. `token` authenticates its service account.
+    pub fn start_agent(&self, pod: &mut Pod, spec: &AgentSpec, token: &str) -> Result<Proxy> {
         let lab = self.context.lab;
-        let directory = lab_name(&format!("mesh-{}-{}", self.context.number, spec.name));
-        let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
+        let directory = format!("mesh-{}-{}", self.context.number, spec.name);
+        let files = PrivateDir::create(lab, &directory, ContainerUser::Proxy)?;
         self.write_files(files.path(), spec, token)?;
         let envoy = lab.expose_program(&self.programs.envoy.path)?;
         let working_directory =
             fs::canonicalize(files.path()).context(format!("prepare the files of {}", spec.name))?;
+        let arguments = [
+            "proxy".to_owned(),
+            spec.kind.argument().to_owned(),
+            format!("--domain={}.{}", spec.identity.namespace, CLUSTER_DOMAIN),
+            "--proxyLogLevel=warning".to_owned(),
+            "--proxyComponentLogLevel=misc:error".to_owned(),
+            "--log_output_level=default:info".to_owned(),
+            format!("--templateFile=./{TEMPLATE_FILE}"),
+        ];
         let container = pod.start(&ContainerSpec {
-            arguments: arguments(spec),
+            arguments: arguments.map(OsString::from).to_vec(),
             environment: self.environment(spec, pod, &envoy),
             working_directory: Some(working_directory),
             limits: spec.resources.limits,
@@ -116,12 +114,19 @@ impl AgentFactory<'_> {
 
     fn environment(&self, spec: &AgentSpec, pod: &Pod, envoy: &Path) -> BTreeMap<String, OsString> {
         let address = pod.address().to_string();
-        let variables = [
-            ("POD_NAME", spec.identity.pod.clone()),
-            ("POD_NAMESPACE", spec.identity.namespace.clone()),
+        let identity = &spec.identity;
+        let istio = &self.context.spec.istio;
+        let dns = [
+            ("ISTIO_META_DNS_CAPTURE", istio.dns_capture),
+            ("ISTIO_META_DNS_AUTO_ALLOCATE", istio.dns_auto_allocate),
+        ];
+        let dns = dns.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (name, "true".to_owned()));
+        let own = [
+            ("POD_NAME", identity.pod.clone()),
+            ("POD_NAMESPACE", identity.namespace.clone()),
             ("INSTANCE_IP", address.clone()),
             ("HOST_IP", address),
-            ("SERVICE_ACCOUNT", spec.identity.account.clone()),
+            ("SERVICE_ACCOUNT", identity.account.clone()),
             ("CA_ADDR", format!("{DISCOVERY_NAME}:{DISCOVERY_PORT}")),
             ("PILOT_CERT_PROVIDER", "istiod".to_owned()),
             ("PROXY_CONFIG", self.proxy_config(spec, envoy).to_string()),
@@ -130,16 +135,10 @@ impl AgentFactory<'_> {
             ("ISTIO_META_MESH_ID", "cluster.local".to_owned()),
             ("ISTIO_META_NODE_NAME", NODE.to_owned()),
             ("ISTIO_META_INTERCEPTION_MODE", "REDIRECT".to_owned()),
-            ("ISTIO_META_WORKLOAD_NAME", spec.identity.account.clone()),
-            ("ISTIO_META_APP_CONTAINERS", spec.identity.account.clone()),
+            ("ISTIO_META_WORKLOAD_NAME", identity.account.clone()),
+            ("ISTIO_META_APP_CONTAINERS", identity.account.clone()),
         ];
-        let istio = &self.context.spec.istio;
-        let dns = [
-            istio.dns_capture.then(|| ("ISTIO_META_DNS_CAPTURE", "true".to_owned())),
-            istio.dns_auto_allocate.then(|| ("ISTIO_META_DNS_AUTO_ALLOCATE", "true".to_owned())),
-        ];
-        let variables = variables.into_iter().chain(dns.into_iter().flatten());
-        variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
+        variables(own.into_iter().chain(dns))
     }
 
     /// A mesh's `defaultConfig`, with the statistics that prove the path: Istio enables few by default.
@@ -212,19 +211,6 @@ const FOLDERS: [&str; 10] = [
     "var/run/secrets/workload-spiffe-uds",
 ];
 
-fn arguments(spec: &AgentSpec) -> Vec<OsString> {
-    let arguments = [
-        "proxy".to_owned(),
-        spec.kind.argument().to_owned(),
-        format!("--domain={}.{}", spec.identity.namespace, CLUSTER_DOMAIN),
-        "--proxyLogLevel=warning".to_owned(),
-        "--proxyComponentLogLevel=misc:error".to_owned(),
-        "--log_output_level=default:info".to_owned(),
-        format!("--templateFile=./{TEMPLATE_FILE}"),
-    ];
-    arguments.map(OsString::from).to_vec()
-}
-
 #[derive(Debug)]
 struct AgentCounters {
     envoy: Admin,
@@ -264,17 +250,5 @@ impl CounterSource for AgentCounters {
 
     fn admin(&self) -> Option<&Admin> {
         Some(&self.envoy)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statistic_names_are_independent_of_istio_version() {
-        for name in ["cluster.inbound|8080||;.ssl.handshake", "cluster.inbound|8080||.ssl.handshake"] {
-            assert_eq!(plain_name(name), "cluster.inbound|8080||.ssl.handshake");
-        }
     }
 }

@@ -21,11 +21,14 @@ mod shared;
 mod starting;
 
 pub(crate) use self::istiods::happening;
-use self::istiods::{Istiod, Istiods, Starter};
+use self::istiods::{Istiod, Istiods};
+use self::prepared::PreparedObjects;
+use self::starting::{Starter, Starting, definitions};
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
-use crate::container::{Container, ContainerUser};
+use crate::certificates::write_private;
+use crate::container::ContainerUser;
 use crate::lab::Lab;
 use crate::liveness;
 use crate::pod::{Pod, PodSpec, check_name_places};
@@ -35,34 +38,32 @@ use crate::sandbox::port_forward::PortForward;
 use crate::wait::wait_for;
 use components::{Installed, IstioFiles};
 use experiment::Mode;
-use experiment::environment::{DeploymentSpec, EnvironmentError};
-use experiment::schema::{Happening, ProxySetup, Role};
+use experiment::environment::DeploymentSpec;
+use experiment::schema::{Happening, ProxySetup};
 use experiment::settings::istio::IstiodSettings;
 use mesh::admin::Admin;
 use mesh::admin::RESPONSE_TIMEOUT;
-use mesh::admin::liveness::LivenessProbe;
 use mesh::istio::background::BackgroundServices;
-use mesh::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
+use mesh::istio::istiod::mesh_config;
 use mesh::istio::validation;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::workloads::{namespace, node};
 use mesh::names::{DISCOVERY_PORT, ISTIOD, SYSTEM_NAMESPACE};
-use prepared::PreparedObjects;
-use starting::{Starting, create_definitions, definitions};
-use std::cell::RefCell;
-use std::net::SocketAddrV4;
+use std::cell::{OnceCell, RefCell};
+use std::net::{SocketAddrV4, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const POD: &str = "control-plane";
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
+const DEFINITIONS_API: &str = "apiextensions.k8s.io/v1";
 
 /// Port of etcd on the pod's loopback.
 const ETCD_PORT: u16 = 2379;
 /// Port of etcd's metrics, open to everything in the lab.
-const ETCD_METRICS_PORT: u16 = 2381;
+pub(crate) const ETCD_METRICS_PORT: u16 = 2381;
 
 /// Time within which a running component must respond on a busy machine. Responses usually take milliseconds.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -72,16 +73,14 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct ControlPlane {
     pod: Pod,
     /// etcd and kube-apiserver.
-    containers: Vec<Container>,
+    parts: Vec<Supporting>,
     istiods: RefCell<Istiods>,
-    plan: ControlPlanePlan,
     api: Arc<ApiClient>,
     credentials: ApiCredentials,
     root_certificate: String,
-    started_in: Duration,
-    log_dir: PathBuf,
-    shared: RefCell<Shared>,
-    _folder: PrivateDir,
+    background: RefCell<BackgroundServices>,
+    collector: OnceCell<(Pod, Supporting)>,
+    starter: Starter,
 }
 
 /// Properties that distinguish one control plane from another.
@@ -109,20 +108,6 @@ impl ControlPlanePlan {
     }
 }
 
-/// Shared by the trials of a run, apart from the control plane: background services, and the collector of
-/// spans.
-#[derive(Debug, Default)]
-struct Shared {
-    background: BackgroundServices,
-    collector: Option<(Pod, Container)>,
-}
-
-impl Shared {
-    fn collector(&self) -> Option<(&Pod, &Container)> {
-        self.collector.as_ref().map(|(pod, container)| (pod, container))
-    }
-}
-
 impl ControlPlane {
     /// Starts everything and waits until istiod is ready. `number` distinguishes the directories of a lab's
     /// control planes. `beside` are programs whose istiods run next to that of `programs`, for comparison.
@@ -134,22 +119,15 @@ impl ControlPlane {
         number: usize,
         log_dir: &Path,
     ) -> Result<Self> {
-        let started_at = Instant::now();
         check_name_places()?;
         create_log_dir(log_dir)?;
         let name = if number == 0 { POD.to_owned() } else { format!("{POD}-{number}") };
-        let folder = PrivateDir(lab.create_private_dir(&name, ContainerUser::Lab)?);
+        let directory = PrivateDir::create(lab, &name, ContainerUser::Lab)?;
         let pod = lab.create_pod(&PodSpec::new(POD))?;
-        let credentials = ApiCredentials::create(folder.path(), pod.address())?;
-        let mut starting = Starting {
-            lab,
-            programs,
-            folder: folder.path(),
-            log_dir,
-            pod,
-            containers: Vec::new(),
-            istiod: None,
-        };
+        let credentials = ApiCredentials::create(directory.path(), pod.address())?;
+        let starter = Starter { lab: lab.clone(), plan, log_dir: log_dir.to_path_buf(), directory };
+        let (replicas, is_studied) = (starter.plan.istiod.replicas, starter.plan.is_studied);
+        let mut starting = Starting { programs, pod, parts: Vec::new(), istiod: None, starter };
         starting.etcd()?;
         let definitions = definitions(programs)?;
         let prepared = PreparedObjects::new(programs, &definitions);
@@ -163,23 +141,24 @@ impl ControlPlane {
         starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
         // istiod keeps its CA in this namespace, and retries with growing delays if it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
-        let places = (folder.path(), log_dir);
-        let starter = Starter::new(lab, &credentials.kubeconfig, places, &plan)?;
-        let several = plan.istiod.replicas > 1 || !beside.is_empty();
+        let mesh_config = mesh_config(starting.starter.plan.proxies.telemetry).to_string();
+        write_private(&starting.starter.file("mesh.json"), mesh_config.as_bytes(), None)?;
+        let several = replicas > 1 || !beside.is_empty();
         let program = &programs.istiod.path;
-        let first = match plan.is_studied {
+        let first = match is_studied {
             true => {
                 let name = if several { format!("{ISTIOD}-1") } else { ISTIOD.to_owned() };
-                Istiod::in_own_pod(&starter, &name, program)?
+                Istiod::in_own_pod(&starting.starter, &name, program)?
             }
-            false => Istiod::beside_api_server(&starter, program, &mut starting.pod)?,
+            false => Istiod::beside_api_server(&starting.starter, program, &mut starting.pod)?,
         };
-        starting.istiod = Some(first.container.clone());
-        let created = if objects.is_none() { Some(create_definitions(&api, &definitions)?) } else { None };
+        starting.istiod = Some(first.part.container.clone());
+        let create = || api.create_documents(DEFINITIONS_API, "CustomResourceDefinition", &definitions);
+        let created = objects.is_none().then(create).transpose()?;
         starting.wait_until("kube-apiserver is ready", || api.is_ready())?;
-        starting.wait_until("istiod is ready", || first.http.ask("/ready").is_ok())?;
+        starting.wait_until("istiod is ready", || first.is_ready())?;
         let root_certificate = starting.root_certificate(&api)?;
-        api.apply(&[validation::webhook(first.webhook_host(), &root_certificate)])?;
+        api.apply(&[validation::webhook(first.webhook_host, &root_certificate)])?;
         starting.wait_until("istiod validates objects", || validation::is_active(&api))?;
         if let (Some(created), Some(prepared)) = (created, prepared) {
             // If they cannot be kept, the next start takes as long as this one.
@@ -187,28 +166,25 @@ impl ControlPlane {
             starting.wait_until("the definitions of Istio's kinds are established", kept)?;
         }
         // After the first one: it has created the CA that all istiods share.
-        let mut istiods = Istiods::new(starter, first);
-        if plan.is_studied && several {
+        let mut istiods = Istiods::new(first);
+        if is_studied && several {
             let others = match beside {
-                [] => vec![program.as_path(); plan.istiod.replicas - 1],
+                [] => vec![program.as_path(); replicas - 1],
                 beside => beside.iter().map(|istiod| istiod.path.as_path()).collect(),
             };
-            istiods.add(&others, &|what| starting.check_alive(what))?;
+            istiods.add(&starting.starter, &others, &|what| starting.check_alive(what))?;
         }
-        let Starting { pod, containers, .. } = starting;
-        let started_in = started_at.elapsed();
+        let Starting { starter, pod, parts, .. } = starting;
         Ok(Self {
             pod,
-            containers,
+            parts,
             istiods: RefCell::new(istiods),
-            plan,
             api: Arc::new(api),
             credentials,
             root_certificate,
-            started_in,
-            log_dir: log_dir.to_path_buf(),
-            shared: RefCell::default(),
-            _folder: folder,
+            background: RefCell::default(),
+            collector: OnceCell::new(),
+            starter,
         })
     }
 
@@ -221,37 +197,46 @@ impl ControlPlane {
     }
 
     pub(crate) fn plan(&self) -> &ControlPlanePlan {
-        &self.plan
+        &self.starter.plan
     }
 
     /// Address at which proxies reach the first istiod.
     pub(crate) fn discovery(&self) -> SocketAddrV4 {
-        self.istiods.borrow().first().discovery()
+        self.istiods.borrow().first().discovery
     }
 
     /// Addresses at which proxies reach the running istiods.
     pub(crate) fn discoveries(&self) -> Vec<SocketAddrV4> {
-        self.istiods.borrow().running().map(Istiod::discovery).collect()
+        self.istiods.borrow().running().map(|istiod| istiod.discovery).collect()
     }
 
-    /// Forwards a port of the machine to istiod's discovery port.
-    pub(super) fn forward_discovery(&self, lab: &Lab) -> Result<PortForward> {
+    /// Forwards these ports of the machine to the API and to istiod's discovery port.
+    pub fn forward_ports(&self, [api, discovery]: [TcpListener; 2]) -> Result<[PortForward; 2]> {
         let istiods = self.istiods.borrow();
-        lab.forward_port(istiods.first().own_pod().unwrap_or(&self.pod), DISCOVERY_PORT)
+        let istiod = istiods.first().own_pod.as_ref().unwrap_or(&self.pod);
+        let api = PortForward::open(api, &self.pod, API_PORT)?;
+        Ok([api, PortForward::open(discovery, istiod, DISCOVERY_PORT)?])
     }
 
-    /// Starts one more istiod, ends the last one, or kills and restarts all.
-    pub(crate) fn change_istiods(&self, change: IstiodChange) -> Result<Vec<Happening>> {
-        let check = |operation: &str| {
-            self.api.check_not_stopped()?;
-            self.containers.iter().try_for_each(|container| container.check(operation))
-        };
+    /// Kills and restarts all istiods.
+    pub(crate) fn restart_istiods(&self) -> Result<Vec<Happening>> {
+        self.istiods.borrow_mut().restart(&self.starter, &|operation| self.check_api(operation))
+    }
+
+    pub(crate) fn add_istiod(&self) -> Result<Vec<Happening>> {
         let mut istiods = self.istiods.borrow_mut();
-        match change {
-            IstiodChange::Restart => istiods.restart(&check),
-            IstiodChange::Add => istiods.add_one(&check),
-            IstiodChange::Remove => istiods.remove_last(),
-        }
+        let program = istiods.first().program.clone();
+        istiods.add(&self.starter, &[&program], &|operation| self.check_api(operation))
+    }
+
+    /// Ends the istiod that was started last.
+    pub(crate) fn remove_istiod(&self) -> Result<Vec<Happening>> {
+        self.istiods.borrow_mut().remove_last()
+    }
+
+    fn check_api(&self, operation: &str) -> Result<()> {
+        self.api.check_not_stopped()?;
+        self.parts.iter().try_for_each(|part| part.container.check(operation))
     }
 
     /// CA certificate of the mesh, PEM. Proxies trust it.
@@ -259,31 +244,15 @@ impl ControlPlane {
         &self.root_certificate
     }
 
-    /// Address of etcd's metrics.
-    pub(crate) fn etcd_metrics(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.pod.address(), ETCD_METRICS_PORT)
-    }
-
     /// A kubeconfig of the API's administrator, for programs in the lab's network.
     pub fn kubeconfig(&self) -> &Path {
         &self.credentials.kubeconfig
     }
 
-    pub(super) fn credentials(&self) -> &ApiCredentials {
-        &self.credentials
-    }
-
-    pub fn started_in(&self) -> Duration {
-        self.started_in
-    }
-
     /// Returns an error if a component has died or was stopped, with the end of its log.
-    pub fn check(&self, operation: &str) -> Result<()> {
-        let shared = self.shared.borrow();
-        let istiods = self.istiods.borrow();
-        let collector = shared.collector().map(|(_, container)| container);
-        let istiods = istiods.running().map(|istiod| &istiod.container);
-        self.containers.iter().chain(istiods).chain(collector).try_for_each(|one| one.check(operation))
+    pub(crate) fn check(&self, operation: &str) -> Result<()> {
+        let running = self.supporting().into_iter().filter(|part| part.is_running);
+        running.map(|part| part.container).try_for_each(|container| container.check(operation))
     }
 
     /// Debug pages and readiness of the first istiod.
@@ -294,14 +263,14 @@ impl ControlPlane {
     /// Marks kube-apiserver as failed if it is unresponsive. Its port speaks TLS only.
     pub(crate) fn probe_api(&self) {
         if !self.api.responds_within(RESPONSE_TIMEOUT)
-            && let Some(container) = self.containers.iter().find(|container| container.name() == API_SERVER)
+            && let Some(api_server) = self.parts.iter().find(|part| part.name == API_SERVER)
         {
-            liveness::mark_unresponsive(container, None);
+            liveness::mark_unresponsive(&api_server.container, None);
         }
     }
 
     /// Returns an error if a component hangs: it does not respond, but has neither died nor been stopped.
-    pub fn check_responsive(&self) -> Result<()> {
+    pub(crate) fn check_responsive(&self) -> Result<()> {
         let operation = "ask the control plane for a sign of life";
         self.check(operation)?;
         let supporting = self.supporting();
@@ -322,52 +291,10 @@ impl ControlPlane {
         answers("kube-apiserver answers", &|| self.api.is_ready())
     }
 
-    /// Replaces the error of an operation that waited in vain for the control plane: a component that hangs
-    /// explains more.
-    pub(crate) fn prefer_root_cause(&self, error: EnvironmentError) -> EnvironmentError {
-        match self.check_responsive() {
-            Ok(()) => error,
-            Err(cause) => EnvironmentError::new(error.operation, cause),
-        }
-    }
-
-    /// Its processes as components of a deployment. Traffic of a pod that istiod shares is nearly all
-    /// istiod's.
+    /// Its processes as components of a deployment.
     pub(crate) fn supporting(&self) -> Vec<Supporting> {
-        let part = |container: &Container| Supporting {
-            name: container.name().to_owned(),
-            role: Role::ControlPlane,
-            pod: self.pod.name().to_owned(),
-            container: container.clone(),
-            liveness: None,
-            is_running: true,
-            shows_network: false,
-        };
-        let probe = |admin, path| Some(LivenessProbe { process: None, admin, path });
-        let parts = self.containers.iter().map(|container| match container.name() {
-            ETCD => {
-                Supporting { liveness: probe(self.pod.admin(ETCD, ETCD_PORT), "/version"), ..part(container) }
-            }
-            // No other component shows the traffic of a pod without an istiod.
-            API_SERVER => Supporting { shows_network: self.plan.is_studied, ..part(container) },
-            _ => part(container),
-        });
-        let shared = self.shared.borrow();
-        let collector = shared.collector().map(|(pod, container)| Supporting {
-            pod: pod.name().to_owned(),
-            liveness: probe(pod.admin(container.name(), TRACE_COLLECTOR_PORT), "/counters"),
-            shows_network: true,
-            ..part(container)
-        });
         let istiods = self.istiods.borrow();
-        parts.chain(istiods.supporting()).chain(collector).collect()
+        let collector = self.collector.get().map(|(_, part)| part.clone());
+        self.parts.iter().cloned().chain(istiods.supporting()).chain(collector).collect()
     }
-}
-
-/// A change to the set of istiods or their processes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum IstiodChange {
-    Restart,
-    Add,
-    Remove,
 }

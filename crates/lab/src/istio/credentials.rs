@@ -12,7 +12,7 @@ use base64::prelude::BASE64_STANDARD;
 use experiment::environment::ErrorContext;
 use mesh::kubernetes::kubeconfig::kubeconfig;
 use serde_json::{Value, json};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 pub const API_PORT: u16 = 6443;
@@ -22,11 +22,8 @@ const ADMINISTRATORS: &str = "system:masters";
 
 #[derive(Debug)]
 pub struct ApiCredentials {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-    pub client_authority: PathBuf,
-    pub token_signing_key: PathBuf,
-    pub token_checking_key: PathBuf,
+    /// Options of kube-apiserver that name its files.
+    pub options: Vec<String>,
     pub kubeconfig: PathBuf,
     pub kubeconfig_content: Value,
 }
@@ -51,30 +48,21 @@ impl ApiCredentials {
             let path = folder.join(name);
             write_private(&path, content.as_bytes(), None).map(|()| path)
         };
+        let files = [
+            ("tls-cert-file", "api.pem", &server.certificate_pem),
+            ("tls-private-key-file", "api-key.pem", &server.key_pem),
+            ("client-ca-file", "authority.pem", &server.authority_pem),
+            ("service-account-signing-key-file", "token-key.pem", &tokens.private_pem),
+            ("service-account-key-file", "token-public.pem", &tokens.public_pem),
+        ];
+        let options = files
+            .into_iter()
+            .map(|(option, name, content)| Ok(format!("--{option}={}", write(name, content)?.display())));
         Ok(Self {
-            certificate: write("api.pem", &server.certificate_pem)?,
-            key: write("api-key.pem", &server.key_pem)?,
-            client_authority: write("authority.pem", &server.authority_pem)?,
-            token_signing_key: write("token-key.pem", &tokens.private_pem)?,
-            token_checking_key: write("token-public.pem", &tokens.public_pem)?,
+            options: options.collect::<Result<_>>()?,
             kubeconfig: write("kubeconfig", &kubeconfig.to_string())?,
             kubeconfig_content: kubeconfig,
         })
-    }
-
-    /// The same administrator's kubeconfig for an API at another address, which must be among the names of
-    /// the API's certificate. All its entries have this name, so that it can be merged with those of other
-    /// labs and clusters (`KUBECONFIG=a:b`).
-    pub fn kubeconfig_at(&self, address: SocketAddr, name: &str, namespace: &str) -> Value {
-        let own = &self.kubeconfig_content;
-        let authority_data = own["clusters"][0]["cluster"]["certificate-authority-data"].as_str();
-        kubeconfig(
-            name,
-            &format!("https://{address}"),
-            Some(namespace),
-            authority_data.unwrap_or_default(),
-            &own["users"][0]["user"],
-        )
     }
 }
 
@@ -96,22 +84,5 @@ mod tests {
         let authority =
             BASE64_STANDARD.decode(cluster["certificate-authority-data"].as_str().unwrap()).unwrap();
         assert!(authority.starts_with(b"-----BEGIN CERTIFICATE-----"));
-    }
-
-    #[test]
-    fn kubeconfigs_of_two_labs_can_be_merged() {
-        let folder = tempfile::tempdir().unwrap();
-        let credentials = ApiCredentials::create(folder.path(), Ipv4Addr::new(10, 77, 0, 2)).unwrap();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 40123));
-        let kubeconfig = credentials.kubeconfig_at(address, "meshmeter-abc234", "mesh-1");
-        assert_eq!(kubeconfig["clusters"][0]["cluster"]["server"], "https://127.0.0.1:40123");
-        for list in ["clusters", "users", "contexts"] {
-            assert_eq!(kubeconfig[list][0]["name"], "meshmeter-abc234", "{list}");
-        }
-        assert_eq!(kubeconfig["contexts"][0]["context"]["namespace"], "mesh-1");
-        // The client certificate identifies the administrator; there is no other user.
-        let user = &kubeconfig["users"][0]["user"];
-        assert_eq!(user, &credentials.kubeconfig_content["users"][0]["user"]);
-        assert!(user["client-certificate-data"].is_string() && user["client-key-data"].is_string());
     }
 }

@@ -11,15 +11,13 @@ pub mod agent;
 pub mod control_plane;
 mod credentials;
 mod namespace;
-mod opened;
 mod programs;
 mod proxy_build;
 pub(crate) mod redirect;
-pub(crate) mod wasm_module;
-mod zds;
+pub(crate) mod zds;
 pub(crate) mod ztunnel;
 
 pub use control_plane::ControlPlane;
 pub use namespace::MeshNamespaces;
-pub use opened::{FORWARDED_PORTS, OpenedControlPlane};
+pub(crate) use programs::expose_wasm_module;
 pub use programs::{AmbientPrograms, IstioPrograms};

@@ -8,7 +8,6 @@
 
 use super::control_plane::ControlPlane;
 use crate::Result;
-use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::lab::Lab;
 use crate::pod::NameFiles;
@@ -45,10 +44,12 @@ impl MeshNamespaces {
             if name.is_empty() { format!("mesh-{number}") } else { format!("mesh-{number}-{name}") }
         };
         let names: Vec<String> = in_topology.iter().map(name).collect();
-        let head = hosts_head(*control_plane.discovery().ip());
+        let istiod = control_plane.discovery().ip().to_string();
+        let head =
+            format!("127.0.0.1\tlocalhost\n{istiod}\t{DISCOVERY_NAME} {DISCOVERY_NAME}.cluster.local\n");
         let mut directories = Vec::with_capacity(names.len());
         for name in &names {
-            let directory = PrivateDir(lab.create_private_dir(&lab_name(name), ContainerUser::Lab)?);
+            let directory = PrivateDir::create(lab, name, ContainerUser::Lab)?;
             write_public(&directory.path().join("hosts"), &head)?;
             write_public(
                 &directory.path().join("resolv.conf"),
@@ -96,10 +97,6 @@ impl MeshNamespaces {
         }
         self.add_name(caller, address, &names)
     }
-}
-
-fn hosts_head(istiod: Ipv4Addr) -> String {
-    format!("127.0.0.1\tlocalhost\n{istiod}\t{DISCOVERY_NAME} {DISCOVERY_NAME}.cluster.local\n")
 }
 
 /// Writes a file that every process of a pod may read.

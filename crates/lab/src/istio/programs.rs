@@ -2,11 +2,14 @@
 
 use super::proxy_build::proxy_build;
 use crate::Result;
+use crate::lab::Lab;
 use components::{Component, Installed, IstioFiles, Overrides, answer_within, find, how_to_get, istio_files};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::{ProxyBuild, ProxySetup};
 use experiment::settings::istio::TelemetrySetting;
 use mesh::istio::istiod::UPSTREAM_ENVOY;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -34,15 +37,6 @@ pub struct IstioPrograms {
 pub struct AmbientPrograms {
     pub ztunnel: Installed,
     pub ambient_iptables: Installed,
-}
-
-impl AmbientPrograms {
-    pub fn find(overrides: &Overrides) -> Result<Self> {
-        Ok(Self {
-            ztunnel: find(Component::Ztunnel, overrides)?,
-            ambient_iptables: find(Component::AmbientIptables, overrides)?,
-        })
-    }
 }
 
 impl IstioPrograms {
@@ -115,20 +109,32 @@ fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
     Ok(!output.status.success() && refused)
 }
 
+/// First bytes of every WebAssembly module: magic number and format version (WebAssembly core specification,
+/// 5.5.16).
+const WASM_PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
+
+/// Makes the WebAssembly module that an experiment names readable for its proxies.
+pub(crate) fn expose_wasm_module(lab: &Lab, file: &Path) -> Result<PathBuf> {
+    let operation = format!("read {}", file.display());
+    if !fs::read(file).context(operation.clone())?.starts_with(WASM_PREAMBLE) {
+        return Err(EnvironmentError::new(operation, "it is no WebAssembly module")
+            .with_hint("`istio.wasm` names a module in binary form, as compilers write it"));
+    }
+    lab.expose_file(file)
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use components::Origin;
     use experiment::environment::error_chain;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
-    use std::path::Path;
 
     /// A release's istiod ignores the variable; ours exits because of its value.
     const RELEASED: &str = "echo 'version.BuildInfo{Version:\"1.30.1\"}'";
     const OURS: &str = "echo \"MESHMETER_UPSTREAM_ENVOY: true or false is expected, not $MESHMETER_UPSTREAM_ENVOY\" >&2; exit 2";
 
-    fn program(folder: &Path, component: Component, script: &str) -> Installed {
+    pub fn program(folder: &Path, component: Component, script: &str) -> Installed {
         let path = folder.join(component.name());
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

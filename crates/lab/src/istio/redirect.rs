@@ -12,7 +12,6 @@ use crate::container::{ContainerSpec, ContainerUser};
 use crate::pod::Pod;
 use crate::redirect::{self, INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
 use crate::wait::wait_for;
-use experiment::environment::EnvironmentError;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -24,7 +23,7 @@ const EXCLUDED_INBOUND: &str = "15090,15021,15020";
 
 /// Installing the rules takes some 100 ms.
 const REDIRECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time between two checks whether the program was stopped.
+/// Time between two checks whether the run was stopped.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Installs Istio's rules as its init container does. Excluded addresses have the meaning of
@@ -82,9 +81,6 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
     })?;
     let ended = wait_for(&format!("{name} has ended"), REDIRECT_TIMEOUT, || {
         pod.lab().check_not_stopped()?;
-        if let Some(how) = setup.stopped() {
-            return Err(EnvironmentError::new(operation.clone(), format!("{name} {how}")));
-        }
         // Waits in the kernel: hundreds of pods are set up in parallel.
         Ok(setup.wait(CHECK_INTERVAL))
     });
@@ -98,19 +94,13 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
     }
 }
 
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ServiceAddress {
-    pub service: Ipv4Addr,
-    pub port: u16,
-    /// Destinations; each connection goes to one of them, all with the same probability.
-    pub endpoints: Vec<SocketAddrV4>,
-}
-
-/// Rules that lead Service addresses to their pods, in the format of `iptables-restore`.
-pub fn service_rules(services: &[ServiceAddress]) -> String {
+/// Rules that lead connections to each Service's address to one of its endpoints, all with the same
+/// probability, in the format of `iptables-restore`.
+pub fn service_rules(services: &[(SocketAddrV4, Vec<SocketAddrV4>)]) -> String {
     let mut rules =
         String::from("*nat\n:MESHMETER_SERVICES - [0:0]\n-A OUTPUT -p tcp -j MESHMETER_SERVICES\n");
-    for ServiceAddress { service, port, endpoints } in services {
+    for (service, endpoints) in services {
+        let (ip, port) = (service.ip(), service.port());
         for (index, endpoint) in endpoints.iter().enumerate() {
             // As kube-proxy does it: each rule takes its share of what the rules before it left.
             let chosen = match endpoints.len() - index {
@@ -120,7 +110,7 @@ pub fn service_rules(services: &[ServiceAddress]) -> String {
             // Writing to a string cannot fail.
             let _ = writeln!(
                 rules,
-                "-A MESHMETER_SERVICES -d {service}/32 -p tcp --dport {port}{chosen} -j DNAT --to-destination {endpoint}"
+                "-A MESHMETER_SERVICES -d {ip}/32 -p tcp --dport {port}{chosen} -j DNAT --to-destination {endpoint}"
             );
         }
     }
@@ -134,20 +124,16 @@ mod tests {
 
     #[test]
     fn service_address_leads_to_its_pod() {
-        let service = ServiceAddress {
-            service: Ipv4Addr::new(10, 78, 1, 2),
-            port: 8080,
-            endpoints: vec![SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080)],
-        };
-        insta::assert_snapshot!(service_rules(std::slice::from_ref(&service)), @r"
+        let service = SocketAddrV4::new(Ipv4Addr::new(10, 78, 1, 2), 8080);
+        let endpoint = |host| SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, host), 8080);
+        insta::assert_snapshot!(service_rules(&[(service, vec![endpoint(4)])]), @r"
         *nat
         :MESHMETER_SERVICES - [0:0]
         -A OUTPUT -p tcp -j MESHMETER_SERVICES
         -A MESHMETER_SERVICES -d 10.78.1.2/32 -p tcp --dport 8080 -j DNAT --to-destination 10.77.0.4:8080
         COMMIT
         ");
-        let endpoints = [4, 5, 6].map(|host| SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, host), 8080));
-        let replicated = service_rules(&[ServiceAddress { endpoints: endpoints.into(), ..service }]);
+        let replicated = service_rules(&[(service, [4, 5, 6].map(endpoint).to_vec())]);
         let shares: Vec<&str> =
             replicated.lines().filter_map(|line| line.split("probability ").nth(1)).collect();
         assert_eq!(

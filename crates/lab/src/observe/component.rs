@@ -10,10 +10,9 @@ use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::interface::Interface;
 use crate::sandbox::process_table;
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes};
-use experiment::schema::{Role, Throttling};
+use experiment::schema::Role;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Watched {
@@ -31,21 +30,16 @@ impl Watched {
     /// Reads what belongs to the window: CPU first, then traffic and throttling.
     pub(super) fn read_window(&self) -> io::Result<ComponentSnapshot> {
         let (cpu_source, cpu) = match &self.cgroup {
-            Some(cgroup) => (format!("cgroup-{}", cgroup.version()), cgroup_cpu(cgroup)?),
+            Some(cgroup) => (format!("cgroup-{}", cgroup.version), cgroup.cpu_usage()?),
             None => ("proc".to_owned(), process_cpu(self.pid)?),
         };
         let at = now();
-        let throttling = self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok());
         Ok(ComponentSnapshot {
             pod: Some(self.pod.clone()),
             cpu,
             cpu_source,
             network: self.interface.as_ref().and_then(Interface::bytes),
-            throttling: throttling.map(|throttling| Throttling {
-                periods: throttling.throttled_periods,
-                of_periods: Some(throttling.periods),
-                time_s: Duration::from_nanos(throttling.time_ns).as_secs_f64(),
-            }),
+            throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
             ..ComponentSnapshot::new(&self.name, self.role, at)
         })
     }
@@ -73,22 +67,16 @@ impl Watched {
     /// Sums memory. `processes` are resident and anonymous bytes of each, for groups without memory counters
     /// (version 2, not delegated).
     fn sum_memory(&self, processes: impl Iterator<Item = (u64, u64)>) -> ComponentMemory {
-        let group = self.cgroup.as_ref().and_then(|cgroup| cgroup.memory().ok());
+        let group = self.cgroup.as_ref().and_then(|cgroup| cgroup.memory().ok()).unwrap_or_default();
         let (resident, anonymous) =
             processes.fold((0, 0), |sum, process| (sum.0 + process.0, sum.1 + process.1));
         let some = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
         ComponentMemory {
             resident_bytes: some(resident),
-            working_set_bytes: group.map(|group| group.working_set_bytes),
-            anonymous_bytes: group.map(|group| group.anonymous_bytes).or(some(anonymous)),
+            anonymous_bytes: group.anonymous_bytes.or(some(anonymous)),
+            ..group
         }
     }
-}
-
-fn cgroup_cpu(cgroup: &Cgroup) -> io::Result<CpuTimes> {
-    let usage = cgroup.cpu_usage()?;
-    let [total, user, system] = [usage.total_ns, usage.user_ns, usage.system_ns].map(Duration::from_nanos);
-    Ok(CpuTimes { total, user, system })
 }
 
 /// CPU time of a process and its descendants, ended children included. Returns an error if the process does

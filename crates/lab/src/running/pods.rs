@@ -3,6 +3,7 @@
 use super::database::DATABASE_PORT;
 use super::service::{READY_TIMEOUT, RunningService};
 use crate::Result;
+use crate::deployment::station::ProxyId;
 use crate::pod::Pod;
 use experiment::topology::WorkloadId;
 use mesh::concurrent::try_side_by_side;
@@ -27,6 +28,8 @@ pub(crate) enum PodPlace {
 #[derive(Debug, Default)]
 pub(crate) struct RunningWorkload {
     pub pods: Vec<RunningPod>,
+    /// Proxies of the data plane, one per pod, or one for all pods of the node.
+    pub proxies: Vec<ProxyId>,
     /// The workload as described to the API of a control plane.
     pub described: Option<mesh::kubernetes::workloads::Workload>,
     /// Address of its Service; absent until it is assigned, and without a control plane.

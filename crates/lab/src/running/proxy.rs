@@ -7,7 +7,6 @@ use crate::private_dir::PrivateDir;
 use crate::process_table;
 use experiment::environment::{ErrorContext, error_chain};
 use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
-use mesh::istio::propagation::Running;
 use mesh::proxy::CounterSource;
 use mesh::spans::SentSpans;
 use std::collections::BTreeMap;
@@ -63,6 +62,15 @@ impl Proxy {
             self.counters.counters().map_err(|error| error_chain(&error.cause))
         })
     }
+
+    /// Returns an error that names `operation` if the proxy has ended, was stopped, or logged a rejection.
+    pub fn check(&self, operation: &str) -> Result<()> {
+        self.container.check(operation)?;
+        if self.known_as.is_none() {
+            return Ok(());
+        }
+        check_not_rejected(&self.name, &self.container.log_tail(CHECKED_LINES))
+    }
 }
 
 /// What a query to a component returns, or why it returns nothing. A failed component is not queried: it would
@@ -75,15 +83,5 @@ pub(crate) fn response_or_reason<T>(
     match failed() {
         Some(how) => Err(how),
         None => query().map_err(|reason| failed().unwrap_or(reason)),
-    }
-}
-
-impl Running for Proxy {
-    fn check(&self, operation: &str) -> Result<()> {
-        self.container.check(operation)?;
-        if self.known_as.is_none() {
-            return Ok(());
-        }
-        check_not_rejected(&self.name, &self.container.log_tail(CHECKED_LINES))
     }
 }

@@ -4,7 +4,6 @@
 use super::database::{self, DATABASE_PORT};
 use crate::Result;
 use crate::certificates::CredentialFiles;
-use crate::component_name::lab_name;
 use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
@@ -178,8 +177,8 @@ impl ServiceFactory<'_> {
         let operation = "make the certificate of the external service";
         let credentials = self.context.authority.issue_server(&[EXTERNAL_HOST], &[pod.address().into()]);
         let credentials = credentials.context(operation)?;
-        let directory = lab_name(&format!("t{}-{name}-credentials", self.context.number));
-        let directory = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+        let directory = format!("t{}-{name}-credentials", self.context.number);
+        let directory = PrivateDir::create(self.context.lab, &directory, ContainerUser::Lab)?;
         let files = credentials.write(directory.path(), None).context(operation)?;
         Ok((files, directory))
     }

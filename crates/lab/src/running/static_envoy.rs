@@ -3,7 +3,6 @@
 use super::proxy::Proxy;
 use crate::Result;
 use crate::certificates::{CredentialFiles, write_private};
-use crate::component_name::lab_name;
 use crate::container::{ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
@@ -36,8 +35,7 @@ impl StaticEnvoyFactory<'_> {
         identity: Option<&str>,
     ) -> Result<Proxy> {
         let DeploymentContext { lab, spec, number, .. } = self.context;
-        let directory = lab_name(&format!("t{number}-{name}"));
-        let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
+        let files = PrivateDir::create(lab, &format!("t{number}-{name}"), ContainerUser::Proxy)?;
         let admin_socket = admin_socket(files.path())?;
         let file = files.path().join("envoy.json");
         let resources = match position {

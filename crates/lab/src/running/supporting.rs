@@ -1,6 +1,7 @@
 //! Components that are neither on the path nor part of the application.
 
 use crate::container::Container;
+use crate::pod::Pod;
 use experiment::schema::Role;
 use mesh::admin::liveness::LivenessProbe;
 
@@ -17,4 +18,18 @@ pub(crate) struct Supporting {
     /// False if it was ended on purpose. Its usage so far still counts.
     pub is_running: bool,
     pub shows_network: bool,
+}
+
+impl Supporting {
+    /// A running component that shows its pod's traffic. `probe` is the port and the path of the request that
+    /// it responds to.
+    pub fn new(role: Role, pod: &Pod, container: Container, probe: Option<(u16, &'static str)>) -> Self {
+        let liveness = probe.map(|(port, path)| LivenessProbe {
+            process: None,
+            admin: pod.admin(container.name(), port),
+            path,
+        });
+        let (name, pod) = (container.name().to_owned(), pod.name().to_owned());
+        Self { name, role, pod, container, liveness, is_running: true, shows_network: true }
+    }
 }

@@ -1,7 +1,7 @@
 //! A lab as seen from inside, created by [`crate::enter()`]. Clones share it.
 
 use crate::Result;
-use crate::sandbox::cgroup::{LabCgroup, Version};
+use crate::sandbox::cgroup::{Cgroup, Version};
 use crate::sandbox::container::ContainerUser;
 use crate::sandbox::name::check_name;
 use crate::sandbox::namespace::{Namespace, Origin};
@@ -11,7 +11,7 @@ use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::proxy_user;
 use crate::sandbox::redirect::{PROXY_USER, ProxyIdentity};
 use crate::sandbox::registry::access::Access;
-use crate::sandbox::registry::record::{ContainerNote, Contents, PodNote, Record};
+use crate::sandbox::registry::record::{PodNote, Record, save_access, save_pod};
 use crate::sandbox::registry::status::{LabStatus, status};
 use crate::sandbox::subordinate::NoProxyUser;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
@@ -19,7 +19,6 @@ use rustix::fs::{Gid, Uid};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -38,20 +37,20 @@ struct Inside {
     private_dir: PathBuf,
     stop_requested: Arc<AtomicBool>,
     switch: Namespace,
-    identity: ProxyIdentity,
+    /// Why proxies cannot have a user of their own, if they cannot.
     no_proxy_user: Option<NoProxyUser>,
     proxies_dir: PathBuf,
     /// The machine's own proc, opened before the lab's was mounted over it.
     host_proc_path: PathBuf,
     _outer_proc_file: OwnedFd,
     state: Mutex<Changing>,
-    reserved_ports: Mutex<Vec<TcpListener>>,
 }
 
 #[derive(Debug, Default)]
 struct Changing {
     next_pod: u16,
-    contents: Contents,
+    /// Names by number.
+    pods: BTreeMap<u16, String>,
     /// Files and programs, with their copies or mounts for the proxies' user.
     exposed: BTreeMap<PathBuf, PathBuf>,
 }
@@ -72,18 +71,15 @@ impl Lab {
         private_dir: PathBuf,
         host_proc_file: OwnedFd,
         stop_requested: Arc<AtomicBool>,
-        reserved_ports: Vec<TcpListener>,
     ) -> Result<Self> {
         let switch = Namespace::open("switch", Origin::Process)?;
         network::set_up_switch(&switch)?;
         let host_proc_path = PathBuf::from(format!("/proc/self/fd/{}", host_proc_file.as_raw_fd()));
         let no_proxy_user = proxy_user::check(&record, &private_dir).err();
-        let identity = if no_proxy_user.is_none() { ProxyIdentity::Uid } else { ProxyIdentity::Mark };
-        let proxies_dir = match (record.privileges, identity) {
-            (Privileges::UserNamespace, ProxyIdentity::Uid) => proxy_user::mount_folder(&private_dir)?,
+        let proxies_dir = match (record.privileges, &no_proxy_user) {
+            (Privileges::UserNamespace, None) => proxy_user::mount_folder(&private_dir)?,
             _ => private_dir.clone(),
         };
-        let state = Mutex::default();
         Ok(Self(Arc::new(Inside {
             record,
             private_dir,
@@ -91,11 +87,9 @@ impl Lab {
             _outer_proc_file: host_proc_file,
             stop_requested,
             switch,
-            identity,
             no_proxy_user,
             proxies_dir,
-            state,
-            reserved_ports: Mutex::new(reserved_ports),
+            state: Mutex::default(),
         })))
     }
 
@@ -126,7 +120,7 @@ impl Lab {
 
     /// Changes the owner of a file to the user of this kind of container; its mode stays.
     pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<()> {
-        if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
+        if user == ContainerUser::Proxy && self.proxy_identity() == ProxyIdentity::Uid {
             rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
                 .context(format!("give {} to the proxy", path.display()))?;
         }
@@ -139,7 +133,7 @@ impl Lab {
     }
 
     pub fn proxy_identity(&self) -> ProxyIdentity {
-        self.0.identity
+        if self.0.no_proxy_user.is_none() { ProxyIdentity::Uid } else { ProxyIdentity::Mark }
     }
 
     pub fn no_proxy_user(&self) -> Option<&NoProxyUser> {
@@ -180,18 +174,16 @@ impl Lab {
         Ok(status(record, self.0.private_dir.clone(), self.host_proc_path()))
     }
 
-    pub fn note_access(&self, access: Access) -> Result<()> {
-        let contents = &mut self.state().contents;
-        contents.access = Some(access);
-        contents.save_access(&self.0.private_dir)
+    pub fn note_access(&self, access: &Access) -> Result<()> {
+        save_access(&self.0.private_dir, access)
     }
 
     pub(crate) fn reserve_pod_number(&self, name: &str) -> Result<u16, &'static str> {
         let mut state = self.state();
-        if state.contents.pods.values().any(|pod| pod.name == name) {
+        if state.pods.values().any(|taken| taken == name) {
             return Err("the lab has a pod of that name already: a workload needs another name");
         }
-        if state.contents.pods.len() == network::MAX_PORTS {
+        if state.pods.len() == network::MAX_PORTS {
             return Err("a bridge of Linux has 1023 ports, and each is taken by a pod");
         }
         state.reserve_number()
@@ -202,15 +194,11 @@ impl Lab {
         self.state().reserve_number()
     }
 
-    pub(crate) fn take_reserved_port(&self) -> Option<TcpListener> {
-        self.0.reserved_ports.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
     pub(crate) fn switch(&self) -> &Namespace {
         &self.0.switch
     }
 
-    pub(crate) fn cgroup(&self) -> Option<&LabCgroup> {
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
         self.0.record.cgroup.as_ref()
     }
 
@@ -274,34 +262,16 @@ impl Lab {
         Ok(exposed)
     }
 
-    pub(crate) fn note_pod(&self, number: u16, name: &str, namespace: &Namespace) -> Result<()> {
-        let note = PodNote {
-            name: name.to_owned(),
-            address: network::pod_address(number),
-            namespace_file: namespace.file().as_raw_fd(),
-            mounts_file: namespace.mounts_file().map(|file| file.as_raw_fd()),
-            containers: Vec::new(),
-        };
-        let contents = &mut self.state().contents;
-        contents.pods.insert(number, note);
-        contents.save_pod(&self.0.private_dir, number)
-    }
-
-    pub(crate) fn note_container(&self, pod: u16, name: &str, pid: u32, program: &Path) -> Result<()> {
-        let note = ContainerNote { name: name.to_owned(), pid_in_lab: pid, program: program.to_owned() };
-        let contents = &mut self.state().contents;
-        if let Some(pod) = contents.pods.get_mut(&pod) {
-            pod.containers.retain(|other| other.name != note.name);
-            pod.containers.push(note);
-        }
-        contents.save_pod(&self.0.private_dir, pod)
+    /// Writes down what a pod has, for commands outside the lab.
+    pub(crate) fn note_pod(&self, number: u16, note: &PodNote) -> Result<()> {
+        self.state().pods.insert(number, note.name.clone());
+        save_pod(&self.0.private_dir, number, Some(note))
     }
 
     pub(crate) fn forget_pod(&self, number: u16) {
-        let contents = &mut self.state().contents;
-        contents.pods.remove(&number);
+        self.state().pods.remove(&number);
         // On failure, `lab status` shows a pod that no longer exists.
-        let _ = contents.save_pod(&self.0.private_dir, number);
+        let _ = save_pod(&self.0.private_dir, number, None);
     }
 
     fn state(&self) -> MutexGuard<'_, Changing> {

@@ -1,13 +1,11 @@
 //! A sandbox on one machine: namespaces, cgroups, pods, containers, and the registry of labs that are up.
 //!
 //! Read [`enter`] first: how a command comes to run inside a lab of its own, and why nothing of a lab can
-//! outlive it. [`port_forward`] and [`exec`] lead into a running lab: connections from the machine, and
-//! commands.
+//! outlive it. [`port_forward`] leads connections from the machine into a running lab.
 
 pub mod cgroup;
 pub mod container;
 pub mod enter;
-pub mod exec;
 pub(crate) mod inotify;
 pub mod interface;
 pub mod lab;

@@ -12,7 +12,6 @@ use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountPropagationFlags;
 use rustix::thread::UnshareFlags;
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -21,24 +20,20 @@ use std::thread::JoinHandle;
 
 type Task = Box<dyn FnOnce() + Send>;
 
+#[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
-    tasks: Mutex<Option<mpsc::Sender<Task>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Absent once the namespace is closed.
+    thread: Mutex<Option<(mpsc::Sender<Task>, JoinHandle<()>)>>,
     files: Files,
 }
 
+#[derive(Debug)]
 struct Files {
     network: OwnedFd,
     /// Present if the thread has its own mount namespace.
     mounts: Option<OwnedFd>,
     interface: Interface,
-}
-
-impl fmt::Debug for Namespace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Namespace").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -72,12 +67,7 @@ impl Namespace {
             .recv()
             .context(operation.clone())?
             .map_err(|error| permission::refused(&operation, error))?;
-        Ok(Self {
-            name: name.to_owned(),
-            tasks: Mutex::new(Some(tasks)),
-            thread: Mutex::new(Some(thread)),
-            files,
-        })
+        Ok(Self { name: name.to_owned(), thread: Mutex::new(Some((tasks, thread))), files })
     }
 
     /// File that identifies the namespace to other processes and in netlink messages.
@@ -107,17 +97,19 @@ impl Namespace {
             // There is no receiver only if the caller itself was unwound.
             let _ = answer.send(work());
         });
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.as_ref().ok_or_else(gone)?.send(task).map_err(|_| gone())?;
-        drop(tasks);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tasks, _) = thread.as_ref().ok_or_else(gone)?;
+        tasks.send(task).map_err(|_| gone())?;
+        drop(thread);
         answered.recv().map_err(|_| gone())
     }
 
     /// Ends the thread. The kernel then kills the processes that it spawned, and frees the namespace once no
     /// process is left in it.
     pub(crate) fn close(&self) {
-        drop(self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let open = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((tasks, thread)) = open {
+            drop(tasks);
             // A task's panic has already been reported to its sender.
             let _ = thread.join();
         }

@@ -49,8 +49,7 @@ pub(crate) fn set_up_switch(switch: &Namespace) -> Result<()> {
                 .append_info_data(InfoBridge::MulticastSnooping(false))
                 .up();
             netlink.link().add(bridge.build()).execute().await.map_err(failed)?;
-            let index = interface_index(BRIDGE)?;
-            netlink.address().add(index, GATEWAY.into(), PREFIX_LENGTH).execute().await.map_err(failed)
+            add_address(&netlink, BRIDGE, GATEWAY).await
         })
     })
 }
@@ -81,9 +80,8 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
             for name in ["lo", POD_INTERFACE] {
                 bring_up(&netlink, name).await?;
             }
-            let address = pod_address(number).into();
+            add_address(&netlink, POD_INTERFACE, pod_address(number)).await?;
             let index = interface_index(POD_INTERFACE)?;
-            netlink.address().add(index, address, PREFIX_LENGTH).execute().await.map_err(failed)?;
             let default = RouteMessageBuilder::<Ipv4Addr>::new().gateway(GATEWAY).output_interface(index);
             netlink.route().add(default.build()).execute().await.map_err(failed)
         })
@@ -93,10 +91,7 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
 /// Adds this number's address to a pod that already has its own.
 pub(crate) fn add_pod_address(pod: &Namespace, number: u16) -> Result<()> {
     in_namespace(pod, &format!("give a pod address {}", pod_address(number)), move || {
-        with_netlink(async |netlink| {
-            let (index, address) = (interface_index(POD_INTERFACE)?, pod_address(number).into());
-            netlink.address().add(index, address, PREFIX_LENGTH).execute().await.map_err(failed)
-        })
+        with_netlink(async |netlink| add_address(&netlink, POD_INTERFACE, pod_address(number)).await)
     })
 }
 
@@ -147,6 +142,11 @@ where
 async fn bring_up(netlink: &Handle, interface: &str) -> io::Result<()> {
     let link = LinkUnspec::new_with_name(interface).up().build();
     netlink.link().set(link).execute().await.map_err(failed)
+}
+
+async fn add_address(netlink: &Handle, interface: &str, address: Ipv4Addr) -> io::Result<()> {
+    let index = interface_index(interface)?;
+    netlink.address().add(index, address.into(), PREFIX_LENGTH).execute().await.map_err(failed)
 }
 
 /// The kernel's error with its number, which formats it in the familiar way.

@@ -1,16 +1,13 @@
 //! Why the kernel rejects namespaces on this machine, and what to do about it.
 
-use crate::Result;
-use crate::sandbox::privileges::unshare;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::EnvironmentError;
 use rustix::io::Errno;
-use rustix::process::Signal;
-use rustix::thread::{CapabilitySet, UnshareFlags};
+use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Facts {
@@ -86,37 +83,9 @@ fn hint(error: Option<i32>, facts: &Facts) -> Option<&'static str> {
     Some(hint)
 }
 
-pub(crate) fn has_system_administration() -> bool {
-    rustix::thread::capabilities(None)
-        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN))
-}
-
 pub(crate) fn can_change_user() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
-}
-
-/// The namespaces that a lab starts with. Its network and mount namespaces are created inside.
-pub(crate) fn first_namespaces() -> UnshareFlags {
-    if has_system_administration() {
-        UnshareFlags::NEWPID
-    } else {
-        UnshareFlags::NEWUSER | UnshareFlags::NEWPID
-    }
-}
-
-/// Tries to create a lab's namespaces in a separate process.
-pub fn probe() -> Result<()> {
-    let operation = "make namespaces for a lab";
-    let namespaces = first_namespaces() | UnshareFlags::NEWNET | UnshareFlags::NEWNS;
-    let mut command = Command::new("/proc/self/exe");
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    in_child(&mut command, move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        unshare(namespaces)
-    });
-    let mut child = command.spawn().map_err(|error| refused(operation, error))?;
-    child.wait().map(drop).context(operation)
 }
 
 /// Runs `step` in the child between fork and exec. It must make system calls only: no allocation, no locks.

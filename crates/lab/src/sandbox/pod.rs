@@ -8,18 +8,22 @@ use crate::sandbox::lab::Lab;
 use crate::sandbox::name::check_name;
 use crate::sandbox::namespace::{Namespace, Origin};
 use crate::sandbox::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
+use crate::sandbox::registry::record::{ContainerNote, PodNote};
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::{network, process_table};
 use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
 use experiment::topology::Resources;
 use mesh::concurrent::try_side_by_side;
 use mesh::wait::wait_for;
+use procfs_core::net::{TcpNetEntries, TcpNetEntry, TcpState};
+use procfs_core::{ExplicitSystemInfo, FromReadSI as _};
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd as _;
 use std::os::linux::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,8 +74,8 @@ impl PodSpec {
 #[derive(Debug)]
 pub struct Pod {
     lab: Lab,
-    name: String,
     number: u16,
+    note: PodNote,
     namespace: Arc<Namespace>,
     containers: Vec<Container>,
     open: bool,
@@ -101,20 +105,20 @@ impl Pod {
     fn create(lab: &Lab, spec: &PodSpec, number: u16) -> Result<Self> {
         let origin = if spec.names.is_some() { Origin::NewWithMounts } else { Origin::New };
         let namespace = Arc::new(Namespace::open(&spec.name, origin)?);
-        // From here on, dropping the pod takes down what was set up.
-        let pod = Self {
-            lab: lab.clone(),
+        let note = PodNote {
             name: spec.name.clone(),
-            number,
-            namespace,
+            address: network::pod_address(number),
+            namespace_file: namespace.file().as_raw_fd(),
+            mounts_file: namespace.mounts_file().map(|file| file.as_raw_fd()),
             containers: Vec::new(),
-            open: true,
         };
+        // From here on, dropping the pod takes down what was set up.
+        let pod = Self { lab: lab.clone(), number, note, namespace, containers: Vec::new(), open: true };
         if let Some(names) = &spec.names {
             pod.mount_names(names.clone())?;
         }
         network::connect_pod(lab.switch(), &pod.namespace, number)?;
-        lab.note_pod(number, &pod.name, &pod.namespace)?;
+        lab.note_pod(number, &pod.note)?;
         Ok(pod)
     }
 
@@ -128,7 +132,7 @@ impl Pod {
             }
             Ok(())
         })?;
-        mounted.context(format!("give pod {} its own names", self.name))
+        mounted.context(format!("give pod {} its own names", self.name()))
     }
 
     pub(crate) fn lab(&self) -> &Lab {
@@ -140,17 +144,17 @@ impl Pod {
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        &self.note.name
     }
 
     pub fn address(&self) -> Ipv4Addr {
-        network::pod_address(self.number)
+        self.note.address
     }
 
     /// Adds one more address, for connections from a source address other than the pod's own.
     pub(crate) fn add_address(&self) -> Result<Ipv4Addr> {
         let number = self.lab.reserve_address();
-        let number = number.context(format!("give pod {} one more address", self.name))?;
+        let number = number.context(format!("give pod {} one more address", self.name()))?;
         network::add_pod_address(&self.namespace, number)?;
         Ok(network::pod_address(number))
     }
@@ -160,14 +164,15 @@ impl Pod {
     }
 
     pub fn start(&mut self, spec: &ContainerSpec) -> Result<Container> {
-        let operation = || format!("start {}/{}", self.name, spec.name);
+        let pod = self.note.name.clone();
+        let operation = || format!("start {pod}/{}", spec.name);
         check_name(&spec.name).context(operation())?;
         if self.containers.iter().any(|other| other.name() == spec.name && other.has_exited().is_none()) {
             return Err(EnvironmentError::new(operation(), "the pod has a container of that name already"));
         }
         // A container that has ended can be replaced; its cgroup keeps counting.
         self.containers.retain(|other| other.name() != spec.name);
-        let cgroup = self.lab.cgroup().map(|cgroup| cgroup.create(&self.name, &spec.name)).transpose()?;
+        let cgroup = self.lab.cgroup().map(|cgroup| cgroup.create(&pod, &spec.name)).transpose()?;
         let Resources { cpu_limit_cores, memory_limit_bytes, .. } = spec.limits;
         if cpu_limit_cores.is_some() || memory_limit_bytes.is_some() {
             let Some(cgroup) = &cgroup else { return Err(self.lab.no_cgroup_for(&operation())) };
@@ -180,7 +185,7 @@ impl Pod {
         } else {
             spec.program.clone()
         };
-        let launch = Launch { pod: &self.name, namespace: &self.namespace, cgroup, identity, program };
+        let launch = Launch { pod: &pod, namespace: &self.namespace, cgroup, identity, program };
         let container = container::start(launch, spec).map_err(|error| {
             let refused = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
             if spec.user != ContainerUser::Proxy
@@ -196,7 +201,10 @@ impl Pod {
             ))
         })?;
         self.containers.push(container.clone());
-        self.lab.note_container(self.number, &spec.name, container.pid(), &spec.program)?;
+        let (name, program) = (spec.name.clone(), spec.program.clone());
+        self.note.containers.retain(|other| other.name != name);
+        self.note.containers.push(ContainerNote { name, pid_in_lab: container.pid(), program });
+        self.lab.note_pod(self.number, &self.note)?;
         Ok(container)
     }
 
@@ -230,7 +238,7 @@ impl Pod {
     /// Waits until a process listens on this TCP port of the pod, without connecting to it. If `container`
     /// ends meanwhile, the error includes its last log lines.
     pub fn wait_until_listening(&self, container: &Container, port: u16, at_most: Duration) -> Result<()> {
-        let what = format!("{}/{} listens on port {port}", self.name, container.name());
+        let what = format!("{}/{} listens on port {port}", self.name(), container.name());
         self.wait_until(container, &what, at_most, || self.run(move || is_listening(port)))
     }
 
@@ -284,7 +292,7 @@ fn take_down(pods: &mut [Pod]) -> Result<()> {
     pods.iter().for_each(|pod| pod.namespace.close());
     let disconnected = network::disconnect_pods(lab.switch(), pods.iter().map(|pod| pod.number).collect());
     let removed = pods.iter().map(|pod| {
-        let removed = lab.cgroup().map_or(Ok(()), |cgroup| cgroup.remove_pod(&pod.name));
+        let removed = lab.cgroup().map_or(Ok(()), |cgroup| cgroup.remove_pod(pod.name()));
         lab.forget_pod(pod.number);
         removed
     });
@@ -322,21 +330,19 @@ fn network_of(pid: i32) -> Option<u64> {
     fs::metadata(format!("/proc/{pid}/ns/net")).ok().map(|file| file.st_ino())
 }
 
+/// True if a process of the calling thread's network namespace listens on this TCP port.
 fn is_listening(port: u16) -> bool {
+    let byte_order = ExplicitSystemInfo {
+        is_little_endian: cfg!(target_endian = "little"),
+        boot_time_secs: 0,
+        ticks_per_second: 0,
+        page_size: 0,
+    };
     ["tcp", "tcp6"].iter().any(|table| {
-        let table = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
-        listens(&table, port)
-    })
-}
-
-/// True if there is a listening socket in `/proc/net/tcp` or `tcp6` (proc_pid_net(5)).
-fn listens(table: &str, port: u16) -> bool {
-    const LISTEN: &str = "0A";
-    let wanted = format!(":{port:04X}");
-    table.lines().skip(1).any(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let local = fields.nth(1).unwrap_or_default();
-        local.ends_with(&wanted) && fields.nth(1) == Some(LISTEN)
+        let sockets = TcpNetEntries::from_file(format!("/proc/thread-self/net/{table}"), &byte_order);
+        let listens =
+            |socket: &TcpNetEntry| socket.state == TcpState::Listen && socket.local_address.port() == port;
+        sockets.is_ok_and(|sockets| sockets.0.iter().any(listens))
     })
 }
 
@@ -344,24 +350,10 @@ fn listens(table: &str, port: u16) -> bool {
 mod tests {
     use super::*;
 
-    const TCP_TABLE: &str = "\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7213 1 0000000000000000 100 0 0 10 0
-   1: 02004D0A:C350 03004D0A:3A99 01 00000000:00000000 00:00000000 00000000     0        0 7219 1 0000000000000000 20 4 30 10 -1
-";
-
     #[test]
     fn missing_name_file_is_reported_by_path() {
         check_name_place("/etc/hosts").expect("this machine has one");
         let error = check_name_place("/nowhere/resolv.conf").expect_err("there is none");
         assert!(error.to_string().contains("/nowhere/resolv.conf") && error.hint.is_some(), "{error}");
-    }
-
-    #[test]
-    fn listening_socket_is_distinguished_from_connection() {
-        assert!(listens(TCP_TABLE, 8080));
-        assert!(!listens(TCP_TABLE, 50000));
-        assert!(!listens(TCP_TABLE, 80));
-        assert!(!listens("", 8080));
     }
 }

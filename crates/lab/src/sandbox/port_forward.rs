@@ -2,17 +2,16 @@
 //!
 //! There is no route between the two networks. However, a socket stays in the network namespace in which it
 //! was created, even if its process moves. So one is bound to 127.0.0.1 before the lab is entered
-//! ([`crate::enter_with_ports`]), and its connections are copied to and from connections made within a pod.
+//! ([`crate::enter_after`]), and its connections are copied to and from connections made within a pod.
 //! [`forward`] does this for a process that has itself entered a pod's network.
 //!
 //! A port that leads into a lab is open to every user of the machine: the server behind it must authenticate
 //! clients.
 
 use crate::Result;
-use crate::sandbox::lab::Lab;
 use crate::sandbox::namespace::Namespace;
 use crate::sandbox::pod::Pod;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::EnvironmentError;
 use futures_util::future::{Either, select};
 use rustix::event::{PollFd, PollFlags};
 use std::convert::Infallible;
@@ -47,31 +46,24 @@ pub struct PortForward {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Lab {
-    /// Forwards one of the ports that the lab was entered with to `port` on a pod's loopback.
-    pub fn forward_port(&self, pod: &Pod, port: u16) -> Result<PortForward> {
-        let operation = || format!("let a port of this machine lead to port {port} of pod {}", pod.name());
-        let reserved = self.take_reserved_port().ok_or_else(|| {
-            EnvironmentError::new(operation(), "the lab was entered with fewer ports than are asked for")
-        })?;
-        PortForward::open(reserved, pod, port).context(operation())
-    }
-}
-
 impl PortForward {
-    fn open(reserved: TcpListener, pod: &Pod, port: u16) -> io::Result<Self> {
-        let address = reserved.local_addr()?;
+    /// Forwards connections of `listener` to `port` on a pod's loopback.
+    pub(crate) fn open(listener: TcpListener, pod: &Pod, port: u16) -> Result<Self> {
+        let operation = format!("let a port of this machine lead to port {port} of pod {}", pod.name());
+        let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
+        let address = listener.local_addr().map_err(failed)?;
         let namespace = Arc::clone(pod.namespace());
-        let runtime = runtime()?;
+        let runtime = runtime().map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name(format!("forward {port}")).spawn(move || {
-            let passing = pass_on(reserved, || connect_in(Arc::clone(&namespace), port));
+            let passing = pass_on(listener, || connect_in(Arc::clone(&namespace), port));
             // `stopped` resolves, with an error, when its sender is dropped; `passing` runs as long as its
             // port is open.
             runtime.block_on(async { drop(select(pin!(stopped), pin!(passing)).await) });
             // Connections that are still being made are no longer needed.
             runtime.shutdown_background();
-        })?;
+        });
+        let thread = thread.map_err(failed)?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
@@ -90,10 +82,6 @@ impl Drop for PortForward {
     }
 }
 
-pub(crate) fn reserve() -> Result<TcpListener> {
-    listen(0)
-}
-
 /// Listens on the calling thread's loopback. With port 0 the kernel chooses the port.
 pub fn listen(port: u16) -> Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
@@ -108,19 +96,17 @@ pub fn forward(listener: TcpListener, port: u16, until: Vec<OwnedFd>) -> Result<
     let operation = format!("pass connections on to port {port}");
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
     let connect = || tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port));
-    let (end, ends) = oneshot::channel();
-    let wait = move || {
-        // There is no receiver any more if forwarding itself has failed.
-        let _ = end.send(first_readable(&until));
-    };
-    std::thread::Builder::new().name("end".to_owned()).spawn(wait).map_err(failed)?;
-    let forwarding = async {
-        match select(pin!(ends), pin!(pass_on(listener, connect))).await {
+    let runtime = runtime().map_err(failed)?;
+    let ended = runtime.block_on(async {
+        let ends = tokio::task::spawn_blocking(move || first_readable(&until));
+        match select(ends, pin!(pass_on(listener, connect))).await {
             Either::Left((first, _)) => first.map_err(io::Error::other)?,
             Either::Right((ended, _)) => ended.map(|never| match never {}),
         }
-    };
-    runtime().map_err(failed)?.block_on(forwarding).map_err(failed)
+    });
+    // If forwarding itself has failed, no file becomes readable.
+    runtime.shutdown_background();
+    ended.map_err(failed)
 }
 
 fn first_readable(files: &[OwnedFd]) -> io::Result<usize> {

@@ -1,6 +1,6 @@
 //! Privileges of a lab, and unshare(2).
 
-use rustix::thread::UnshareFlags;
+use rustix::thread::{CapabilitySet, UnshareFlags};
 use std::io;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -12,6 +12,17 @@ pub enum Privileges {
 }
 
 impl Privileges {
+    /// Privileges of a lab that this process makes.
+    pub(crate) fn available() -> Self {
+        let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+        let available = rustix::thread::capabilities(None);
+        if available.is_ok_and(|sets| sets.effective.contains(needed)) {
+            Self::Root
+        } else {
+            Self::UserNamespace
+        }
+    }
+
     /// `root` or `user-namespace`, as in `host.json`.
     pub fn name(self) -> &'static str {
         match self {

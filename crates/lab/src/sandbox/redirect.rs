@@ -156,24 +156,21 @@ fn tables(saved: &str) -> Vec<String> {
     let mut chains: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     let mut table = "";
     for line in saved.lines() {
-        let (chain, line) = if let Some(name) = line.strip_prefix('*') {
-            table = name;
-            continue;
-        } else if let Some(declared) = line.strip_prefix(':') {
-            // The numbers in `:OUTPUT ACCEPT [7:420]` are packets and bytes.
-            match declared.split(' ').collect::<Vec<_>>()[..] {
-                [_, "ACCEPT" | "-", _] => continue,
-                [chain, policy, _] => (chain, format!("{table}: {chain} {policy}")),
-                _ => continue,
+        let (chain, rule) = match line.split(' ').collect::<Vec<_>>()[..] {
+            [name] if name.starts_with('*') => {
+                table = &name[1..];
+                continue;
             }
-        } else if let Some(rule) = line.strip_prefix("-A ") {
-            (rule.split(' ').next().unwrap_or_default(), format!("{table}: {line}"))
-        } else {
-            continue;
+            ["-A", chain, ..] => (chain, format!("{table}: {line}")),
+            // The numbers in `:OUTPUT DROP [7:420]` are packets and bytes.
+            [chain, policy, _] if chain.starts_with(':') && !["ACCEPT", "-"].contains(&policy) => {
+                (&chain[1..], format!("{table}: {} {policy}", &chain[1..]))
+            }
+            _ => continue,
         };
         let rules = chains.entry((table, chain)).or_default();
-        if !rules.contains(&line) {
-            rules.push(line);
+        if !rules.contains(&rule) {
+            rules.push(rule);
         }
     }
     chains.into_values().flatten().collect()

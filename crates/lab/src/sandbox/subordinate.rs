@@ -10,10 +10,11 @@
 
 use crate::sandbox::redirect::PROXY_USER;
 use crate::sandbox::search_path::find_program;
+use nix::unistd::{Gid, Uid, User};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -22,49 +23,34 @@ pub struct NoProxyUser {
     pub hint: String,
 }
 
-/// A user and group that may be mapped in addition to our own.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Subordinate {
-    user: u32,
-    group: u32,
-    newuidmap: PathBuf,
-    newgidmap: PathBuf,
-}
-
-/// Both maps, to be written once the user namespace exists.
+/// Maps of users and groups with one more than our own, to be written once the user namespace exists.
 pub(crate) struct Mapping {
     users: Waiting,
     groups: Waiting,
 }
 
+/// A program that writes a map, behind a shell.
 struct Waiting {
     program: PathBuf,
     shell: Child,
 }
 
-impl Subordinate {
-    pub(crate) fn find() -> Result<Self, NoProxyUser> {
+impl Mapping {
+    pub(crate) fn prepare() -> Result<Self, NoProxyUser> {
         let (newuidmap, newgidmap) = (program("newuidmap")?, program("newgidmap")?);
-        let user = rustix::process::getuid().as_raw();
-        let names = names_of(&fs::read_to_string("/etc/passwd").unwrap_or_default(), user);
+        let user = Uid::current();
+        let name = User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name);
         let first = |file: &str| {
             let text = fs::read_to_string(file).unwrap_or_default();
-            first_of(&text, &names, user).ok_or_else(|| not_given(file, &names, user))
+            first_of(&text, &name, user.as_raw()).ok_or_else(|| not_given(file, &name))
         };
-        Ok(Self { user: first("/etc/subuid")?, group: first("/etc/subgid")?, newuidmap, newgidmap })
-    }
-
-    pub(crate) fn prepare(self) -> io::Result<Mapping> {
-        let process = std::process::id();
-        let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-        Ok(Mapping {
-            users: Waiting::start(self.newuidmap, process, user, self.user)?,
-            groups: Waiting::start(self.newgidmap, process, group, self.group)?,
+        let (first_user, first_group) = (first("/etc/subuid")?, first("/etc/subgid")?);
+        Ok(Self {
+            users: Waiting::start(newuidmap, user.as_raw(), first_user)?,
+            groups: Waiting::start(newgidmap, Gid::current().as_raw(), first_group)?,
         })
     }
-}
 
-impl Mapping {
     /// Writes the maps of the calling process's namespace. On failure, the user map may already have been
     /// written.
     pub(crate) fn write(mut self) -> Result<(), NoProxyUser> {
@@ -74,8 +60,9 @@ impl Mapping {
 }
 
 impl Waiting {
-    fn start(program: PathBuf, process: u32, own: u32, subordinate: u32) -> io::Result<Self> {
-        let map = [process, 0, own, 1, PROXY_USER, subordinate, 1].map(|number| number.to_string());
+    fn start(program: PathBuf, own: u32, subordinate: u32) -> Result<Self, NoProxyUser> {
+        let map =
+            [std::process::id(), 0, own, 1, PROXY_USER, subordinate, 1].map(|number| number.to_string());
         let shell = Command::new("/bin/sh")
             .args(["-c", "read -r go && exec \"$@\"", "sh"])
             .arg(&program)
@@ -83,27 +70,24 @@ impl Waiting {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            .spawn()?;
-        Ok(Self { program, shell })
+            .spawn();
+        match shell {
+            Ok(shell) => Ok(Self { program, shell }),
+            Err(error) => Err(refused(&program, &error.to_string())),
+        }
     }
 
     fn write(&mut self) -> Result<(), NoProxyUser> {
-        let refused = |reason: String| {
-            NoProxyUser {
-            reason: format!("{} refuses: {reason}", self.program.display()),
-            hint: "it must be setuid root (or have the capability for it) on a file system that is not mounted nosuid; \
-                   run as root where that cannot be had"
-                .to_owned(),
-        }
-        };
         let told = self.shell.stdin.take().map_or(Ok(()), |mut input| input.write_all(b"go\n"));
-        let status = told.and_then(|()| self.shell.wait()).map_err(|error| refused(error.to_string()))?;
+        let status = told.and_then(|()| self.shell.wait());
+        let status = status.map_err(|error| refused(&self.program, &error.to_string()))?;
         if status.success() {
             return Ok(());
         }
         let said = self.shell.stderr.take().and_then(|output| io::read_to_string(output).ok());
         let said = said.as_deref().and_then(|said| said.lines().next()).unwrap_or_default().trim();
-        Err(refused(if said.is_empty() { status.to_string() } else { said.to_owned() }))
+        let status = status.to_string();
+        Err(refused(&self.program, if said.is_empty() { &status } else { said }))
     }
 }
 
@@ -112,6 +96,15 @@ impl Drop for Waiting {
         // Without input the shell ends. If it has already ended, both calls fail or return its known status.
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
+    }
+}
+
+fn refused(program: &Path, reason: &str) -> NoProxyUser {
+    NoProxyUser {
+        reason: format!("{} refuses: {reason}", program.display()),
+        hint: "it must be setuid root (or have the capability for it) on a file system that is not mounted nosuid; \
+               run as root where that cannot be had"
+            .to_owned(),
     }
 }
 
@@ -124,8 +117,7 @@ fn program(name: &str) -> Result<PathBuf, NoProxyUser> {
     })
 }
 
-fn not_given(file: &str, names: &[String], user: u32) -> NoProxyUser {
-    let name = names.first().cloned().unwrap_or_else(|| user.to_string());
+fn not_given(file: &str, name: &str) -> NoProxyUser {
     NoProxyUser {
         reason: format!("{file} gives {name} no range, of which a lab's proxies would have their own user"),
         hint: format!(
@@ -135,24 +127,14 @@ fn not_given(file: &str, names: &[String], user: u32) -> NoProxyUser {
     }
 }
 
-fn names_of(passwd: &str, user: u32) -> Vec<String> {
-    let user = user.to_string();
-    let name = |line: &str| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == user).then(|| name.to_owned())
-    };
-    passwd.lines().filter_map(name).collect()
-}
-
 /// First ID of the first range of a user, who is listed by name or number (subuid(5)).
-fn first_of(ranges: &str, names: &[String], user: u32) -> Option<u32> {
+fn first_of(ranges: &str, name: &str, user: u32) -> Option<u32> {
     let user = user.to_string();
     ranges.lines().find_map(|line| {
         let mut fields = line.trim().split(':');
         let owner = fields.next()?;
         let (first, count): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        (count > 0 && (owner == user || names.iter().any(|name| name == owner))).then_some(first)
+        (count > 0 && [name, &user].contains(&owner)).then_some(first)
     })
 }
 
@@ -162,17 +144,15 @@ mod tests {
 
     #[test]
     fn subordinate_range_is_found_by_name_or_number() {
-        let names = names_of("root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n", 1000);
-        assert_eq!(names, ["ada"]);
         let ranges = "bob:100000:65536\nada:165536:65536\nada:300000:1\n";
-        assert_eq!(first_of(ranges, &names, 1000), Some(165_536));
-        assert_eq!(first_of("1000:7:1\n", &names, 1000), Some(7));
-        assert_eq!(first_of("adam:7:1\nada:x:1\nada:5:0\nada\n\n", &names, 1000), None);
+        assert_eq!(first_of(ranges, "ada", 1000), Some(165_536));
+        assert_eq!(first_of("1000:7:1\n", "ada", 1000), Some(7));
+        assert_eq!(first_of("adam:7:1\nada:x:1\nada:5:0\nada\n\n", "ada", 1000), None);
     }
 
     #[test]
     fn missing_range_is_reported_with_command_that_adds_it() {
-        let missing = not_given("/etc/subuid", &["ada".to_owned()], 1000);
+        let missing = not_given("/etc/subuid", "ada");
         assert!(missing.reason.starts_with("/etc/subuid gives ada no range"), "{}", missing.reason);
         assert!(missing.hint.contains("usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ada"));
         assert!(program("no-such-program").unwrap_err().hint.contains("`uidmap`"));

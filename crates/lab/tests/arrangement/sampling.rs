@@ -5,7 +5,7 @@ use experiment::schema::Role;
 use experiment::topology::Resources;
 use lab::environment::LocalLab;
 use lab::observe::{self, HostProc, Watched};
-use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, Privileges, StandardInput, wait_for};
+use lab::{ContainerSpec, ContainerUser, Lab, PodSpec, Privileges, wait_for};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ pub fn known_cpu_burn_is_read_by_both_sources(lab: &Lab, _local_lab: &mut LocalL
             user: ContainerUser::Lab,
             working_directory: None,
             output_log: log.clone(),
-            error_output: ErrorOutput::WithOutput,
-            input: StandardInput::Null,
+            pipe_error_output: false,
+            pipe_input: false,
         })
         .expect("it starts");
     let watched = Watched {

@@ -81,12 +81,10 @@ pub fn dead_control_plane_is_reported_and_replaced(_lab: &Lab, local_lab: &Local
         } else {
             prepared::check_started_from(local_lab);
         }
-        let started_s =
-            local_lab.running_control_plane().map_or(0.0, |running| running.started_in().as_secs_f64());
         let next_s = begun.elapsed().as_secs_f64();
         println!(
             "  {name}: up after {up_s:.1} s, killed and named after {named_s:.1} s, the next trial had ended after \
-             {next_s:.1} s, of which its control plane took {started_s:.1} s"
+             {next_s:.1} s"
         );
     }
 }

@@ -104,6 +104,6 @@ fn work(lab: &Lab, cases: &Cases<Case>) -> ExitCode {
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let mut local_lab = LocalLab::new(lab.clone(), programs).expect("the lab is up");
     let shared_logs = lab.private_dir().join("control-plane-logs");
-    local_lab.keep_control_plane_logs_in(shared_logs.clone());
+    local_lab.control_plane_logs.clone_from(&shared_logs);
     cases.work(Some(&shared_logs), |case| case(lab, &local_lab))
 }

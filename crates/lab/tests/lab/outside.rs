@@ -249,9 +249,8 @@ fn version_2() -> Result<(), String> {
     let mount = stage::v2_mount().ok_or("no hierarchy of version 2 is mounted")?;
     let all_labs = mount.join("meshmeter");
     let directory = all_labs.join(format!("test-{}", std::process::id()));
-    let lab = lab::cgroup::tree::establish_v2(std::slice::from_ref(&directory), &[])?;
-    let locked = std::fs::File::open(&directory).map_err(|error| error.to_string())?;
-    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockShared).map_err(|error| error.to_string())?;
+    let candidate = lab::cgroup::tree::v2(directory.clone(), &[]);
+    let (lab, _locks) = lab::cgroup::tree::establish(&[candidate]).map_err(|error| error.to_string())?;
     let result = (|| {
         let group = lab.create("pod", "container").map_err(|error| crate::explain(&error))?;
         let mut spinner =
@@ -263,7 +262,7 @@ fn version_2() -> Result<(), String> {
         let moved = std::fs::write(path.join("cgroup.procs"), spinner.id().to_string());
         let used = lab::wait_for("10 ms of CPU are counted", Duration::from_secs(60), || {
             let usage = group.cpu_usage();
-            Ok(usage.ok().filter(|usage| usage.total_ns > 10_000_000))
+            Ok(usage.ok().filter(|usage| usage.total > Duration::from_millis(10)))
         });
         let processes = group.processes();
         let _ = spinner.kill();

@@ -3,7 +3,7 @@
 use crate::{explain, inside};
 use experiment::topology::Resources;
 use lab::registry;
-use lab::{ContainerSpec, ContainerUser, Entered, ErrorOutput, Lab, PodSpec, ProxyIdentity, StandardInput};
+use lab::{ContainerSpec, ContainerUser, Entered, Lab, PodSpec, ProxyIdentity};
 use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -127,8 +127,8 @@ pub fn program(lab: &Lab, name: &str, user: ContainerUser, arguments: &[&str]) -
         user,
         working_directory: None,
         output_log: log_path(lab, name),
-        error_output: ErrorOutput::WithOutput,
-        input: StandardInput::Null,
+        pipe_error_output: false,
+        pipe_input: false,
     }
 }
 

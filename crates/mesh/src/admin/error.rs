@@ -31,3 +31,9 @@ pub enum AdminCause {
     #[error("an answer that cannot be read")]
     Shape(#[source] serde_json::Error),
 }
+
+impl From<serde_json::Error> for AdminCause {
+    fn from(error: serde_json::Error) -> Self {
+        if error.is_io() { Self::Exchange(io::Error::from(error).into()) } else { Self::Shape(error) }
+    }
+}

@@ -35,31 +35,6 @@ fn runtime() -> io::Result<Rc<Runtime>> {
     })
 }
 
-#[derive(Debug)]
-pub(super) struct Exchange {
-    runtime: Rc<Runtime>,
-    tasks: LocalSet,
-}
-
-impl Exchange {
-    pub fn new() -> Result<Self> {
-        Ok(Self { runtime: runtime().map_err(AdminCause::Connect)?, tasks: LocalSet::new() })
-    }
-
-    /// Sends a request, as a POST if it has a message. Returns the response body, which must begin within `timeout`.
-    pub fn begin(
-        &self,
-        connection: Connection,
-        path: &str,
-        message: Option<Bytes>,
-        timeout: Duration,
-    ) -> Result<Incoming> {
-        let bounded = async { tokio::time::timeout(timeout, request(connection, path, message)).await };
-        let begun = self.tasks.block_on(&self.runtime, bounded);
-        Ok(begun.map_err(|_| AdminCause::TimedOut(timeout))??.into_body())
-    }
-}
-
 async fn request(connection: Connection, path: &str, message: Option<Bytes>) -> Result<Response<Incoming>> {
     match connection {
         Connection::Tcp(stream) => {
@@ -96,34 +71,53 @@ async fn request_over(
     Ok(response)
 }
 
-/// Body of a response. Reading fails if the next chunk does not arrive in time.
+/// Bounds of a response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Timeout of the beginning of its body.
+    pub begin: Duration,
+    /// Timeout of each further piece.
+    pub piece: Duration,
+    pub bytes: u64,
+}
+
+/// Body of a response. Reading fails if the next piece does not arrive in time.
 #[derive(Debug)]
-pub(super) struct ResponseBody<'a> {
-    exchange: &'a Exchange,
+pub(super) struct ResponseBody {
     body: Incoming,
+    runtime: Rc<Runtime>,
+    /// The task that drives the connection.
+    tasks: LocalSet,
     piece: Bytes,
-    piece_timeout: Duration,
     deadline: Instant,
-    max_bytes: u64,
+    limits: Limits,
     read_bytes: u64,
 }
 
-impl<'a> ResponseBody<'a> {
-    pub fn new(exchange: &'a Exchange, body: Incoming, piece_timeout: Duration, max_bytes: u64) -> Self {
+impl ResponseBody {
+    /// Sends a request, as a POST if it has a message.
+    pub fn request(
+        connection: Connection,
+        path: &str,
+        message: Option<Bytes>,
+        limits: Limits,
+    ) -> Result<Self> {
+        let (runtime, tasks) = (runtime().map_err(AdminCause::Connect)?, LocalSet::new());
+        let bounded = async { tokio::time::timeout(limits.begin, request(connection, path, message)).await };
+        let begun = tasks.block_on(&runtime, bounded);
+        let body = begun.map_err(|_| AdminCause::TimedOut(limits.begin))??.into_body();
         let deadline = Instant::now() + WHOLE_RESPONSE_TIMEOUT;
-        Self { exchange, body, piece: Bytes::new(), piece_timeout, deadline, max_bytes, read_bytes: 0 }
+        Ok(Self { body, runtime, tasks, piece: Bytes::new(), deadline, limits, read_bytes: 0 })
     }
 
     fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
         loop {
-            let timeout = self.piece_timeout.min(self.deadline.saturating_duration_since(Instant::now()));
-            let Exchange { runtime, tasks } = self.exchange;
+            let timeout = self.limits.piece.min(self.deadline.saturating_duration_since(Instant::now()));
             let body = &mut self.body;
-            let frame = tasks
-                .block_on(runtime, async { tokio::time::timeout(timeout, body.frame()).await })
-                .map_err(|_| {
-                    io::Error::new(io::ErrorKind::TimedOut, "the next piece did not come in time")
-                })?;
+            let next = async { tokio::time::timeout(timeout, body.frame()).await };
+            let frame = self.tasks.block_on(&self.runtime, next).map_err(|_| {
+                io::Error::new(io::ErrorKind::TimedOut, "the next piece did not come in time")
+            })?;
             match frame {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(io::Error::other(error)),
@@ -136,16 +130,14 @@ impl<'a> ResponseBody<'a> {
     }
 }
 
-impl Read for ResponseBody<'_> {
+impl Read for ResponseBody {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.piece.is_empty() {
             let Some(piece) = self.next_piece()? else { return Ok(0) };
             self.read_bytes += piece.len() as u64;
-            if self.read_bytes > self.max_bytes {
-                return Err(io::Error::new(
-                    io::ErrorKind::FileTooLarge,
-                    format!("it is longer than {} bytes", self.max_bytes),
-                ));
+            if self.read_bytes > self.limits.bytes {
+                let reason = format!("it is longer than {} bytes", self.limits.bytes);
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
             }
             self.piece = piece;
         }

@@ -12,11 +12,12 @@ mod tests;
 
 use self::dial::Dial;
 pub use self::error::{AdminCause, AdminError};
-use self::exchange::{Exchange, ResponseBody};
+use self::exchange::{Limits, ResponseBody};
 use hyper::body::Bytes;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,19 +56,17 @@ impl Admin {
     }
 
     pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
-        let bounds = (self.timeout, MAX_COUNTERS_BYTES);
-        let read = |response: &mut dyn Read| serde_json::from_reader(BufReader::new(response));
-        let response: Statistics = self.exchange(path, None, bounds, read)?;
+        let limits = Limits { bytes: MAX_COUNTERS_BYTES, ..self.limits() };
+        let response: Statistics = self.exchange(path, None, limits, json)?;
         Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
-    pub fn get_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
-        let body = self.ask(path)?;
-        serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
+    pub fn get_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, AdminError> {
+        self.exchange(path, None, self.limits(), json)
     }
 
-    pub fn ask_long_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
-        self.read(path, |response| serde_json::from_reader(BufReader::new(response)))
+    pub fn ask_long_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, AdminError> {
+        self.read(path, json)
     }
 
     pub fn get_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
@@ -75,21 +74,16 @@ impl Admin {
     }
 
     pub fn ask(&self, path: &str) -> Result<Vec<u8>, AdminError> {
-        self.send(path, None)
+        self.exchange(path, None, self.limits(), whole)
     }
 
-    pub fn post_json<T: for<'de> Deserialize<'de>>(
+    pub fn post_json<T: DeserializeOwned>(
         &self,
         path: &str,
         message: &impl Serialize,
     ) -> Result<T, AdminError> {
-        let shape = |error| self.error(path, AdminCause::Shape(error));
-        let message = serde_json::to_vec(message).map_err(shape)?;
-        serde_json::from_slice(&self.send(path, Some(message.into()))?).map_err(shape)
-    }
-
-    fn send(&self, path: &str, message: Option<Bytes>) -> Result<Vec<u8>, AdminError> {
-        self.exchange(path, message, (self.timeout, MAX_RESPONSE_BYTES), whole)
+        let message = serde_json::to_vec(message).map_err(|error| self.error(path, error.into()))?;
+        self.exchange(path, Some(message.into()), self.limits(), json)
     }
 
     /// Streams a possibly long response to `read`, which parses it.
@@ -98,27 +92,25 @@ impl Admin {
         path: &str,
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
-        self.exchange(path, None, (LONG_RESPONSE_TIMEOUT, MAX_LONG_RESPONSE_BYTES), read)
+        let (begin, bytes) = (LONG_RESPONSE_TIMEOUT, MAX_LONG_RESPONSE_BYTES);
+        self.exchange(path, None, Limits { begin, bytes, ..self.limits() }, read)
     }
 
-    /// Sends a request and has `read` parse the response, within the given timeout and maximum size.
+    fn limits(&self) -> Limits {
+        Limits { begin: self.timeout, piece: self.timeout, bytes: MAX_RESPONSE_BYTES }
+    }
+
+    /// Sends a request and has `read` parse the response.
     fn exchange<T>(
         &self,
         path: &str,
         message: Option<Bytes>,
-        (begin_timeout, max_bytes): (Duration, u64),
+        limits: Limits,
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
         let read = || {
-            let exchange = Exchange::new()?;
-            let body = exchange.begin(self.dial.dial(self.timeout)?, path, message, begin_timeout)?;
-            read(&mut ResponseBody::new(&exchange, body, self.timeout, max_bytes)).map_err(|error| {
-                if error.is_io() {
-                    AdminCause::Exchange(io::Error::from(error).into())
-                } else {
-                    AdminCause::Shape(error)
-                }
-            })
+            let connection = self.dial.dial(self.timeout)?;
+            Ok(read(&mut ResponseBody::request(connection, path, message, limits)?)?)
         };
         read().map_err(|cause| self.error(path, cause))
     }
@@ -127,6 +119,10 @@ impl Admin {
         let path = path.split('?').next().unwrap_or(path).to_owned();
         AdminError { proxy: self.component.clone(), path, cause }
     }
+}
+
+fn json<T: DeserializeOwned>(response: &mut dyn Read) -> Result<T, serde_json::Error> {
+    serde_json::from_reader(BufReader::new(response))
 }
 
 fn whole(response: &mut dyn Read) -> Result<Vec<u8>, serde_json::Error> {

@@ -18,19 +18,20 @@ struct FakeProxy {
 }
 
 impl FakeProxy {
-    fn answering(bytes: &'static [u8]) -> Self {
+    fn answering(bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("admin")).unwrap();
+        let limit = if bytes.is_empty() { Duration::from_millis(300) } else { Duration::from_secs(60) };
         let thread = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut question = [0; 4096];
             let _ = stream.read(&mut question).unwrap();
-            let _ = stream.write_all(bytes);
+            let _ = stream.write_all(&bytes);
             if bytes.is_empty() {
                 let _ = stream.read(&mut question);
             }
         });
-        let limit = if bytes.is_empty() { Duration::from_millis(300) } else { Duration::from_secs(60) };
         Self { folder, thread, limit }
     }
 
@@ -77,40 +78,33 @@ fn bad_response_error_names_proxy_and_cause() {
     }
 }
 
+/// A response whose body has one byte more than may be buffered.
+fn long() -> Vec<u8> {
+    [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES as usize + 1]].concat()
+}
+
+fn length(response: &mut dyn Read) -> Result<u64, serde_json::Error> {
+    std::io::copy(response, &mut std::io::sink()).map_err(serde_json::Error::io)
+}
+
 #[test]
 fn endless_response_is_cut_off() {
-    let answer: &'static [u8] = Box::leak(
-        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES as usize + 1]]
-            .concat()
-            .into_boxed_slice(),
-    );
-    let error = FakeProxy::answering(answer).ask(Admin::heap).unwrap_err();
+    let error = FakeProxy::answering(long()).ask(Admin::heap).unwrap_err();
     let expected = format!(
         "ask client-proxy for /memory: no whole answer: it is longer than {MAX_RESPONSE_BYTES} bytes"
     );
     assert_eq!(error_chain(&error), expected);
-    let few = (RESPONSE_TIMEOUT, 1000);
-    let read = |admin: &Admin| {
-        admin.exchange("/stats", None, few, |answer| {
-            std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)
-        })
-    };
-    let error = FakeProxy::answering(answer).ask(read).unwrap_err();
+    let read =
+        |admin: &Admin| admin.exchange("/stats", None, Limits { bytes: 1000, ..admin.limits() }, length);
+    let error = FakeProxy::answering(long()).ask(read).unwrap_err();
     assert!(error_chain(&error).ends_with("it is longer than 1000 bytes"), "{}", error_chain(&error));
 }
 
 #[test]
 fn long_response_is_streamed_and_early_end_is_error() {
-    let length =
-        |answer: &mut dyn Read| std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io);
-    let long: &'static [u8] = Box::leak(
-        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES as usize + 1]]
-            .concat()
-            .into_boxed_slice(),
-    );
-    let whole = FakeProxy::answering(long).ask(|admin| admin.get_long("/config_dump")).unwrap();
+    let whole = FakeProxy::answering(long()).ask(|admin| admin.get_long("/config_dump")).unwrap();
     assert_eq!(whole.len() as u64, MAX_RESPONSE_BYTES + 1);
-    let read = FakeProxy::answering(long).ask(|admin| admin.read("/config_dump", length));
+    let read = FakeProxy::answering(long()).ask(|admin| admin.read("/config_dump", length));
     assert_eq!(read.unwrap(), MAX_RESPONSE_BYTES + 1);
     let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");
     let error = short.ask(|admin| admin.read("/config_dump", length)).unwrap_err();

@@ -5,6 +5,7 @@
 //! rejected, so that nothing bypasses the measurement unnoticed.
 //! Pure. Next, read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
 
+use super::extension::extension;
 pub use super::spec::{Callee, Inbound, Position, ProxyConfiguration};
 use super::{cluster, domains, listener, traffic};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
@@ -36,13 +37,11 @@ fn admin(proxy: &ProxyConfiguration) -> Value {
 
 /// Practically unlimited connections, as in Istio; without any limit Envoy warns.
 fn overload_manager() -> Value {
-    json!({"resource_monitors": [{
-        "name": "envoy.resource_monitors.global_downstream_max_connections",
-        "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-            "max_active_downstream_connections": "2147483647",
-        },
-    }]})
+    json!({"resource_monitors": [extension(
+        "envoy.resource_monitors.global_downstream_max_connections",
+        "resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
+        json!({"max_active_downstream_connections": "2147483647"}),
+    )]})
 }
 
 /// Counters of listeners, connection managers and clusters that prove the path, or explain why it is not proven.
@@ -57,25 +56,23 @@ const OF_CLIENT_TLS: [&str; 4] = ["no_certificate", "session_reused", "versions.
 
 /// Istio excludes nearly all of Envoy's own statistics, since each costs memory and time. Nothing here reads tags.
 fn statistics(position: &Position) -> Value {
+    let of_clients = domains::statistics(position);
     let hops = position.hops().into_iter();
     let names =
         hops.flat_map(|hop| [format!("http.{}", hop.connection_manager), format!("cluster.{}", hop.cluster)]);
-    let listeners = [INBOUND_PORT, OUTBOUND_PORT].map(|port| format!("listener.0.0.0.0_{port}"));
-    let names: BTreeSet<String> = names.chain(listeners).chain(domains::statistics(position)).collect();
+    let listeners = [INBOUND_PORT, OUTBOUND_PORT].map(domains::listener_statistics);
+    let names: BTreeSet<String> = names.chain(listeners).chain(of_clients.clone()).collect();
     let exact =
         names.iter().flat_map(|name| KEPT.split(' ').map(move |statistic| format!("{name}.{statistic}")));
     let mut exact: Vec<String> = exact.collect();
-    let of_clients = domains::statistics(position);
-    let of_clients = of_clients
+    let client_tls = of_clients
         .iter()
         .flat_map(|listener| OF_CLIENT_TLS.map(|statistic| format!("{listener}.ssl.{statistic}")));
-    let further: Vec<String> = of_gateway(position)
-        .into_iter()
-        .chain(of_clients)
-        .chain(position.filter_counters())
-        .filter(|name| !exact.contains(name))
-        .collect();
-    exact.extend(further);
+    for name in of_gateway(position).into_iter().chain(client_tls).chain(position.filter_counters()) {
+        if !exact.contains(&name) {
+            exact.push(name);
+        }
+    }
     let patterns: Vec<Value> = exact.iter().map(|name| json!({"exact": name})).collect();
     json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})
 }

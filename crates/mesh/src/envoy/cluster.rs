@@ -1,7 +1,8 @@
 //! Clusters: the upstreams of a proxy and the TLS that it uses to them.
 
-use super::credentials::CredentialFiles;
+use super::extension::typed;
 use super::spec::{Callee, Position, ProxyConfiguration};
+use super::tls;
 use crate::filters::{FilterService, GatewayFilters};
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
@@ -35,30 +36,28 @@ fn service_cluster(proxy: &ProxyConfiguration, callee: &Callee) -> Value {
     let name = callee.cluster_name();
     // Exactly the protocol declared for the service's port, as is Istio's default (`h2UpgradePolicy:
     // DO_NOT_UPGRADE`).
-    let options =
-        if callee.protocol.multiplexes() { "http2_protocol_options" } else { "http_protocol_options" };
-    let mut cluster = static_cluster(proxy, &name, options, &callee.endpoints);
+    let mut cluster = static_cluster(proxy, &name, callee.protocol.multiplexes(), &callee.endpoints);
     if let (Some(credentials), Some(identity)) = (&proxy.credentials, &callee.identity) {
-        cluster["transport_socket"] = upstream_tls(credentials, callee, identity);
+        cluster["transport_socket"] = tls::outbound(credentials, callee, identity);
     }
     cluster
 }
 
 /// The service behind a filter, in plaintext.
 fn filter_cluster(proxy: &ProxyConfiguration, service: FilterService, endpoint: SocketAddrV4) -> Value {
-    let options = if service.speaks_grpc { "http2_protocol_options" } else { "http_protocol_options" };
-    static_cluster(proxy, &service.cluster(), options, &[endpoint])
+    static_cluster(proxy, &service.cluster(), service.speaks_grpc, &[endpoint])
 }
 
 fn static_cluster(
     proxy: &ProxyConfiguration,
     name: &str,
-    protocol_options: &str,
+    is_http2: bool,
     endpoints: &[SocketAddrV4],
 ) -> Value {
     let address = |endpoint: &SocketAddrV4| json!({"endpoint": {"address": {"socket_address": {"address": endpoint.ip(), "port_value": endpoint.port()}}}});
     let endpoints: Vec<Value> = endpoints.iter().map(address).collect();
-    let mut cluster = common(name, &json!({"explicit_http_config": {protocol_options: {}}}));
+    let options = if is_http2 { "http2_protocol_options" } else { "http_protocol_options" };
+    let mut cluster = common(name, json!({"explicit_http_config": {options: {}}}));
     cluster["type"] = json!("STATIC");
     cluster["lb_policy"] = json!("LEAST_REQUEST");
     cluster["load_assignment"] = json!({
@@ -75,7 +74,7 @@ fn static_cluster(
 fn application_cluster(proxy: &ProxyConfiguration, port: u16) -> Value {
     // The application gets the protocol that the client's side used.
     let protocol = json!({"use_downstream_protocol_config": {"http_protocol_options": {}, "http2_protocol_options": {}}});
-    let mut cluster = common(&format!("inbound|{port}||"), &protocol);
+    let mut cluster = common(&format!("inbound|{port}||"), protocol);
     cluster["type"] = json!("ORIGINAL_DST");
     cluster["lb_policy"] = json!("CLUSTER_PROVIDED");
     cluster["cleanup_interval"] = json!("60s");
@@ -87,9 +86,8 @@ fn application_cluster(proxy: &ProxyConfiguration, port: u16) -> Value {
     cluster
 }
 
-fn common(name: &str, protocol: &Value) -> Value {
-    let mut options = protocol.clone();
-    options["@type"] = json!("type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions");
+fn common(name: &str, protocol: Value) -> Value {
+    let options = typed("upstreams.http.v3.HttpProtocolOptions", protocol);
     json!({
         "name": name,
         "connect_timeout": "10s",
@@ -113,36 +111,4 @@ fn mark_option(mark: u32) -> Value {
         "description": "tells the proxy's traffic from the application's",
         "level": SOL_SOCKET, "name": SO_MARK, "int_value": mark, "state": "STATE_PREBIND",
     }])
-}
-
-fn upstream_tls(credentials: &CredentialFiles, callee: &Callee, identity: &str) -> Value {
-    let protocol = if callee.protocol.multiplexes() { "h2" } else { "istio-http/1.1" };
-    json!({"name": "envoy.transport_sockets.tls", "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-        "common_tls_context": common_tls(credentials, &[identity], &[protocol]),
-        "sni": format!("outbound_.{}_._.{}", callee.address.port(), callee.host),
-    }})
-}
-
-/// TLS 1.2 or 1.3 (as a client, Envoy's default maximum is 1.2) with the run's certificates. The peer must
-/// present one of these identities.
-pub(super) fn common_tls(
-    credentials: &CredentialFiles,
-    peers: &[impl AsRef<str>],
-    protocols: &[&str],
-) -> Value {
-    let peer = |identity: &str| json!({"san_type": "URI", "matcher": {"exact": identity}});
-    let peers: Vec<Value> = peers.iter().map(|identity| peer(identity.as_ref())).collect();
-    json!({
-        "alpn_protocols": protocols,
-        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2", "tls_maximum_protocol_version": "TLSv1_3"},
-        "tls_certificates": [{
-            "certificate_chain": {"filename": credentials.certificate},
-            "private_key": {"filename": credentials.key},
-        }],
-        "validation_context": {
-            "trusted_ca": {"filename": credentials.authority},
-            "match_typed_subject_alt_names": peers,
-        },
-    })
 }

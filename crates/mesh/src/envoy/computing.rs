@@ -1,5 +1,6 @@
 //! A filter that spends a known CPU time per request, which measurements have to find again.
 
+use super::extension::extension;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -21,8 +22,6 @@ end
 /// The HTTP filter. `cpu_time`: per request.
 pub(super) fn filter(cpu_time: Duration) -> Value {
     let script = SCRIPT.replace("CPU_TIME_NS", &format!("{} -- nanoseconds", cpu_time.as_nanos()));
-    json!({"name": "envoy.filters.http.lua", "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua",
-        "default_source_code": {"inline_string": script},
-    }})
+    let config = json!({"default_source_code": {"inline_string": script}});
+    extension("envoy.filters.http.lua", "filters.http.lua.v3.Lua", config)
 }

@@ -2,6 +2,7 @@
 //! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
 
 use super::computing;
+use super::extension::{extension, http_connection_manager, router, typed};
 use super::spec::{Callee, Inbound, Position, ProxyConfiguration, gateway_prefix};
 use crate::filters::GatewayFilters;
 use experiment::environment::AccessLog;
@@ -18,7 +19,8 @@ pub(super) fn outbound(proxy: &ProxyConfiguration, port: u16) -> Value {
             "include_request_attempt_count": true,
         })
     });
-    filter(&manager(proxy, &format!("outbound_0.0.0.0_{port}"), &hosts.collect::<Vec<_>>()))
+    let manager = manager(proxy, &format!("outbound_0.0.0.0_{port}"), &hosts.collect::<Vec<_>>());
+    http_connection_manager(manager)
 }
 
 /// Requests to the application.
@@ -34,7 +36,7 @@ pub(super) fn inbound(proxy: &ProxyConfiguration, Inbound { host, port, .. }: &I
     // Shows the application who called: x-forwarded-client-cert.
     manager["forward_client_cert_details"] = json!("APPEND_FORWARD");
     manager["set_current_client_cert_details"] = json!({"subject": true, "dns": true, "uri": true});
-    filter(&manager)
+    http_connection_manager(manager)
 }
 
 /// Requests to a gateway, whose only server accepts any host.
@@ -42,23 +44,18 @@ pub(super) fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
     let routes: Vec<Value> = proxy.position.callees().iter().map(outbound_route).collect();
     let virtual_host =
         json!({"name": "*", "domains": ["*"], "routes": routes, "include_request_attempt_count": true});
-    filter(&manager(proxy, &gateway_prefix(port), &[virtual_host]))
+    http_connection_manager(manager(proxy, &gateway_prefix(port), &[virtual_host]))
 }
 
 /// Requests to one domain of a gateway, for this virtual host.
 pub(super) fn domain(proxy: &ProxyConfiguration, port: u16, virtual_host: &Value) -> Value {
     let mut manager = manager(proxy, &gateway_prefix(port), std::slice::from_ref(virtual_host));
     manager["route_config"]["name"] = virtual_host["name"].clone();
-    filter(&manager)
-}
-
-fn filter(manager: &Value) -> Value {
-    json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": manager})
+    http_connection_manager(manager)
 }
 
 fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> Value {
     json!({
-        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": name,
         // HTTP/1.1 or HTTP/2, detected from the peer's first bytes.
         "codec_type": "AUTO",
@@ -73,10 +70,10 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
         "proxy_100_continue": true,
         // Adds an x-request-id to every request without one.
         "generate_request_id": true,
-        "request_id_extension": {"typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig",
-            "use_request_id_for_trace_sampling": true,
-        }},
+        "request_id_extension": {"typed_config": typed(
+            "request_id.uuid.v3.UuidRequestIdConfig",
+            json!({"use_request_id_for_trace_sampling": true}),
+        )},
         "http_filters": http_filters(proxy),
         "access_log": access_log(proxy.access_log),
         "route_config": {"name": name, "validate_clusters": false, "virtual_hosts": virtual_hosts},
@@ -87,32 +84,20 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
 /// `istio.stats`). Filters that do nothing until they are configured are kept: every request in a mesh passes
 /// through them too.
 fn http_filters(proxy: &ProxyConfiguration) -> Value {
-    let mut filters = common_filters();
-    let router = filters.pop();
+    let mut filters = common_filters().to_vec();
     filters.extend((!proxy.cpu_time.is_zero()).then(|| computing::filter(proxy.cpu_time)));
     filters.extend(proxy.position.filters().into_iter().flat_map(GatewayFilters::http_filters));
-    filters.extend(router);
+    filters.push(router());
     filters.into()
 }
 
-fn common_filters() -> Vec<Value> {
-    let filters = [
-        json!({"name": "envoy.filters.http.grpc_stats", "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.filters.http.grpc_stats.v3.FilterConfig",
-            "emit_filter_state": true,
-            "stats_for_all_methods": false,
-        }}),
-        json!({"name": "envoy.filters.http.fault", "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault",
-        }}),
-        json!({"name": "envoy.filters.http.cors", "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors",
-        }}),
-        json!({"name": "envoy.filters.http.router", "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
-        }}),
-    ];
-    filters.into()
+fn common_filters() -> [Value; 3] {
+    let grpc_stats = json!({"emit_filter_state": true, "stats_for_all_methods": false});
+    [
+        extension("envoy.filters.http.grpc_stats", "filters.http.grpc_stats.v3.FilterConfig", grpc_stats),
+        extension("envoy.filters.http.fault", "filters.http.fault.v3.HTTPFault", json!({})),
+        extension("envoy.filters.http.cors", "filters.http.cors.v3.Cors", json!({})),
+    ]
 }
 
 /// The service's host name and its address. Other hosts get a 404, where Istio would pass them through: a
@@ -147,12 +132,11 @@ pub(super) fn retry_policy() -> Value {
         "num_retries": 2,
         "retry_on": "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
         "host_selection_retry_max_attempts": "5",
-        "retry_host_predicate": [{
-            "name": "envoy.retry_host_predicates.previous_hosts",
-            "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
-            },
-        }],
+        "retry_host_predicate": [extension(
+            "envoy.retry_host_predicates.previous_hosts",
+            "retry.host.previous_hosts.v3.PreviousHostsPredicate",
+            json!({}),
+        )],
     })
 }
 
@@ -170,10 +154,8 @@ fn access_log(format: AccessLog) -> Value {
         AccessLog::Text => json!({"text_format_source": {"inline_string": TEXT_FORMAT}}),
         AccessLog::Json => json!({"json_format": json_fields()}),
     };
-    json!([{"name": "envoy.access_loggers.stdout", "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog",
-        "log_format": format,
-    }}])
+    let config = json!({"log_format": format});
+    json!([extension("envoy.access_loggers.stdout", "access_loggers.stream.v3.StdoutAccessLog", config)])
 }
 
 /// The fields of Istio's default JSON format (`EnvoyJSONLogFormatIstio`).

@@ -5,6 +5,7 @@ use super::connection_manager::{self, retry_policy, route};
 use super::credentials::CredentialFiles;
 use super::listener::{gateway_listener, tls_inspector};
 use super::spec::{Callee, Position, ProxyConfiguration};
+use super::tls;
 use experiment::environment::Estate;
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ pub(super) fn listener(proxy: &ProxyConfiguration, port: u16, callee: &Callee, d
             "name": host.name,
             "filter_chain_match": {"server_names": [host.name]},
             "filters": [connection_manager::domain(proxy, port, &virtual_host)],
-            "transport_socket": tls(domains, &host.credentials),
+            "transport_socket": client_tls(domains, &host.credentials),
         })
     };
     let chains: Vec<Value> = domains.hosts.iter().map(chain).collect();
@@ -77,22 +78,13 @@ fn virtual_host(callee: &Callee, domains: &Domains, host: &DomainHost) -> Value 
     })
 }
 
-fn tls(domains: &Domains, credentials: &CredentialFiles) -> Value {
-    let newest = if domains.is_tls12 { "TLSv1_2" } else { "TLSv1_3" };
-    let mut context = json!({
-        "alpn_protocols": ["h2", "http/1.1"],
-        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2", "tls_maximum_protocol_version": newest},
-        "tls_certificates": [{
-            "certificate_chain": {"filename": credentials.certificate},
-            "private_key": {"filename": credentials.key},
-        }],
-    });
+fn client_tls(domains: &Domains, credentials: &CredentialFiles) -> Value {
+    let mut context = tls::context(credentials, &["h2", "http/1.1"]);
+    if domains.is_tls12 {
+        context["tls_params"]["tls_maximum_protocol_version"] = json!("TLSv1_2");
+    }
     if domains.takes_certificates {
         context["validation_context"] = json!({"trusted_ca": {"filename": credentials.authority}});
     }
-    json!({"name": "envoy.transport_sockets.tls", "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
-        "common_tls_context": context,
-        "require_client_certificate": domains.takes_certificates,
-    }})
+    tls::downstream(&context, domains.takes_certificates)
 }

@@ -32,7 +32,7 @@ pub(crate) fn configuration(
 /// Counts a dump and copies it as a stream, without certificates and keys. Counts an update as rejected if it
 /// was the last one tried.
 fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyConfiguration> {
-    let mut sections = Sections::default();
+    let mut sections = Sections::new();
     let dump_bytes = config_dump::read(dump, &mut |key, text| {
         if key != SECTIONS {
             return Ok(());
@@ -46,27 +46,34 @@ fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyCo
         return Err(serde_json::Error::missing_field(SECTIONS));
     }
     copy.push(b"\n ]\n}\n");
-    Ok(ProxyConfiguration { size_bytes: sections.size_bytes, dump_bytes, counts: sections.counts() })
+    Ok(ProxyConfiguration { size_bytes: sections.size_bytes, dump_bytes, counts: sections.counts })
 }
 
-/// Totals of the sections read so far.
-#[derive(Default)]
+/// Counts of the sections read so far.
 struct Sections {
     any: bool,
     size_bytes: u64,
-    clusters: usize,
-    listeners: usize,
-    route_tables: usize,
-    virtual_hosts: usize,
-    routes: usize,
-    endpoints: usize,
-    secrets: usize,
-    rejected: usize,
+    counts: ConfigurationCounts,
     /// Clusters that learn their endpoints from connections (`ORIGINAL_DST`), not from the configuration.
     learning: BTreeSet<String>,
 }
 
 impl Sections {
+    fn new() -> Self {
+        let counts = ConfigurationCounts {
+            clusters: Some(0),
+            listeners: Some(0),
+            route_tables: Some(0),
+            virtual_hosts: Some(0),
+            routes: Some(0),
+            endpoints: Some(0),
+            certificates: Some(0),
+            rejected_updates: Some(0),
+            ..ConfigurationCounts::default()
+        };
+        Self { any: false, size_bytes: 0, counts, learning: BTreeSet::new() }
+    }
+
     /// Adds a section. Returns the replacement for its text in the copy, if it must not be copied: secrets
     /// are not, nor is a section without a type, which might hold anything.
     fn add(&mut self, text: &str) -> serde_json::Result<Option<String>> {
@@ -85,53 +92,47 @@ impl Sections {
     }
 
     fn add_entries(&mut self, section: Section) {
+        let Self { counts, learning, .. } = self;
+        let rejected = &mut counts.rejected_updates;
         for entry in section.static_clusters.into_iter().chain(section.dynamic_active_clusters) {
-            self.clusters += 1;
-            self.rejected += usize::from(entry.error_state.is_some());
+            add(&mut counts.clusters, 1);
+            add(rejected, usize::from(entry.error_state.is_some()));
             if entry.cluster.kind == "ORIGINAL_DST" {
-                self.learning.insert(entry.cluster.name);
+                learning.insert(entry.cluster.name);
             }
         }
-        self.listeners += section.static_listeners.len();
+        add(&mut counts.listeners, section.static_listeners.len());
         for entry in section.dynamic_listeners {
-            self.listeners += usize::from(entry.active_state.is_some());
+            add(&mut counts.listeners, usize::from(entry.active_state.is_some()));
             // A listener that never became active appears a second time, without a name.
-            self.rejected += usize::from(entry.name.is_some() && entry.error_state.is_some());
+            add(rejected, usize::from(entry.name.is_some() && entry.error_state.is_some()));
         }
         for entry in section.static_route_configs.into_iter().chain(section.dynamic_route_configs) {
-            self.rejected += usize::from(entry.error_state.is_some());
+            add(rejected, usize::from(entry.error_state.is_some()));
             let Some(table) = entry.route_config else { continue };
-            self.route_tables += 1;
-            self.virtual_hosts += table.virtual_hosts.len();
-            self.routes += table.virtual_hosts.iter().map(|host| host.routes.len()).sum::<usize>();
+            add(&mut counts.route_tables, 1);
+            add(&mut counts.virtual_hosts, table.virtual_hosts.len());
+            add(&mut counts.routes, table.virtual_hosts.iter().map(|host| host.routes.len()).sum());
         }
         for entry in section.static_endpoint_configs.into_iter().chain(section.dynamic_endpoint_configs) {
             let Assignment { cluster_name, endpoints } = entry.endpoint_config;
             // Clusters come before endpoints: Envoy writes its sections in alphabetical order.
-            if !self.learning.contains(&cluster_name) {
-                self.endpoints += endpoints.iter().map(|locality| locality.lb_endpoints.len()).sum::<usize>();
+            if !learning.contains(&cluster_name) {
+                add(
+                    &mut counts.endpoints,
+                    endpoints.iter().map(|locality| locality.lb_endpoints.len()).sum(),
+                );
             }
         }
         for entry in section.static_secrets.into_iter().chain(section.dynamic_active_secrets) {
-            self.secrets += 1;
-            self.rejected += usize::from(entry.error_state.is_some());
+            add(&mut counts.certificates, 1);
+            add(rejected, usize::from(entry.error_state.is_some()));
         }
     }
+}
 
-    fn counts(&self) -> ConfigurationCounts {
-        let some = |count: usize| Some(count as u64);
-        ConfigurationCounts {
-            clusters: some(self.clusters),
-            listeners: some(self.listeners),
-            route_tables: some(self.route_tables),
-            virtual_hosts: some(self.virtual_hosts),
-            routes: some(self.routes),
-            endpoints: some(self.endpoints),
-            certificates: some(self.secrets),
-            rejected_updates: some(self.rejected),
-            ..ConfigurationCounts::default()
-        }
-    }
+fn add(count: &mut Option<u64>, by: usize) {
+    *count = count.map(|count| count + by as u64);
 }
 
 /// One section, such as `ClustersConfigDump` or `RoutesConfigDump`, each with its own lists.
@@ -140,30 +141,28 @@ impl Sections {
 struct Section {
     #[serde(rename = "@type")]
     kind: String,
-    static_clusters: Vec<ClusterEntry>,
-    dynamic_active_clusters: Vec<ClusterEntry>,
+    static_clusters: Vec<Entry>,
+    dynamic_active_clusters: Vec<Entry>,
     static_listeners: Vec<IgnoredAny>,
     dynamic_listeners: Vec<Entry>,
-    static_route_configs: Vec<RouteEntry>,
-    dynamic_route_configs: Vec<RouteEntry>,
-    static_endpoint_configs: Vec<EndpointEntry>,
-    dynamic_endpoint_configs: Vec<EndpointEntry>,
+    static_route_configs: Vec<Entry>,
+    dynamic_route_configs: Vec<Entry>,
+    static_endpoint_configs: Vec<Entry>,
+    dynamic_endpoint_configs: Vec<Entry>,
     static_secrets: Vec<Entry>,
     dynamic_active_secrets: Vec<Entry>,
 }
 
-#[derive(Deserialize)]
+/// An entry of any list, with the fields that are counted.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Entry {
     name: Option<IgnoredAny>,
     active_state: Option<IgnoredAny>,
     error_state: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct ClusterEntry {
-    #[serde(default)]
     cluster: Cluster,
-    error_state: Option<IgnoredAny>,
+    route_config: Option<RouteTable>,
+    endpoint_config: Assignment,
 }
 
 #[derive(Default, Deserialize)]
@@ -174,28 +173,16 @@ struct Cluster {
     kind: String,
 }
 
-#[derive(Deserialize)]
-struct RouteEntry {
-    route_config: Option<RouteTable>,
-    error_state: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct RouteTable {
-    #[serde(default)]
     virtual_hosts: Vec<VirtualHost>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct VirtualHost {
-    #[serde(default)]
     routes: Vec<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct EndpointEntry {
-    #[serde(default)]
-    endpoint_config: Assignment,
 }
 
 #[derive(Default, Deserialize)]
@@ -205,9 +192,9 @@ struct Assignment {
     endpoints: Vec<Locality>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Locality {
-    #[serde(default)]
     lb_endpoints: Vec<IgnoredAny>,
 }
 

@@ -1,6 +1,7 @@
 //! Bootstraps that tell Istio's build of Envoy from the upstream one: one with the filters that istiod sends
 //! only to its own build, and one without them.
 
+use super::extension::{http_connection_manager, router};
 use serde_json::{Value, json};
 
 /// HTTP filter names, each with its configuration type, as sent by istiod.
@@ -10,8 +11,8 @@ const FILTERS: [(&str, &str); 3] = [
     ("istio.stats", "stats.PluginConfig"),
 ];
 
-/// Bootstrap with Istio's filters, JSON.
-pub fn bootstrap_with() -> String {
+/// Bootstrap with or without Istio's filters, JSON.
+pub fn bootstrap(has_istio_filters: bool) -> String {
     let filter = |(name, type_name)| {
         json!({"name": name, "typed_config": {
             "@type": "type.googleapis.com/udpa.type.v1.TypedStruct",
@@ -19,21 +20,10 @@ pub fn bootstrap_with() -> String {
             "value": {},
         }})
     };
-    bootstrap(FILTERS.map(filter).to_vec())
-}
-
-/// Bootstrap without Istio's filters, JSON.
-pub fn bootstrap_without() -> String {
-    bootstrap(Vec::new())
-}
-
-fn bootstrap(mut filters: Vec<Value>) -> String {
-    let router = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router";
-    filters.push(json!({"name": "envoy.filters.http.router", "typed_config": {"@type": router}}));
-    let manager = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
-    let manager = json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": {
-        "@type": manager, "stat_prefix": "probe", "route_config": {}, "http_filters": filters,
-    }});
+    let own = FILTERS.into_iter().filter(|_| has_istio_filters).map(filter);
+    let filters: Vec<Value> = own.chain([router()]).collect();
+    let manager = json!({"stat_prefix": "probe", "route_config": {}, "http_filters": filters});
+    let manager = http_connection_manager(manager);
     // No port is opened: the configuration is only validated.
     let address = json!({"socket_address": {"address": "127.0.0.1", "port_value": 0}});
     let listener = json!({"name": "probe", "address": address, "filter_chains": [{"filters": [manager]}]});

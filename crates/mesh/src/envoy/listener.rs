@@ -3,9 +3,9 @@
 //! connection to the listener of its original destination. `virtualInbound` (port 15006) selects a filter
 //! chain by original port and by TLS.
 
-use super::credentials::CredentialFiles;
+use super::extension::extension;
 use super::spec::{Inbound, Position, ProxyConfiguration};
-use super::{cluster, connection_manager, domains};
+use super::{cluster, connection_manager, domains, tls};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -38,14 +38,11 @@ fn virtual_outbound() -> Value {
         "address": any_address(OUTBOUND_PORT),
         "use_original_dst": true,
         "traffic_direction": "OUTBOUND",
-        "filter_chains": [{"name": "virtualOutbound-blackhole", "filters": [{
-            "name": "envoy.filters.network.tcp_proxy",
-            "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
-                "stat_prefix": cluster::BLACK_HOLE,
-                "cluster": cluster::BLACK_HOLE,
-            },
-        }]}],
+        "filter_chains": [{"name": "virtualOutbound-blackhole", "filters": [extension(
+            "envoy.filters.network.tcp_proxy",
+            "filters.network.tcp_proxy.v3.TcpProxy",
+            json!({"stat_prefix": cluster::BLACK_HOLE, "cluster": cluster::BLACK_HOLE}),
+        )]}],
     })
 }
 
@@ -73,16 +70,18 @@ fn virtual_inbound(proxy: &ProxyConfiguration, inbound: &Inbound) -> Value {
         "filters": [connection_manager::inbound(proxy, inbound)],
     });
     if let Some(credentials) = &proxy.credentials {
-        chain["transport_socket"] = downstream_tls(credentials, &inbound.callers);
+        chain["transport_socket"] = tls::inbound(credentials, &inbound.callers);
     }
     json!({
         "name": "virtualInbound",
         "address": any_address(INBOUND_PORT),
         "traffic_direction": "INBOUND",
         "listener_filters": [
-            {"name": "envoy.filters.listener.original_dst", "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.filters.listener.original_dst.v3.OriginalDst",
-            }},
+            extension(
+                "envoy.filters.listener.original_dst",
+                "filters.listener.original_dst.v3.OriginalDst",
+                json!({}),
+            ),
             tls_inspector(),
         ],
         // As in Istio, a silent client proceeds to filter chain matching; here no chain matches it.
@@ -93,9 +92,8 @@ fn virtual_inbound(proxy: &ProxyConfiguration, inbound: &Inbound) -> Value {
 }
 
 pub(super) fn tls_inspector() -> Value {
-    json!({"name": "envoy.filters.listener.tls_inspector", "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector",
-    }})
+    let kind = "filters.listener.tls_inspector.v3.TlsInspector";
+    extension("envoy.filters.listener.tls_inspector", kind, json!({}))
 }
 
 /// Binds an address of its own, since nothing is redirected to a gateway. Plain HTTP, which the clients of
@@ -114,13 +112,4 @@ pub(super) fn gateway_listener(port: u16, filter_chains: &[Value]) -> Value {
         "per_connection_buffer_limit_bytes": 32768,
         "filter_chains": filter_chains,
     })
-}
-
-/// Accepts only peers with an expected identity, signed by the run's authority.
-fn downstream_tls(credentials: &CredentialFiles, callers: &[String]) -> Value {
-    json!({"name": "envoy.transport_sockets.tls", "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
-        "common_tls_context": cluster::common_tls(credentials, callers, &["istio-http/1.1", "h2", "http/1.1"]),
-        "require_client_certificate": true,
-    }})
 }

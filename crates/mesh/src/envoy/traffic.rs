@@ -157,13 +157,11 @@ impl Traffic {
 
     /// A regular expression for Envoy's `filter`, URL-encoded. A name may end with a semicolon ([`plain_name`]).
     fn filter(&self) -> String {
-        let any =
-            |names: &BTreeSet<String>| names.iter().map(|name| escape(name)).collect::<Vec<_>>().join("|");
         let expression = format!(
             "^(http\\.({});?\\.({})|cluster\\.({});?\\.({}))$",
-            any(&self.connection_managers),
+            any_of(&self.connection_managers),
             DOWNSTREAM.join("|"),
-            any(&self.clusters),
+            any_of(&self.clusters),
             UPSTREAM.join("|"),
         );
         percent_encode(&expression)
@@ -186,15 +184,19 @@ fn buckets(totals: &[Total]) -> Buckets {
     Buckets(totals.iter().map(bucket).collect())
 }
 
-fn escape(name: &str) -> String {
-    let mut escaped = String::with_capacity(name.len());
-    for character in name.chars() {
-        if !character.is_ascii_alphanumeric() && character != '_' {
-            escaped.push('\\');
+/// A regular expression that matches exactly these names.
+pub(crate) fn any_of<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let mut any = String::new();
+    for name in names {
+        any.push_str(if any.is_empty() { "" } else { "|" });
+        for character in name.chars() {
+            if !character.is_ascii_alphanumeric() && character != '_' {
+                any.push('\\');
+            }
+            any.push(character);
         }
-        escaped.push(character);
     }
-    escaped
+    any
 }
 
 /// Percent-encodes a part of a URL.

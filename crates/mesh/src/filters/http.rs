@@ -2,6 +2,7 @@
 
 use super::probe::{GLOBAL_LIMIT_HEADER, LOCAL_LIMIT_HEADER};
 use super::{CREDENTIAL_HEADER, Filter, GatewayFilters, LIMIT_DOMAIN, LIMIT_PER_SECOND, PROBE_DESCRIPTOR};
+use crate::envoy::extension::extension;
 use crate::istio::token::ISSUER;
 use serde_json::{Value, json};
 
@@ -54,9 +55,8 @@ impl GatewayFilters {
     }
 }
 
-fn filter(name: &str, kind: &str, mut config: Value) -> Value {
-    config["@type"] = json!(format!("type.googleapis.com/envoy.extensions.filters.http.{kind}"));
-    json!({"name": format!("envoy.filters.http.{name}"), "typed_config": config})
+fn filter(name: &str, kind: &str, config: Value) -> Value {
+    extension(&format!("envoy.filters.http.{name}"), &format!("filters.http.{kind}"), config)
 }
 
 fn cluster(filter: Filter) -> String {

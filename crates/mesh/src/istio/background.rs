@@ -19,9 +19,10 @@ pub const METRICS_PATH: &str = "/metrics";
 
 #[derive(Debug, Default)]
 pub struct BackgroundServices {
-    written: Surroundings,
-    /// After a failed change, Services numbered below this may exist, with any addresses.
-    uncertain: usize,
+    /// Services numbered below this may exist.
+    services: usize,
+    /// Endpoints of each of them; absent after a failed change, which leaves any.
+    endpoints: Option<usize>,
 }
 
 #[derive(Debug, Eq, PartialEq)]
@@ -41,13 +42,13 @@ impl BackgroundServices {
         wanted: Surroundings,
         progress: &ProgressSink,
     ) -> Result<()> {
-        if self.written == wanted && self.uncertain == 0 {
+        let Change { deleted, written } = self.change_to(wanted);
+        let changes = deleted.len() + written.len();
+        if changes == 0 {
             return Ok(());
         }
-        let Change { deleted, written } = self.change_to(wanted);
         let before = Processed::fetch(metrics)?.unwrap_or_default();
-        let changes = deleted.len() + written.len();
-        self.uncertain = deleted.end.max(written.end);
+        *self = Self { services: deleted.end.max(written.end), endpoints: None };
         let report = |verb: &'static str, count: usize| {
             move |objects| progress.report(&format!("{verb} {} of {count} background services", objects / 2))
         };
@@ -58,15 +59,15 @@ impl BackgroundServices {
         }
         api.create(&services(written.clone(), wanted.endpoints), &report("wrote", written.len()))?;
         wait_until_processed(api, metrics, before, changes, progress)?;
-        *self = Self { written: wanted, uncertain: 0 };
+        *self = Self { services: wanted.services, endpoints: Some(wanted.endpoints) };
         Ok(())
     }
 
     fn change_to(&self, wanted: Surroundings) -> Change {
-        let existing = self.written.services.max(self.uncertain);
-        let is_kept = self.uncertain == 0 && self.written.endpoints == wanted.endpoints;
-        let kept = if is_kept { self.written.services.min(wanted.services) } else { 0 };
-        Change { deleted: wanted.services..existing.max(wanted.services), written: kept..wanted.services }
+        let is_kept = self.endpoints == Some(wanted.endpoints);
+        let kept = if is_kept { self.services.min(wanted.services) } else { 0 };
+        let deleted = wanted.services..self.services.max(wanted.services);
+        Change { deleted, written: kept..wanted.services }
     }
 }
 
@@ -133,24 +134,24 @@ impl Processed {
 mod tests {
     use super::*;
 
-    fn change(there: (usize, usize), uncertain: usize, wanted: (usize, usize)) -> Change {
-        let of = |(services, endpoints)| Surroundings { services, endpoints };
-        BackgroundServices { written: of(there), uncertain }.change_to(of(wanted))
+    fn change(services: usize, endpoints: Option<usize>, wanted: (usize, usize)) -> Change {
+        let wanted = Surroundings { services: wanted.0, endpoints: wanted.1 };
+        BackgroundServices { services, endpoints }.change_to(wanted)
     }
 
     #[test]
     fn change_writes_only_what_differs() {
-        assert_eq!(change((0, 1), 0, (3, 1)), Change { deleted: 3..3, written: 0..3 });
-        assert_eq!(change((2, 1), 0, (3, 1)), Change { deleted: 3..3, written: 2..3 });
-        assert_eq!(change((3, 1), 0, (2, 1)), Change { deleted: 2..3, written: 2..2 });
-        assert_eq!(change((3, 1), 0, (0, 1)), Change { deleted: 0..3, written: 0..0 });
+        assert_eq!(change(0, None, (3, 1)), Change { deleted: 3..3, written: 0..3 });
+        assert_eq!(change(2, Some(1), (3, 1)), Change { deleted: 3..3, written: 2..3 });
+        assert_eq!(change(3, Some(1), (2, 1)), Change { deleted: 2..3, written: 2..2 });
+        assert_eq!(change(3, Some(1), (0, 1)), Change { deleted: 0..3, written: 0..0 });
     }
 
     #[test]
     fn change_rewrites_different_addresses_and_leftovers_of_failures() {
-        assert_eq!(change((3, 1), 0, (2, 4)), Change { deleted: 2..3, written: 0..2 });
-        assert_eq!(change((3, 1), 5, (3, 1)), Change { deleted: 3..5, written: 0..3 });
-        assert_eq!(change((0, 1), 9, (0, 1)), Change { deleted: 0..9, written: 0..0 });
+        assert_eq!(change(3, Some(1), (2, 4)), Change { deleted: 2..3, written: 0..2 });
+        assert_eq!(change(5, None, (3, 1)), Change { deleted: 3..5, written: 0..3 });
+        assert_eq!(change(9, None, (0, 1)), Change { deleted: 0..9, written: 0..0 });
     }
 
     #[test]

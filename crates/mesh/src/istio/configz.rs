@@ -22,8 +22,9 @@ pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() 
     let mut first = None;
     let waited = wait_with_progress("istiod knows what the experiment asks for", PROCESSED_TIMEOUT, || {
         check()?;
-        let processed: Configz = istiod.ask_long_json(PATH).context("look at what istiod knows")?;
-        let missing = processed.missing(objects);
+        let processed: HashSet<ProcessedObject> =
+            istiod.ask_long_json(PATH).context("look at what istiod knows")?;
+        let missing = missing(&processed, objects);
         first = missing.first().copied();
         Ok(if missing.is_empty() { Progress::Done(()) } else { Progress::At(missing.len()) })
     });
@@ -32,10 +33,6 @@ pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() 
         _ => error,
     })
 }
-
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(transparent)]
-struct Configz(HashSet<ProcessedObject>);
 
 /// An object in istiod's list. Its resource version is not compared: it changes with the status that istiod
 /// itself writes.
@@ -55,16 +52,14 @@ struct Metadata {
     generation: Option<u64>,
 }
 
-impl Configz {
-    /// Objects, as the API returned them, whose current generation istiod has not processed. Skips kinds that
-    /// are not Istio's own.
-    fn missing<'a>(&self, objects: &'a [Value]) -> Vec<&'a Value> {
-        let is_missing = |object: &&Value| {
-            let wanted = ProcessedObject::deserialize(*object);
-            !wanted.is_ok_and(|wanted| self.0.contains(&wanted))
-        };
-        objects.iter().filter(|object| is_istio(object)).filter(is_missing).collect()
-    }
+/// Objects, as the API returned them, whose current generation istiod has not processed. Skips kinds that
+/// are not Istio's own.
+fn missing<'a>(processed: &HashSet<ProcessedObject>, objects: &'a [Value]) -> Vec<&'a Value> {
+    let is_missing = |object: &&Value| {
+        let wanted = ProcessedObject::deserialize(*object);
+        !wanted.is_ok_and(|wanted| processed.contains(&wanted))
+    };
+    objects.iter().filter(|object| is_istio(object)).filter(is_missing).collect()
 }
 
 fn is_istio(object: &Value) -> bool {
@@ -90,10 +85,10 @@ mod tests {
         };
         let mut with_status = object(7);
         with_status["metadata"]["resourceVersion"] = json!("6");
-        let configz: Configz = serde_json::from_value(json!([with_status])).unwrap();
-        assert!(configz.missing(&[object(7)]).is_empty());
-        assert_eq!(configz.missing(&[object(7), object(8)]), [&object(8)]);
+        let processed = serde_json::from_value(json!([with_status])).unwrap();
+        assert!(missing(&processed, &[object(7)]).is_empty());
+        assert_eq!(missing(&processed, &[object(7), object(8)]), [&object(8)]);
         let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-        assert!(configz.missing(&[foreign]).is_empty());
+        assert!(missing(&processed, &[foreign]).is_empty());
     }
 }

@@ -5,8 +5,6 @@
 
 pub mod background;
 pub mod configz;
-pub mod control_plane_metrics;
-pub mod expected;
 pub mod istiod;
 pub mod nack;
 pub mod objects;

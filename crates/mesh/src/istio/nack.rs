@@ -20,10 +20,10 @@ pub const CHECKED_LINES: usize = 500;
 const MAX_REASON_CHARS: usize = 600;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Nack {
+struct Nack {
     /// Resource type, such as `Listener`.
-    pub kind: String,
-    pub reason: String,
+    kind: String,
+    reason: String,
 }
 
 impl fmt::Display for Nack {
@@ -35,7 +35,7 @@ impl fmt::Display for Nack {
 impl std::error::Error for Nack {}
 
 /// The first rejection in these log lines. A reason may span several lines.
-pub fn first_nack(lines: &[String]) -> Option<Nack> {
+fn first_nack(lines: &[String]) -> Option<Nack> {
     let (number, (kind, begun)) = lines.iter().enumerate().find_map(|(number, line)| {
         let (_, told) = line.split_once(KIND.0)?;
         Some((number, told.split_once(KIND.1)?))
@@ -75,16 +75,9 @@ fn failures_of_modules(lines: &[String]) -> Vec<&str> {
     failures
 }
 
-impl Nack {
-    pub fn for_proxy(self, proxy: &str) -> EnvironmentError {
-        let reason = shortened(&self.reason);
-        EnvironmentError::new(format!("configure {proxy}"), Self { reason, ..self })
-            .with_hint(OWN_CONFIGURATION)
-    }
-}
-
 pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<()> {
-    first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.for_proxy(proxy)))
+    let Some(nack) = first_nack(log_tail) else { return Ok(()) };
+    Err(EnvironmentError::new(format!("configure {proxy}"), nack).with_hint(OWN_CONFIGURATION))
 }
 
 /// Adds a hint to the error: the experiment's own objects whose kind can bring the rejected type of
@@ -172,8 +165,9 @@ mod tests {
         let objects = vec![filter("of-routes", "HTTP_ROUTE"), rule, filter("of-listeners", "HTTP_FILTER")];
         let extra = ExtraObjects { text: String::new(), objects };
         let hint = |kind: &str| {
-            let refusal = Nack { kind: kind.to_owned(), reason: "no".to_owned() };
-            with_objects_behind(refusal.for_proxy("client-proxy"), Some(&extra)).hint.unwrap()
+            let log = lines(&format!("config for type.googleapis.com/a.{kind} rejected: no"));
+            let refusal = check_not_rejected("client-proxy", &log).unwrap_err();
+            with_objects_behind(refusal, Some(&extra)).hint.unwrap()
         };
         let named = "of `istio.extra`, this has a part in it: EnvoyFilter ";
         assert_eq!(hint("Listener"), format!("{named}of-listeners"));

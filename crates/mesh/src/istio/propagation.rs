@@ -1,54 +1,106 @@
 //! Propagation: when the configuration that istiod sends reaches the proxies, and how long that takes.
 //! Proxies are polled in parallel. State that a proxy has shown is not requested again. Its dumps, which may
-//! be large, are requested only once it shows everything else. Read [`super::expected`] first.
+//! be large, are requested only once it shows everything else. Read [`Expected`] first.
 
-pub use super::expected::Expected;
 use super::shown::ShownConfiguration;
 use crate::Result;
 use crate::admin::{Admin, AdminCause, AdminError};
 use crate::concurrent::side_by_side;
+use crate::envoy::hop::{Hop, Layer};
 use crate::wait::{Progress, wait_with_progress, with_last_state};
 use experiment::environment::{ErrorContext, error_chain};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
 /// Timeout without any change at the proxies. istiod waits 100 ms for more changes, at most 10 s, and takes
 /// some time to compute the configuration of a large mesh.
 const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub trait Running: fmt::Debug {
-    /// Returns an error that names `operation` if the proxy has ended, was stopped, or logged a rejection.
-    fn check(&self, operation: &str) -> Result<()>;
+/// State that a proxy shows once it has its configuration.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Expected {
+    Cluster(String),
+    /// An address in this cluster that the proxy considers healthy.
+    Endpoint(String, SocketAddrV4),
+    /// A listener, which accepts connections only once its routes are present.
+    Listener(String),
+    FilterChain(String),
+    /// A listener that forwards connections to this cluster as opaque TCP.
+    TcpRoute(String),
+    /// A route for a domain such as `server.mesh-1.svc.cluster.local`.
+    Domain(String),
+    /// At a ztunnel: a Service with endpoints.
+    AmbientService {
+        host: String,
+        behind_waypoint: bool,
+    },
+    /// At a ztunnel: a pod reached over HBONE.
+    AmbientWorkload {
+        namespace: String,
+        name: String,
+    },
+    AmbientPolicy {
+        namespace: String,
+        name: String,
+    },
 }
 
+impl Expected {
+    /// State that routes the load: a route for this domain if the proxy reads requests, otherwise a listener.
+    pub fn route(hop: &Hop, domain: &str) -> Self {
+        match hop.layer {
+            Layer::L7 { .. } => Self::Domain(domain.to_owned()),
+            Layer::L4 => Self::TcpRoute(hop.cluster.clone()),
+        }
+    }
+}
+
+/// Follows "the proxy does not show" in errors.
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(name) => write!(f, "the cluster {name}"),
+            Self::Endpoint(cluster, address) => write!(f, "{address} as a healthy endpoint of {cluster}"),
+            Self::Listener(name) => write!(f, "the listener {name}"),
+            Self::FilterChain(name) => write!(f, "the filter chain {name}"),
+            Self::TcpRoute(cluster) => write!(f, "a listener that leads connections to {cluster}"),
+            Self::Domain(domain) => write!(f, "a route for {domain}"),
+            Self::AmbientService { host, behind_waypoint: false } => write!(f, "the Service {host}"),
+            Self::AmbientService { host, behind_waypoint: true } => {
+                write!(f, "the Service {host} behind a waypoint")
+            }
+            Self::AmbientWorkload { namespace, name } => write!(f, "the pod {namespace}/{name} by HBONE"),
+            Self::AmbientPolicy { namespace, name } => write!(f, "the policy {namespace}/{name}"),
+        }
+    }
+}
+
+/// A proxy that has yet to show its configuration.
 #[derive(Debug)]
 pub struct Awaited<'a> {
-    pub name: &'a str,
-    /// Its name at istiod; absent for a ztunnel, which shows all of its configuration, so that no acks are awaited.
-    pub known_as: Option<&'a str>,
-    pub admin: &'a Admin,
-    pub running: &'a dyn Running,
-    pub expected: Vec<Expected>,
+    name: &'a str,
+    admin: &'a Admin,
+    /// Not shown yet, in reverse order of requests.
+    expected: Vec<Expected>,
+    /// Clusters received so far, as of the last poll.
+    clusters: u64,
 }
 
 /// Waits until every proxy shows everything expected. Returns each proxy's seconds since `written_at`, or an
-/// error as soon as `check` does.
+/// error as soon as `check` does: if a proxy has ended, was stopped, or rejected its configuration.
 pub fn wait_until_propagated(
-    awaited: &[Awaited<'_>],
+    awaited: Vec<Awaited<'_>>,
     written_at: Instant,
     check: impl Fn() -> Result<()>,
 ) -> Result<BTreeMap<String, f64>> {
-    let mut pending: Vec<Pending<'_>> = awaited.iter().map(Pending::new).collect();
+    let mut pending = awaited;
     let mut propagated = BTreeMap::new();
     let mut lacking = String::new();
     let waited = wait_with_progress("the proxies have their configuration", PROPAGATION_TIMEOUT, || {
         check()?;
-        let operation = |name: &str| format!("wait until {name} has its configuration");
-        for proxy in awaited.iter().filter(|proxy| !propagated.contains_key(proxy.name)) {
-            proxy.running.check(&operation(proxy.name))?;
-        }
-        let polled = side_by_side(std::mem::take(&mut pending), |mut proxy: Pending<'_>| {
+        let polled = side_by_side(std::mem::take(&mut pending), |mut proxy: Awaited<'_>| {
             let polled = proxy.poll();
             (proxy, polled)
         });
@@ -56,7 +108,7 @@ pub fn wait_until_propagated(
         for (proxy, polled) in polled {
             match polled {
                 Err(error) if !matches!(error.cause, AdminCause::TimedOut(_)) => {
-                    return Err(error).context(operation(proxy.name));
+                    return Err(error).context(format!("wait until {} has its configuration", proxy.name));
                 }
                 // A proxy may be unresponsive for seconds while it processes a large configuration; the
                 // timeout ends longer silences.
@@ -77,22 +129,13 @@ pub fn wait_until_propagated(
     waited.map(|()| propagated).map_err(|error| with_last_state(error, &lacking))
 }
 
-struct Pending<'a> {
-    name: &'a str,
-    admin: &'a Admin,
-    /// Not shown yet, in reverse order of requests.
-    expected: Vec<&'a Expected>,
-    /// Clusters received so far, as of the last poll.
-    clusters: u64,
-}
-
-impl<'a> Pending<'a> {
-    fn new(proxy: &'a Awaited<'_>) -> Self {
-        let mut expected: Vec<&Expected> = proxy.expected.iter().rev().collect();
+impl<'a> Awaited<'a> {
+    pub fn new(name: &'a str, admin: &'a Admin, mut expected: Vec<Expected>) -> Self {
+        expected.reverse();
         expected.sort_by_key(|expected| {
             matches!(expected, Expected::Cluster(_) | Expected::Endpoint(..) | Expected::Listener(_))
         });
-        Self { name: proxy.name, admin: proxy.admin, expected, clusters: 0 }
+        Self { name, admin, expected, clusters: 0 }
     }
 
     /// Drops the expected state that the proxy shows, up to the first that is missing. If any is missing,
@@ -119,15 +162,6 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    #[derive(Debug)]
-    struct GoesOn;
-
-    impl Running for GoesOn {
-        fn check(&self, _operation: &str) -> Result<()> {
-            Ok(())
-        }
-    }
-
     /// A proxy whose listener appears on the third request for listeners. Returns the paths of `requests` requests.
     fn serve(listener: &UnixListener, requests: usize) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
@@ -135,10 +169,10 @@ mod tests {
             let (mut stream, path) = accept(listener);
             let seen = paths.iter().filter(|known| **known == path).count();
             let body = match path.as_str() {
-                "/clusters?format=json&filter=^(a)$" => r#"{"cluster_statuses":[{"name":"a"}]}"#,
+                "/clusters?filter=%5E%28a%29%24" => "a::added_via_api::true\n",
                 _ if path.starts_with("/stats") => r#"{"stats":[]}"#,
-                "/listeners?format=json" if seen < 2 => "{}",
-                "/listeners?format=json" => r#"{"listener_statuses":[{"name":"0.0.0.0_80"}]}"#,
+                "/listeners" if seen < 2 => "virtualOutbound::0.0.0.0:15001\n",
+                "/listeners" => "virtualOutbound::0.0.0.0:15001\n0.0.0.0_80::0.0.0.0:80\n",
                 _ => r#"{"configs":[{"domains":["a.mesh"]}]}"#,
             };
             stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").unwrap();
@@ -158,8 +192,14 @@ mod tests {
     }
 
     fn wait(admin: &Admin, expected: Vec<Expected>) -> BTreeMap<String, f64> {
-        let awaited = [Awaited { name: "client-proxy", known_as: None, admin, running: &GoesOn, expected }];
-        wait_until_propagated(&awaited, Instant::now(), || Ok(())).unwrap()
+        let awaited = vec![Awaited::new("client-proxy", admin, expected)];
+        wait_until_propagated(awaited, Instant::now(), || Ok(())).unwrap()
+    }
+
+    #[test]
+    fn expected_state_is_described() {
+        let endpoint = Expected::Endpoint("outbound|80||a".to_owned(), "10.77.0.4:8080".parse().unwrap());
+        assert_eq!(endpoint.to_string(), "10.77.0.4:8080 as a healthy endpoint of outbound|80||a");
     }
 
     #[test]
@@ -192,7 +232,7 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         let server = std::thread::spawn(move || {
             let (mut first, clusters) = accept(&listener);
-            first.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+            first.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n\n").unwrap();
             let (_unanswered, silent) = accept(&listener);
             assert!(silent.starts_with("/stats"), "{silent}");
             (clusters, serve(&listener, 1).remove(0))

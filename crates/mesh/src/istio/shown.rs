@@ -1,33 +1,42 @@
 //! The awaited parts of the configuration that a proxy shows at its admin port.
 
-use super::expected::Expected;
-use crate::admin::{Admin, AdminCause, AdminError};
-use crate::envoy::plaintext::accepts_plaintext;
-use crate::proof::evidence::Accepts;
+use super::propagation::Expected;
+use crate::admin::{Admin, AdminError};
+use crate::envoy::traffic::{any_of, percent_encode};
 use crate::ztunnel;
-use serde::Deserialize;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// Clusters and their endpoints, several lines each: `name::key::value` and `name::address::key::value`.
+const CLUSTERS: &str = "/clusters";
+/// End of the line of an endpoint that requests may be sent to.
+const HEALTHY: &str = "::health_flags::healthy";
+const RECEIVED_CLUSTERS: &str =
+    "/stats?format=json&type=Counters&filter=%5Ecluster_manager%5C.cluster_(added%7Cmodified)$";
+/// Active listeners, one per line: `name::address`.
+const LISTENERS: &str = "/listeners";
+const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
+const ROUTE_DUMP: &str = "/config_dump?resource=dynamic_route_configs";
+/// Maximum total length of names in a filter: servers limit the length of paths.
+const MAX_FILTER_BYTES: usize = 4096;
 
 /// A proxy's configuration at one moment. Each part is requested at most once, when needed.
 #[derive(Debug)]
 pub(super) struct ShownConfiguration<'a> {
     admin: &'a Admin,
     clusters_path: String,
-    clusters: Option<BTreeMap<String, BTreeSet<SocketAddrV4>>>,
-    listeners: Option<BTreeSet<String>>,
-    chains: Option<String>,
-    routes: Option<String>,
+    /// Names of clusters, and `name::address` of each healthy endpoint.
+    clusters: Option<HashSet<String>>,
     ztunnel: Option<ztunnel::state::Dump>,
+    /// Other responses, by their path.
+    texts: BTreeMap<&'static str, String>,
 }
 
 impl<'a> ShownConfiguration<'a> {
     /// `expected`: everything that will be looked up.
-    pub fn new(admin: &'a Admin, expected: &[&Expected]) -> Self {
-        let (clusters, listeners, chains, routes, ztunnel) = Default::default();
-        Self { admin, clusters_path: clusters_path(expected), clusters, listeners, chains, routes, ztunnel }
+    pub fn new(admin: &'a Admin, expected: &[Expected]) -> Self {
+        let (clusters, ztunnel, texts) = Default::default();
+        Self { admin, clusters_path: clusters_path(expected), clusters, ztunnel, texts }
     }
 
     /// Number of clusters that the proxy has received so far; 0 if its clusters were not requested.
@@ -40,15 +49,19 @@ impl<'a> ShownConfiguration<'a> {
 
     pub fn has(&mut self, expected: &Expected) -> Result<bool, AdminError> {
         Ok(match expected {
-            Expected::Cluster(name) => self.clusters()?.contains_key(name),
-            Expected::Endpoint(name, address) => {
-                self.clusters()?.get(name).is_some_and(|endpoints| endpoints.contains(address))
+            Expected::Cluster(name) => self.clusters()?.contains(name),
+            Expected::Endpoint(name, address) => self.clusters()?.contains(&format!("{name}::{address}")),
+            Expected::Listener(name) => {
+                let is_wanted = |line: &str| line.split_once("::").is_some_and(|(own, _)| own == name);
+                self.text(LISTENERS)?.lines().any(is_wanted)
             }
-            Expected::Listener(name) => self.listeners()?.contains(name),
-            Expected::FilterChain(name) => self.listener_dump()?.contains(&format!("\"name\": \"{name}\"")),
+            Expected::FilterChain(name) => {
+                self.text(LISTENER_DUMP)?.contains(&format!("\"name\": \"{name}\""))
+            }
             Expected::TcpRoute(cluster) => {
-                self.listener_dump()?.contains(&format!("\"cluster\": \"{cluster}\""))
+                self.text(LISTENER_DUMP)?.contains(&format!("\"cluster\": \"{cluster}\""))
             }
+            Expected::Domain(name) => self.text(ROUTE_DUMP)?.contains(&format!("\"{name}\"")),
             Expected::AmbientService { host, behind_waypoint } => {
                 self.ztunnel()?.has_service(host, *behind_waypoint)
             }
@@ -56,37 +69,26 @@ impl<'a> ShownConfiguration<'a> {
                 self.ztunnel()?.has_ambient_workload(namespace, name)
             }
             Expected::AmbientPolicy { namespace, name } => self.ztunnel()?.has_policy(namespace, name),
-            Expected::Accepts(Accepts { port, plaintext }) => {
-                let dump: Value = serde_json::from_str(self.listener_dump()?)
-                    .map_err(|error| self.admin.error(LISTENER_DUMP, AdminCause::Shape(error)))?;
-                accepts_plaintext(&dump, *port) == Some(*plaintext)
-            }
-            Expected::Domain(name) => self.route_dump()?.contains(&format!("\"{name}\"")),
         })
     }
 
-    fn listener_dump(&mut self) -> Result<&str, AdminError> {
-        Ok(once(&mut self.chains, || self.admin.get_long(LISTENER_DUMP).map(|dump| text(&dump)))?)
-    }
-
-    fn route_dump(&mut self) -> Result<&str, AdminError> {
-        Ok(once(&mut self.routes, || self.admin.get_long(ROUTE_DUMP).map(|dump| text(&dump)))?)
+    fn text(&mut self, path: &'static str) -> Result<&str, AdminError> {
+        Ok(match self.texts.entry(path) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let response = self.admin.get_long(path)?;
+                unknown.insert(String::from_utf8_lossy(&response).into_owned())
+            }
+        })
     }
 
     fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
         once(&mut self.ztunnel, || self.admin.ask_long_json("/config_dump"))
     }
 
-    fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {
-        let clusters = || self.admin.ask_long_json(&self.clusters_path).map(Clusters::healthy);
-        once(&mut self.clusters, clusters)
-    }
-
-    fn listeners(&mut self) -> Result<&BTreeSet<String>, AdminError> {
-        let names =
-            |listeners: Listeners| listeners.listener_statuses.into_iter().map(|listener| listener.name);
-        let listeners = || Ok(names(self.admin.get_json("/listeners?format=json")?).collect());
-        once(&mut self.listeners, listeners)
+    fn clusters(&mut self) -> Result<&HashSet<String>, AdminError> {
+        let response = || self.admin.get_long(&self.clusters_path);
+        once(&mut self.clusters, || Ok(clusters_and_endpoints(&String::from_utf8_lossy(&response()?))))
     }
 }
 
@@ -97,143 +99,52 @@ fn once<T>(known: &mut Option<T>, request: impl FnOnce() -> Result<T, AdminError
     Ok(known.as_ref().expect("it was just set"))
 }
 
-fn text(response: &[u8]) -> String {
-    String::from_utf8_lossy(response).into_owned()
-}
-
-const ROUTE_DUMP: &str = "/config_dump?resource=dynamic_route_configs";
-const CLUSTERS: &str = "/clusters?format=json";
-const RECEIVED_CLUSTERS: &str =
-    "/stats?format=json&type=Counters&filter=%5Ecluster_manager%5C.cluster_(added%7Cmodified)$";
-/// Maximum total length of names in a filter: servers limit the length of paths.
-const MAX_FILTER_BYTES: usize = 4096;
-const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
-
 /// Path that lists only the expected clusters: printing all those of a large mesh takes CPU while the proxy
 /// is being configured.
-fn clusters_path(expected: &[&Expected]) -> String {
+fn clusters_path(expected: &[Expected]) -> String {
     let names = expected.iter().filter_map(|expected| match expected {
-        Expected::Cluster(name) | Expected::Endpoint(name, _) => Some(name.as_str()),
+        Expected::Cluster(name) | Expected::Endpoint(name, _) => Some(name),
         _ => None,
     });
-    let names: BTreeSet<&str> = names.collect();
+    let names: BTreeSet<&String> = names.collect();
     if names.iter().map(|name| name.len()).sum::<usize>() > MAX_FILTER_BYTES {
         return CLUSTERS.to_owned();
     }
-    let mut path = format!("{CLUSTERS}&filter=^(");
-    for (index, name) in names.into_iter().enumerate() {
-        path.push_str(if index > 0 { "%7C" } else { "" });
-        for byte in name.bytes() {
-            // Writing to a string cannot fail. Other characters are escaped for the regular expression, and
-            // then for the path.
-            let _ = match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => write!(path, "{}", char::from(byte)),
-                _ => write!(path, "%5C%{byte:02X}"),
-            };
-        }
-    }
-    path + ")$"
+    format!("{CLUSTERS}?filter={}", percent_encode(&format!("^({})$", any_of(names))))
 }
 
-/// `/clusters?format=json`.
-#[derive(Deserialize)]
-struct Clusters {
-    #[serde(default)]
-    cluster_statuses: Vec<Cluster>,
-}
-
-#[derive(Deserialize)]
-struct Cluster {
-    name: String,
-    #[serde(default)]
-    host_statuses: Vec<Host>,
-}
-
-#[derive(Deserialize)]
-struct Host {
-    address: Address,
-    #[serde(default)]
-    health_status: Health,
-}
-
-#[derive(Deserialize)]
-struct Address {
-    /// Absent if a host is a pipe or an internal listener.
-    socket_address: Option<SocketAddress>,
-}
-
-#[derive(Deserialize)]
-struct SocketAddress {
-    address: String,
-    port_value: u16,
-}
-
-#[derive(Default, Deserialize)]
-struct Health {
-    eds_health_status: Option<String>,
-}
-
-impl Clusters {
-    /// Addresses of each cluster that requests may be sent to.
-    fn healthy(self) -> BTreeMap<String, BTreeSet<SocketAddrV4>> {
-        let healthy = |host: Host| {
-            let status = host.health_status.eds_health_status;
-            let address = host.address.socket_address?;
-            let ip: Ipv4Addr = address.address.parse().ok()?;
-            let is_healthy = status.is_none_or(|status| status == "HEALTHY" || status == "UNKNOWN");
-            is_healthy.then_some(SocketAddrV4::new(ip, address.port_value))
-        };
-        let hosts = |hosts: Vec<Host>| hosts.into_iter().filter_map(healthy).collect();
-        self.cluster_statuses
-            .into_iter()
-            .map(|cluster| (cluster.name, hosts(cluster.host_statuses)))
-            .collect()
-    }
-}
-
-/// `/listeners?format=json`.
-#[derive(Deserialize)]
-struct Listeners {
-    #[serde(default)]
-    listener_statuses: Vec<Listener>,
-}
-
-#[derive(Deserialize)]
-struct Listener {
-    name: String,
+fn clusters_and_endpoints(response: &str) -> HashSet<String> {
+    let names = response.lines().filter_map(|line| Some(line.split_once("::")?.0));
+    let healthy = response.lines().filter_map(|line| line.strip_suffix(HEALTHY));
+    names.chain(healthy).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, SocketAddrV4};
 
     #[test]
     fn clusters_are_filtered_by_name() {
         let domain = Expected::Domain("a.mesh".to_owned());
         let cluster = Expected::Cluster("outbound|80||a-1.mesh".to_owned());
         let endpoint = Expected::Endpoint("b".to_owned(), SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80));
-        let path = clusters_path(&[&domain, &endpoint, &cluster]);
-        assert_eq!(path, "/clusters?format=json&filter=^(b%7Coutbound%5C%7C80%5C%7C%5C%7Ca-1%5C%2Emesh)$");
+        let path = clusters_path(&[domain, endpoint, cluster]);
+        let names = "b%7Coutbound%5C%7C80%5C%7C%5C%7Ca%5C-1%5C.mesh";
+        assert_eq!(path, format!("/clusters?filter=%5E%28{names}%29%24"));
         let many: Vec<Expected> = (0..1000).map(|n| Expected::Cluster(format!("cluster-{n}"))).collect();
-        assert_eq!(clusters_path(&many.iter().collect::<Vec<_>>()), CLUSTERS);
+        assert_eq!(clusters_path(&many), CLUSTERS);
     }
 
     #[test]
     fn only_addresses_eligible_for_requests_are_listed() {
-        let answer = r#"{"cluster_statuses": [
-            {"name": "outbound|8080||server", "host_statuses": [
-                {"address": {"socket_address": {"address": "10.77.0.4", "port_value": 8080}},
-                 "health_status": {"eds_health_status": "HEALTHY"}, "weight": 1},
-                {"address": {"socket_address": {"address": "10.77.0.5", "port_value": 8080}},
-                 "health_status": {"eds_health_status": "UNHEALTHY"}},
-                {"address": {"pipe": {"path": "/socket"}}}]},
-            {"name": "inbound|8080||"}]}"#;
-        let clusters: Clusters = serde_json::from_str(answer).unwrap();
-        let healthy = clusters.healthy();
-        let expected = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080);
-        assert_eq!(healthy["outbound|8080||server"], BTreeSet::from([expected]));
-        assert!(healthy["inbound|8080||"].is_empty());
-        let empty: Clusters = serde_json::from_str("{}").unwrap();
-        assert!(empty.healthy().is_empty());
+        let response = "inbound|8080||::added_via_api::true\n\
+                        outbound|80||a::default_priority::max_connections::1024\n\
+                        outbound|80||a::10.77.0.4:8080::cx_active::0\n\
+                        outbound|80||a::10.77.0.4:8080::health_flags::healthy\n\
+                        outbound|80||a::10.77.0.5:8080::health_flags::/failed_eds_health\n";
+        let expected = ["inbound|8080||", "outbound|80||a", "outbound|80||a::10.77.0.4:8080"];
+        assert_eq!(clusters_and_endpoints(response), expected.map(str::to_owned).into());
+        assert!(clusters_and_endpoints("").is_empty());
     }
 }

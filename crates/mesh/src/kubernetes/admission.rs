@@ -4,7 +4,7 @@
 //! objects again.
 
 use super::client::ApiClient;
-use super::object_ref::ObjectRef;
+use super::object_ref::{ObjectRef, group_version};
 use crate::Result;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
@@ -30,7 +30,7 @@ pub fn name_admission_objects(error: EnvironmentError, extra: Option<&ExtraObjec
 }
 
 fn is_admission(object: &ObjectRef) -> bool {
-    object.group_version().0 == GROUP
+    group_version(&object.api_version).0 == GROUP
 }
 
 /// Deletes the admission objects among `objects`, if any, and waits until the API accepts the first objects

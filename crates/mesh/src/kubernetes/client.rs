@@ -4,13 +4,12 @@
 //! namespaced exactly if it has a namespace.
 
 use super::kubeconfig;
-use super::object_ref::ObjectRef;
-use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
+use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, Response, send};
 use super::rest_mapper::RestMapper;
 use crate::Result;
-use experiment::environment::{EnvironmentError, ErrorContext, error_chain};
-use futures_util::stream::{self, Stream, StreamExt as _};
-use http::{Response, Uri};
+use experiment::environment::{ErrorContext, error_chain};
+use futures_util::stream::{self, StreamExt as _};
+use http::Uri;
 use http_body_util::Limited;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::Client;
@@ -20,17 +19,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::env;
 use std::fmt;
+use std::future;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::runtime::{self, Handle, Runtime};
+use tokio::task::JoinSet;
 use tower::util::MapResponseLayer;
 
 /// Time until the next response to a batch of requests. The total is not bounded: ten thousand Services take minutes.
 const NEXT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of a response to a single request.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout of a probe: an API that is starting may drop one request and respond to the next.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval of checks whether a response can still arrive.
@@ -43,36 +43,19 @@ pub(super) enum OnError {
     Continue,
 }
 
-pub(super) trait Requests: Iterator<Item = Result<ApiRequest>> {}
-
-impl<I: Iterator<Item = Result<ApiRequest>>> Requests for I {}
-
-/// Returns an error once waiting for a response is pointless.
-type StopCheck = Box<dyn Fn() -> Result<()> + Send + Sync>;
-
 /// Client of the Kubernetes API. Dropping it ends its thread.
 pub struct ApiClient {
     client: Client,
     mapper: Mutex<RestMapper>,
-    runtime: Handle,
-    stop_check: StopCheck,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Has one thread.
+    runtime: Runtime,
+    /// Returns an error once waiting for a response is pointless.
+    stop_check: Box<dyn Fn() -> Result<()> + Send + Sync>,
 }
 
 impl fmt::Debug for ApiClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiClient").finish_non_exhaustive()
-    }
-}
-
-impl Drop for ApiClient {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // The thread panics only if tokio does, and then there is nothing left to do.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -85,8 +68,8 @@ impl ApiClient {
         stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let has_own_proxy = kubeconfig::proxy(kubeconfig).is_some();
-        let is_proxied =
-            move |server: &Uri| has_own_proxy || uses_environment_proxy(server, no_proxy().as_deref());
+        let no_proxy = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| env::var(name).ok());
+        let is_proxied = |server: &Uri| has_own_proxy || uses_environment_proxy(server, no_proxy.as_deref());
         Self::open(kubeconfig, is_proxied, stop_check)
     }
 
@@ -100,40 +83,19 @@ impl ApiClient {
 
     fn open(
         kubeconfig: &Value,
-        is_proxied: impl Fn(&Uri) -> bool + Send + 'static,
+        is_proxied: impl Fn(&Uri) -> bool,
         stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let operation = "create a client of the Kubernetes API";
         let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig.clone()).context(operation)?;
-        let (stop, stopped) = oneshot::channel();
-        let (created, is_created) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("Kubernetes API".to_owned())
-            .spawn(move || {
-                let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                    Ok(runtime) => runtime,
-                    Err(error) => {
-                        let _ = created.send(Err(EnvironmentError::new(operation, error)));
-                        return;
-                    }
-                };
-                let client = runtime.block_on(client(kubeconfig, is_proxied));
-                let client = client.context(operation);
-                if created.send(client.map(|client| (client, runtime.handle().clone()))).is_ok() {
-                    // Returns an error when the other end is dropped.
-                    let _ = runtime.block_on(stopped);
-                }
-            })
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("Kubernetes API")
+            .enable_all()
+            .build()
             .context(operation)?;
-        let (client, runtime) = is_created.recv().context(operation)??;
-        Ok(Self {
-            client,
-            mapper: Mutex::default(),
-            runtime,
-            stop_check: Box::new(stop_check),
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        let client = runtime.block_on(client(kubeconfig, is_proxied)).context(operation)?;
+        Ok(Self { client, mapper: Mutex::default(), runtime, stop_check: Box::new(stop_check) })
     }
 
     pub fn check_not_stopped(&self) -> Result<()> {
@@ -141,13 +103,13 @@ impl ApiClient {
     }
 
     pub fn is_ready(&self) -> bool {
-        self.probe(ApiRequest::get("probe readiness of the Kubernetes API", "/readyz"))
+        self.probe(ApiRequest::get("probe readiness of the Kubernetes API", "/readyz")) == Some(true)
     }
 
     /// True if the API handles requests, though parts of it may still be starting.
     pub fn is_alive(&self) -> bool {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1";
-        self.probe(ApiRequest::get("probe the Kubernetes API", path))
+        self.probe(ApiRequest::get("probe the Kubernetes API", path)) == Some(true)
     }
 
     /// True if the API responds within `timeout`, even with an error.
@@ -156,54 +118,52 @@ impl ApiClient {
         while Instant::now() < give_up_at && self.check_not_stopped().is_ok() {
             let sent_at = Instant::now();
             let request = ApiRequest::get("probe liveness of the Kubernetes API", "/livez/ping");
-            match self.send_within(PROBE_TIMEOUT, request) {
-                Ok(_) | Err(ApiError { code: Some(_), .. }) => return true,
-                // The connection broke.
-                Err(_) => std::thread::sleep(POLL_INTERVAL.saturating_sub(sent_at.elapsed())),
+            if self.probe(request).is_some() {
+                return true;
             }
+            // The connection may have broken at once.
+            std::thread::sleep(POLL_INTERVAL.saturating_sub(sent_at.elapsed()));
         }
         // Unknown if the probe was stopped.
         self.check_not_stopped().is_err()
     }
 
-    pub(super) fn collection(&self, object: &ObjectRef) -> String {
-        self.mapper().collection(object)
+    /// True if the API accepts a request; absent if it does not respond.
+    pub(super) fn probe(&self, request: Result<ApiRequest>) -> Option<bool> {
+        match self.send(PROBE_TIMEOUT, request.ok()?) {
+            Ok(_) => Some(true),
+            Err(error) => error.code.map(|_| false),
+        }
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub fn client(&self) -> &Client {
         &self.client
     }
 
-    pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
+    /// Runs tasks on the client's thread.
+    pub fn runtime(&self) -> &Handle {
+        self.runtime.handle()
     }
 
     pub(super) fn mapper(&self) -> MutexGuard<'_, RestMapper> {
         self.mapper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn probe(&self, request: ApiRequest) -> bool {
-        self.send_within(PROBE_TIMEOUT, request).is_ok()
+    pub fn send(&self, timeout: Duration, request: ApiRequest) -> Result<String, ApiError> {
+        let mut responses = self.send_in_order(timeout, vec![request])?;
+        Ok(responses.pop().map(|response| response.text).unwrap_or_default())
     }
 
-    pub(super) fn send(&self, request: ApiRequest) -> Result<String> {
-        Ok(self.send_within(RESPONSE_TIMEOUT, request)?)
+    /// Sends requests, each once the previous one has its response. Stops at the first error.
+    pub fn send_in_order(
+        &self,
+        timeout: Duration,
+        requests: Vec<ApiRequest>,
+    ) -> Result<Vec<Response>, ApiError> {
+        self.send_some(timeout, 1, requests, OnError::Stop, &|_| ())
     }
 
-    pub(super) fn send_within(&self, timeout: Duration, request: ApiRequest) -> Result<String, ApiError> {
-        let responses = self.send_some(timeout, vec![request], OnError::Stop, &|_| ())?;
-        Ok(responses.into_iter().next().unwrap_or_default())
-    }
-
-    /// Replaces the reason by a failed stop check, which explains more than a connection that cannot be opened.
-    pub(super) fn explain(&self, error: ApiError) -> ApiError {
-        match (error.code, self.check_not_stopped()) {
-            (None, Err(cause)) => ApiError { reason: error_chain(&cause), ..error },
-            _ => error,
-        }
-    }
-
-    pub(super) fn send_all(&self, requests: impl Requests) -> Result<Vec<String>> {
+    pub(super) fn send_all(&self, requests: impl Iterator<Item = Result<ApiRequest>>) -> Result<Vec<String>> {
         self.send_each(requests, OnError::Stop, &|_| ())
     }
 
@@ -211,98 +171,88 @@ impl ApiClient {
     /// nothing if one of them cannot be built.
     pub(super) fn send_each(
         &self,
-        requests: impl Requests,
+        requests: impl Iterator<Item = Result<ApiRequest>>,
         on_error: OnError,
         on_progress: &dyn Fn(usize),
     ) -> Result<Vec<String>> {
-        let requests: Vec<ApiRequest> = requests.collect::<Result<_, _>>()?;
-        Ok(self.send_some(NEXT_RESPONSE_TIMEOUT, requests, on_error, on_progress)?)
+        let requests = requests.collect::<Result<_, _>>()?;
+        let responses =
+            self.send_some(NEXT_RESPONSE_TIMEOUT, MAX_IN_FLIGHT, requests, on_error, on_progress)?;
+        Ok(responses.into_iter().map(|response| response.text).collect())
     }
 
+    /// Sends requests, `in_flight` at a time. `timeout` is that of the next response.
     fn send_some(
         &self,
         timeout: Duration,
+        in_flight: usize,
         requests: Vec<ApiRequest>,
         on_error: OnError,
         on_progress: &dyn Fn(usize),
-    ) -> Result<Vec<String>, ApiError> {
+    ) -> Result<Vec<Response>, ApiError> {
         let operations: Vec<String> = requests.iter().map(|request| request.operation.clone()).collect();
+        let (sender, received) = mpsc::channel();
         let client = self.client.clone();
         let work = stream::iter(requests).map(move |request| {
             let client = client.clone();
             async move { send(&client, request).await }
         });
-        let (mut responses, mut first_error, mut received) = (Vec::with_capacity(operations.len()), None, 0);
-        let waited = self.wait(timeout, work.buffered(MAX_IN_FLIGHT), |response| {
-            received += 1;
-            match response {
-                Ok(response) => responses.push(response),
-                Err(error) => {
+        let work = work.buffered(in_flight).for_each(move |response| {
+            // Nobody receives it after a cancellation.
+            let _ = sender.send(response);
+            future::ready(())
+        });
+        // Cancels its task when it is dropped.
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(work, self.runtime.handle());
+        let (mut responses, mut first_error) = (Vec::with_capacity(operations.len()), None);
+        let mut checked_at = Instant::now();
+        for (number, operation) in operations.into_iter().enumerate() {
+            match self.next_response(&received, timeout, &mut checked_at) {
+                Ok(Ok(response)) => responses.push(response),
+                Ok(Err(error)) => {
                     first_error.get_or_insert(error);
                     if on_error == OnError::Stop {
-                        return Err(String::new());
+                        break;
                     }
                 }
-            }
-            on_progress(received);
-            Ok(())
-        });
-        match (first_error, waited) {
-            (Some(error), _) => Err(self.explain(error)),
-            (None, Ok(())) => Ok(responses),
-            // The operation is that of the first request without a response.
-            (None, Err(reason)) => {
-                let operation = operations.into_iter().nth(received).unwrap_or_default();
-                Err(self.explain(ApiError { operation, code: None, reason }))
-            }
-        }
-    }
-
-    /// Runs `work` on the client's thread and passes its items to `on_item` until it ends. Cancels `work` and
-    /// returns an error if `on_item` or the stop check fails, or if the next item takes longer than `timeout`.
-    pub(super) fn wait<T: Send + 'static>(
-        &self,
-        timeout: Duration,
-        work: impl Stream<Item = T> + Send + 'static,
-        mut on_item: impl FnMut(T) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let (result, items) = mpsc::channel();
-        let task = self.runtime.spawn(async move {
-            futures_util::pin_mut!(work);
-            while let Some(item) = work.next().await {
-                if result.send(item).is_err() {
+                Err(reason) => {
+                    first_error.get_or_insert(ApiError { operation, code: None, reason });
                     break;
                 }
             }
-        });
-        let _cancelled = CancelOnDrop(task.abort_handle());
-        let (mut received_at, mut checked_at) = (Instant::now(), Instant::now());
+            on_progress(number + 1);
+        }
+        match first_error {
+            None => Ok(responses),
+            // A failed stop check explains more than a connection that cannot be opened.
+            Some(error) => Err(match (error.code, self.check_not_stopped()) {
+                (None, Err(cause)) => ApiError { reason: error_chain(&cause), ..error },
+                _ => error,
+            }),
+        }
+    }
+
+    /// Waits for an item. Returns an error after `timeout`, or if the stop check fails.
+    fn next_response<T>(
+        &self,
+        items: &mpsc::Receiver<T>,
+        timeout: Duration,
+        checked_at: &mut Instant,
+    ) -> Result<T, String> {
+        let give_up_at = Instant::now() + timeout;
         loop {
-            match items.recv_timeout(POLL_INTERVAL.min(timeout)) {
-                Ok(item) => {
-                    on_item(item)?;
-                    received_at = Instant::now();
-                }
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
-                Err(mpsc::RecvTimeoutError::Timeout) if received_at.elapsed() >= timeout => {
-                    return Err(format!("no response within {} s", timeout.as_secs()));
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-            }
             // Checked while items arrive too: thousands may come without a pause.
             if checked_at.elapsed() >= POLL_INTERVAL {
                 self.check_not_stopped().map_err(|error| error_chain(&error))?;
-                checked_at = Instant::now();
+                *checked_at = Instant::now();
+            }
+            match items.recv_timeout(POLL_INTERVAL.min(timeout)) {
+                Ok(item) => return Ok(item),
+                Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < give_up_at => {}
+                Err(_) => return Err(format!("no response within {} s", timeout.as_secs())),
             }
         }
-    }
-}
-
-struct CancelOnDrop(tokio::task::AbortHandle);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -317,13 +267,9 @@ async fn client(kubeconfig: Kubeconfig, is_proxied: impl Fn(&Uri) -> bool) -> Re
     config.reset_reader_on_write = true;
     // Callers poll while they wait for a state; the client's own retries would delay them.
     config.default_retry = false;
-    let bounded = MapResponseLayer::new(|response: Response<Box<DynBody>>| response.map(bounded));
+    let bounded = MapResponseLayer::new(|response: http::Response<Box<DynBody>>| response.map(bounded));
     let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
     Ok(builder.with_layer(&bounded).build())
-}
-
-fn no_proxy() -> Option<String> {
-    ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| env::var(name).ok())
 }
 
 /// True if requests to a server go through the proxy of the environment. kube compares `NO_PROXY` with the proxy's
@@ -341,7 +287,7 @@ pub(super) fn bounded<B>(body: B) -> Limited<B> {
     Limited::new(body, MAX_RESPONSE_BYTES)
 }
 
-pub(super) fn parse<T: DeserializeOwned>(response: &str) -> Result<T> {
+pub fn parse<T: DeserializeOwned>(response: &str) -> Result<T> {
     serde_json::from_str(response).context("read a response of the Kubernetes API")
 }
 
@@ -356,15 +302,10 @@ mod tests {
     /// received; absent if there was no connection.
     fn asked_of_proxy(open: impl FnOnce(&Value) -> ApiClient) -> Option<String> {
         let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
-        let cluster = json!({
+        let mut kubeconfig = kubeconfig::kubeconfig("a", "https://127.0.0.1:1", None, "", &json!({}));
+        kubeconfig["clusters"][0]["cluster"] = json!({
             "server": "https://127.0.0.1:1",
             "proxy-url": format!("http://{}", proxy.local_addr().unwrap()),
-        });
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "a",
-            "clusters": [{"name": "a", "cluster": cluster}],
-            "users": [{"name": "a", "user": {}}],
-            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
         });
         let (sender, read) = mpsc::channel();
         std::thread::spawn(move || {

@@ -50,24 +50,6 @@ fn of_cluster<'a>(kubeconfig: &'a Value, key: &str) -> Option<&'a str> {
     named("clusters", &context["context"]["cluster"])?["cluster"][key].as_str()
 }
 
-/// Selects another of its contexts as the current one.
-pub fn use_context(kubeconfig: &mut Value, context: &str) -> Result<()> {
-    let names: Vec<&str> = kubeconfig["contexts"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|context| context["name"].as_str())
-        .collect();
-    if !names.contains(&context) {
-        let hint =
-            if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-        let reason = "the kubeconfig has no such context";
-        return Err(EnvironmentError::new(format!("use context {context}"), reason).with_hint(hint));
-    }
-    kubeconfig["current-context"] = json!(context);
-    Ok(())
-}
-
 /// A kubeconfig with one cluster, one user and one context, all of the same name so that it can be merged
 /// with others (`KUBECONFIG=a:b`). `authority_data` is the API server's certificate authority in base64.
 pub fn kubeconfig(

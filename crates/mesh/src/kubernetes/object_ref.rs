@@ -15,6 +15,9 @@ pub struct ObjectRef {
     pub name: String,
 }
 
+/// API version and kind, such as `("v1", "Service")`.
+pub type Kind = (&'static str, &'static str);
+
 /// Group, kind, namespace and name: identifies an object regardless of the API version.
 pub type ObjectKey = (String, String, Option<String>, String);
 
@@ -42,15 +45,19 @@ impl ObjectRef {
         })
     }
 
-    /// API group and version; the core group is empty.
-    pub fn group_version(&self) -> (&str, &str) {
-        self.api_version.split_once('/').unwrap_or(("", &self.api_version))
+    pub fn api_kind(&self) -> (&str, &str) {
+        (&self.api_version, &self.kind)
     }
 
     pub fn key(&self) -> ObjectKey {
-        let group = self.group_version().0.to_owned();
+        let group = group_version(&self.api_version).0.to_owned();
         (group, self.kind.clone(), self.namespace.clone(), self.name.clone())
     }
+}
+
+/// API group and version of an API version; the core group is empty.
+pub fn group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 impl fmt::Display for ObjectRef {

@@ -70,12 +70,11 @@ impl ObjectSet {
         let objects: Vec<Value> = workloads.iter().flat_map(|workload| workload.objects()).collect();
         self.create(&objects, on_progress)?;
         let statuses: Vec<Value> = workloads.iter().flat_map(|workload| workload.pod_statuses()).collect();
-        self.api.apply_status(&statuses)
+        self.api.set_status(&statuses, &|_| ())
     }
 
-    /// Creates objects of built-in Kubernetes kinds in namespaces of this set and returns them; cheaper than
-    /// [`Self::apply`].
-    pub fn create(&mut self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<Vec<Value>> {
+    /// Creates objects of built-in Kubernetes kinds in namespaces of this set; cheaper than [`Self::apply`].
+    pub fn create(&mut self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<()> {
         self.note(objects)?;
         self.api.create(objects, on_progress)
     }

@@ -4,9 +4,8 @@ use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use http_body_util::LengthLimitError;
 use kube::Client;
-use kube::core::Status;
-use kube::core::request::Error as BuildError;
 use std::error::Error;
+use std::time::Instant;
 
 /// Maximum size of a response. Each contains one object, which the API limits to 1.5 MiB; its managed fields
 /// may be several times that.
@@ -16,38 +15,41 @@ const MAX_SHOWN_CHARACTERS: usize = 300;
 /// The reason that kube gives for such an error.
 const NOT_A_STATUS: &str = "Failed to parse error data";
 
-pub(super) struct ApiRequest {
-    pub operation: String,
-    pub request: http::Request<Vec<u8>>,
-    /// Treats 404 as success.
-    pub ignore_not_found: bool,
+#[derive(Debug)]
+pub struct ApiRequest {
+    pub(super) operation: String,
+    pub(super) request: http::Request<Vec<u8>>,
+    pub(super) absent_on: &'static [u16],
     /// Explains that nothing is served at this path; absent: the API's own message.
-    pub unknown_path: Option<String>,
+    pub(super) unknown_path: Option<String>,
     /// Sent if the object already exists; absent: that is an error.
-    pub on_already_exists: Option<Box<ApiRequest>>,
+    pub(super) on_already_exists: Option<Box<ApiRequest>>,
 }
 
 impl ApiRequest {
-    pub fn new(operation: String, request: Result<http::Request<Vec<u8>>, BuildError>) -> Result<Self> {
+    pub fn new(
+        operation: impl Into<String>,
+        request: Result<http::Request<Vec<u8>>, impl Into<Box<dyn Error + Send + Sync>>>,
+    ) -> Result<Self> {
+        let operation = operation.into();
         let request = request.context(operation.clone())?;
-        Ok(Self { operation, request, ignore_not_found: false, unknown_path: None, on_already_exists: None })
+        Ok(Self { operation, request, absent_on: &[], unknown_path: None, on_already_exists: None })
     }
 
-    pub fn ignoring_not_found(self) -> Self {
-        Self { ignore_not_found: true, ..self }
+    pub fn get(operation: impl Into<String>, path: &str) -> Result<Self> {
+        Self::new(operation, http::Request::get(path).body(Vec::new()))
     }
 
-    /// GET of a path that belongs to no object.
-    pub fn get(operation: &str, path: &str) -> Self {
-        let request = http::Request::get(path).body(Vec::new()).expect("the path is a constant");
-        let operation = operation.to_owned();
-        Self { operation, request, ignore_not_found: false, unknown_path: None, on_already_exists: None }
+    /// Responses with one of these statuses are no errors but empty.
+    pub fn absent_on(self, statuses: &'static [u16]) -> Self {
+        Self { absent_on: statuses, ..self }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct ApiError {
+pub struct ApiError {
     pub operation: String,
+    /// Status of the response; absent if there was none.
     pub code: Option<u16>,
     pub reason: String,
 }
@@ -58,50 +60,56 @@ impl From<ApiError> for EnvironmentError {
     }
 }
 
-pub(super) async fn send(client: &Client, request: ApiRequest) -> Result<String, ApiError> {
-    match request.on_already_exists {
-        Some(instead) => match send_one(client, ApiRequest { on_already_exists: None, ..request }).await {
-            Err(ApiError { code: Some(409), .. }) => send_one(client, *instead).await,
-            response => response,
-        },
-        None => send_one(client, request).await,
+/// A response with the times around its exchange.
+#[derive(Debug)]
+pub struct Response {
+    pub text: String,
+    pub sent: Instant,
+    pub received: Instant,
+}
+
+pub(super) async fn send(client: &Client, mut request: ApiRequest) -> Result<Response, ApiError> {
+    let instead = request.on_already_exists.take();
+    let sent = Instant::now();
+    let mut text = send_one(client, request).await;
+    if let (Some(instead), Err(ApiError { code: Some(409), .. })) = (instead, &text) {
+        text = send_one(client, *instead).await;
     }
+    Ok(Response { text: text?, sent, received: Instant::now() })
 }
 
 async fn send_one(client: &Client, request: ApiRequest) -> Result<String, ApiError> {
-    let ApiRequest { operation, request, ignore_not_found, unknown_path, .. } = request;
-    let status = match client.request_text(request).await {
+    let error = match client.request_text(request.request).await {
         Ok(text) => return Ok(text),
-        Err(kube::Error::Api(status)) => status,
-        Err(error) => return Err(ApiError { operation, code: None, reason: describe(&error) }),
+        Err(error) => error,
     };
-    let is_not_found = status.code == 404;
-    if is_not_found && ignore_not_found {
+    let code = match &error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    };
+    if code.is_some_and(|code| request.absent_on.contains(&code)) {
         return Ok(String::new());
     }
-    let is_unknown = is_not_found && is_unknown_path(&status.message);
-    let reason = unknown_path.filter(|_| is_unknown).unwrap_or_else(|| message(&status));
-    Err(ApiError { operation, code: Some(status.code), reason })
+    let reason = reason(&error);
+    let is_unknown = code == Some(404) && is_unknown_path(&reason);
+    let reason = request.unknown_path.filter(|_| is_unknown).unwrap_or(reason);
+    Err(ApiError { operation: request.operation, code, reason })
 }
 
-/// The API's own message, or the beginning of another server's response.
-fn message(status: &Status) -> String {
-    if status.reason == NOT_A_STATUS {
-        return status.message.chars().take(MAX_SHOWN_CHARACTERS).collect();
-    }
-    status.message.clone()
-}
-
-/// Reason of a failed request: the API's own message, or why there is no response.
-pub(super) fn reason(error: &kube::Error) -> String {
+/// Reason of a failed request: the message of the API, the beginning of another server's response, or why there
+/// is no response.
+pub fn reason(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => message(status),
-        error => describe(error),
+        kube::Error::Api(status) if status.reason == NOT_A_STATUS => {
+            status.message.chars().take(MAX_SHOWN_CHARACTERS).collect()
+        }
+        kube::Error::Api(status) => status.message.clone(),
+        error => connection_failure(error),
     }
 }
 
 /// Reason why there is no response. The root cause, such as `Connection refused`, says more than the library's text.
-fn describe(error: &kube::Error) -> String {
+fn connection_failure(error: &kube::Error) -> String {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     let mut last = error.to_string();
     while let Some(error) = cause {
@@ -141,9 +149,9 @@ mod tests {
             });
             let bound = MapResponseLayer::new(|response: Response<Body>| response.map(bounded));
             let client = ClientBuilder::new(api, "default").with_layer(&bound).build();
-            let mut request = ApiRequest::get("ask", "/readyz");
+            let mut request = ApiRequest::get("ask", "/readyz").unwrap();
             change(&mut request);
-            send(&client, request).await
+            send(&client, request).await.map(|response| response.text)
         })
     }
 
@@ -168,7 +176,7 @@ mod tests {
     #[test]
     fn send_not_found_is_ignored_or_explained_for_unknown_kinds() {
         let not_found = || b"404 page not found\n".to_vec();
-        assert_eq!(respond(404, not_found(), |request| request.ignore_not_found = true).unwrap(), "");
+        assert_eq!(respond(404, not_found(), |request| request.absent_on = &[404]).unwrap(), "");
         let error = respond(404, not_found(), |request| request.unknown_path = Some("no kind".to_owned()));
         assert_eq!(error.unwrap_err().reason, "no kind");
     }

@@ -2,7 +2,7 @@
 //! Kubernetes, Istio and the Gateway API obey. Kinds that an experiment defines take their plurals from their
 //! definitions.
 
-use super::object_ref::ObjectRef;
+use super::object_ref::group_version;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Resource as _};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -26,15 +26,16 @@ impl RestMapper {
         }
     }
 
-    /// Path of all objects of a kind, in a namespace or in the cluster.
-    pub fn collection(&self, object: &ObjectRef) -> String {
-        let (group, version) = object.group_version();
-        let kind = GroupVersionKind::gvk(group, version, &object.kind);
-        let resource = match self.0.get(&(group.to_owned(), object.kind.clone())) {
+    /// Path of all objects of a kind (API version and kind), in a namespace or in the cluster.
+    pub fn collection(&self, (api_version, kind): (&str, &str), namespace: Option<&str>) -> String {
+        let (group, version) = group_version(api_version);
+        let plural = self.0.get(&(group.to_owned(), kind.to_owned()));
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        let resource = match plural {
             Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
             None => ApiResource::from_gvk(&kind),
         };
-        DynamicObject::url_path(&resource, object.namespace.as_deref())
+        DynamicObject::url_path(&resource, namespace)
     }
 }
 
@@ -44,7 +45,7 @@ mod tests {
     use serde_json::json;
 
     fn path(api_version: &str, kind: &str, namespace: Option<&str>) -> String {
-        RestMapper::default().collection(&ObjectRef::new(api_version, kind, namespace, "a"))
+        RestMapper::default().collection((api_version, kind), namespace)
     }
 
     #[test]
@@ -70,7 +71,7 @@ mod tests {
         let names = json!({"kind": "Goose", "plural": "geese"});
         mapper.learn(&json!({"kind": DEFINITION, "spec": {"group": "farm.example", "names": names}}));
         mapper.learn(&json!({"kind": "Goose", "spec": {"group": "farm.example"}}));
-        let of = |api_version: &str| mapper.collection(&ObjectRef::new(api_version, "Goose", Some("m"), "a"));
+        let of = |api_version: &str| mapper.collection((api_version, "Goose"), Some("m"));
         assert_eq!(of("farm.example/v1"), "/apis/farm.example/v1/namespaces/m/geese");
         assert_eq!(of("other.example/v1"), "/apis/other.example/v1/namespaces/m/gooses");
     }

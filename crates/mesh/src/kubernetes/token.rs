@@ -14,20 +14,9 @@ use std::time::Duration;
 const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ApiClient {
-    pub fn token(&self, namespace: &str, account: &str, audience: &str) -> Result<String> {
-        Ok(self.tokens(&[(namespace, account)], audience)?.remove(0))
-    }
-
     /// Tokens of service accounts, given by namespace and name, in the same order.
     pub fn tokens(&self, accounts: &[(&str, &str)], audience: &str) -> Result<Vec<String>> {
-        let requests =
-            accounts.iter().map(|(namespace, account)| self.request(namespace, account, audience, None));
-        let responses = self.send_all(requests)?;
-        responses
-            .iter()
-            .zip(accounts)
-            .map(|(response, (namespace, name))| read(response, namespace, name))
-            .collect()
+        self.bound_tokens(accounts, audience, None)
     }
 
     /// A service account token bound to a pod of the same namespace, from which a ztunnel's node can be derived.
@@ -38,9 +27,8 @@ impl ApiClient {
             name: Some(pod.name.clone()),
             uid: Some(self.uid(pod)?),
         };
-        let namespace = pod.namespace.as_deref().unwrap_or_default();
-        let request = self.request(namespace, account, audience, Some(bound))?;
-        read(&self.send(request)?, namespace, account)
+        let account = (pod.namespace.as_deref().unwrap_or_default(), account);
+        Ok(self.bound_tokens(&[account], audience, Some(&bound))?.remove(0))
     }
 
     /// UID of an object, which differs from those of earlier objects of the same name.
@@ -51,33 +39,33 @@ impl ApiClient {
             .ok_or_else(|| EnvironmentError::new(format!("get {object}"), "there is no such object"))
     }
 
-    fn request(
+    fn bound_tokens(
         &self,
-        namespace: &str,
-        account: &str,
+        accounts: &[(&str, &str)],
         audience: &str,
-        bound_object_ref: Option<BoundObjectReference>,
-    ) -> Result<ApiRequest> {
-        let operation = operation(namespace, account);
+        bound: Option<&BoundObjectReference>,
+    ) -> Result<Vec<String>> {
+        let operation = |(namespace, name): &(&str, &str)| {
+            format!("request a token of service account {namespace}/{name}")
+        };
         let spec = TokenRequestSpec {
             audiences: Some(vec![audience.to_owned()]),
-            bound_object_ref,
+            bound_object_ref: bound.cloned(),
             expiration_seconds: i64::try_from(VALIDITY.as_secs()).ok(),
         };
         let body = serde_json::to_vec(&TokenRequest { spec: Some(spec), ..TokenRequest::default() })
-            .context(operation.clone())?;
-        let accounts = self.collection(&ObjectRef::new("v1", "ServiceAccount", Some(namespace), account));
-        let request =
-            Request::new(accounts).create_subresource("token", account, &PostParams::default(), body);
-        ApiRequest::new(operation, request)
+            .context("request tokens of service accounts")?;
+        let requests = accounts.iter().map(|account| {
+            let collection = self.collection(("v1", "ServiceAccount"), Some(account.0));
+            let params = PostParams::default();
+            let request =
+                Request::new(collection).create_subresource("token", account.1, &params, body.clone());
+            ApiRequest::new(operation(account), request)
+        });
+        let read = |(response, account): (&String, _)| {
+            let token = parse::<TokenRequest>(response)?.status.and_then(|status| status.token);
+            token.ok_or_else(|| EnvironmentError::new(operation(account), "the response has no token"))
+        };
+        self.send_all(requests)?.iter().zip(accounts).map(read).collect()
     }
-}
-
-fn operation(namespace: &str, account: &str) -> String {
-    format!("request a token of service account {namespace}/{account}")
-}
-
-fn read(response: &str, namespace: &str, account: &str) -> Result<String> {
-    let token = parse::<TokenRequest>(response)?.status.and_then(|status| status.token);
-    token.ok_or_else(|| EnvironmentError::new(operation(namespace, account), "the response has no token"))
 }

@@ -1,12 +1,11 @@
 //! Edges, proxies and services with their counters.
 
-use super::delta::delta;
+use super::delta::{Counters, delta};
 use super::evidence::Evidence;
 use crate::spans::SentSpans;
 use experiment::environment::SentLoad;
 use experiment::schema::ServiceProof;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// A proxy on the path with its counters, listed from client to server.
 #[derive(Clone, Debug)]
@@ -16,12 +15,22 @@ pub struct CountedProxy {
     pub side: Option<&'static str>,
     pub evidence: Evidence,
     /// Before the generator started.
-    pub before: BTreeMap<String, u64>,
+    pub before: Counters,
     /// After the generator ended, or why they could not be read.
-    pub after: Result<BTreeMap<String, u64>, String>,
+    pub after: Result<Counters, String>,
 }
 
 impl CountedProxy {
+    pub fn rise(&self, name: &str) -> u64 {
+        delta(&self.before, &self.after, name)
+    }
+
+    /// Requests answered with an error, by the proxy itself or by an upstream.
+    pub fn refused(&self) -> u64 {
+        let errors = self.evidence.forwarded.iter().flat_map(|forwarded| &forwarded.errors);
+        errors.map(|name| self.rise(name)).sum()
+    }
+
     /// Name of the proxy in reasons.
     pub fn called(&self) -> String {
         self.side.map_or_else(|| self.name.clone(), |side| format!("{} at the {side}", self.name))
@@ -32,9 +41,9 @@ impl CountedProxy {
 #[derive(Clone, Debug)]
 pub struct CountedService {
     /// Before the generator started.
-    pub before: BTreeMap<String, u64>,
+    pub before: Counters,
     /// After the generator ended, or why they could not be read.
-    pub after: Result<BTreeMap<String, u64>, String>,
+    pub after: Result<Counters, String>,
 }
 
 impl CountedService {
@@ -45,13 +54,27 @@ impl CountedService {
 
     /// Increase during the trial; zero if the service could not be read or lacks the counter.
     pub fn proof(&self) -> ServiceProof {
-        let rise = |name: &str| self.after.as_ref().map_or(0, |after| delta(&self.before, after, name));
+        let rise = |name: &str| delta(&self.before, &self.after, name);
         ServiceProof {
             requests_received: rise(Self::REQUESTS),
             connections: rise(Self::CONNECTIONS),
             received_bytes: rise(Self::RECEIVED_BYTES),
             sent_bytes: rise(Self::SENT_BYTES),
         }
+    }
+}
+
+/// Combines the counts of two services, field by field.
+pub(super) fn combine(
+    one: &ServiceProof,
+    other: &ServiceProof,
+    combine: impl Fn(u64, u64) -> u64,
+) -> ServiceProof {
+    ServiceProof {
+        requests_received: combine(one.requests_received, other.requests_received),
+        connections: combine(one.connections, other.connections),
+        received_bytes: combine(one.received_bytes, other.received_bytes),
+        sent_bytes: combine(one.sent_bytes, other.sent_bytes),
     }
 }
 
@@ -79,7 +102,7 @@ impl CallCounters {
     }
 
     pub fn and(&self, other: &Self) -> Self {
-        self.combine(other, |own, other| Some(own.saturating_add(other))).unwrap_or_default()
+        self.combine(other, u64::checked_add).unwrap_or_default()
     }
 
     fn combine(&self, other: &Self, combine: impl Fn(u64, u64) -> Option<u64>) -> Option<Self> {
@@ -156,6 +179,6 @@ pub struct Replica {
     /// Unique among replicas.
     pub name: String,
     /// Counters before the drivers started; `after` has those after they ended, or why they could not be read.
-    pub before: BTreeMap<String, u64>,
-    pub after: Result<BTreeMap<String, u64>, String>,
+    pub before: Counters,
+    pub after: Result<Counters, String>,
 }

@@ -1,8 +1,7 @@
 //! Counters of a proxy that show the path, grouped by what they count.
 
-use super::delta::counter;
 use experiment::environment::SentLoad;
-use experiment::schema::{HopProtocol, ProxyProof, ServiceProof, StreamProof};
+use experiment::schema::{HopProtocol, ServiceProof, StreamProof};
 
 /// Maximum bytes of the request for the service's counters and of its response, headers included. The service
 /// counts them too. With little traffic they may outweigh a response.
@@ -44,15 +43,12 @@ impl RequestByteCounters {
         if self.added_to { requests.min(sent.requests) } else { requests }
     }
 
-    pub(super) fn beside_requests(&self, proof: &ProxyProof, sent: &SentLoad) -> u64 {
-        if !self.multiplexed {
-            return 0;
-        }
-        let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
-        let told = counter(proof, &self.response_bytes) as f64 / WINDOW_UPDATE_AFTER_BYTES;
+    pub(super) fn beside_requests(&self, rise: impl Fn(&str) -> u64, sent: &SentLoad) -> u64 {
+        let each = sent.request_bytes.filter(|bytes| self.multiplexed && *bytes > 0.0);
+        let Some(each) = each else { return 0 };
+        let told = rise(&self.response_bytes) as f64 / WINDOW_UPDATE_AFTER_BYTES;
         let window_updates = (told * WINDOW_UPDATE_BYTES / each) as u64;
-        let said_once = CONNECTION_IN_REQUESTS * counter(proof, &self.connections);
-        said_once.saturating_add(window_updates)
+        CONNECTION_IN_REQUESTS * rise(&self.connections) + window_updates
     }
 }
 
@@ -107,6 +103,12 @@ pub struct SideCounters {
     pub hbone: Option<Count>,
 }
 
+impl SideCounters {
+    fn new(expected: HopProtocol, counters: Vec<(HopProtocol, Count)>) -> Self {
+        Self { expected: Some(expected), counters, hbone: None }
+    }
+}
+
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Count {
     /// Counts the increase during the trial.
@@ -124,16 +126,8 @@ impl ProtocolCounters {
     ) -> Self {
         let requests = |version: &str| format!("http.{connection_manager}.downstream_rq_{version}_total");
         Self {
-            received: SideCounters {
-                expected: Some(received),
-                counters: of_versions(|version| Count::Requests(requests(version))),
-                hbone: None,
-            },
-            forwarded: SideCounters {
-                expected: Some(forwarded),
-                counters: of_versions(|version| Count::Connections(connections_to(cluster, version))),
-                hbone: None,
-            },
+            received: SideCounters::new(received, of_versions(|version| Count::Requests(requests(version)))),
+            forwarded: SideCounters::new(forwarded, connections_to(cluster)),
             grpc: Some(GrpcCounters {
                 requests: format!("cluster.{cluster}.grpc.total"),
                 of_http2: requests("http2"),
@@ -143,15 +137,9 @@ impl ProtocolCounters {
 
     pub fn l4(cluster: &str) -> Self {
         let carried = Count::Connections(format!("tcp.{cluster}.downstream_cx_total"));
-        let received = SideCounters {
-            expected: Some(HopProtocol::Tcp),
-            counters: vec![(HopProtocol::Tcp, carried)],
-            hbone: None,
-        };
+        let received = SideCounters::new(HopProtocol::Tcp, vec![(HopProtocol::Tcp, carried)]);
         let mut forwarded = received.clone();
-        forwarded
-            .counters
-            .extend(of_versions(|version| Count::Connections(connections_to(cluster, version))));
+        forwarded.counters.extend(connections_to(cluster));
         Self { received, forwarded, grpc: None }
     }
 }
@@ -163,8 +151,8 @@ fn of_versions(count: impl Fn(&str) -> Count) -> Vec<(HopProtocol, Count)> {
         .into()
 }
 
-fn connections_to(cluster: &str, version: &str) -> String {
-    format!("cluster.{cluster}.upstream_cx_{version}_total")
+fn connections_to(cluster: &str) -> Vec<(HopProtocol, Count)> {
+    of_versions(|version| Count::Connections(format!("cluster.{cluster}.upstream_cx_{version}_total")))
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]

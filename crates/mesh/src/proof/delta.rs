@@ -1,19 +1,13 @@
 //! Increases of counters, and how many of the requests sent may be missing from them.
 
-use experiment::schema::ProxyProof;
 use std::collections::BTreeMap;
 
-/// Upper limit of an increase, above any real count in a trial. Higher values are clamped to it, so that sums
-/// of a few cannot overflow.
-pub const MAX_COUNT: u64 = 1 << 48;
+pub type Counters = BTreeMap<String, u64>;
 
-pub fn delta(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, name: &str) -> u64 {
-    let read = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
-    read(after).saturating_sub(read(before)).min(MAX_COUNT)
-}
-
-pub fn counter(proof: &ProxyProof, name: &str) -> u64 {
-    proof.counters.get(name).copied().unwrap_or(0)
+/// Increase of a counter; zero if the counters after a trial could not be read, or lack it.
+pub fn delta(before: &Counters, after: &Result<Counters, String>, name: &str) -> u64 {
+    let read = |counters: &Counters| counters.get(name).copied().unwrap_or(0);
+    after.as_ref().map_or(0, |after| read(after).saturating_sub(read(before)))
 }
 
 /// Maximum fraction of requests that may be missing, unless [`MIN_ALLOWANCE`] is more: even one of many

@@ -8,14 +8,13 @@
 
 pub use super::counted::{Edge, EdgeProxy, Replica, Sent};
 
-use super::counted::CountedService;
-use super::delta::{allowance, delta};
+use super::counted::{CountedService, combine};
+use super::delta::allowance;
 use super::evidence::Seen;
 use super::finding::{Finding, charge};
 use super::hops::{check_hops, without_others};
 use super::place::{Member, Place, places};
-use super::proxy;
-use super::side::{Allowances, Side, manner};
+use super::proxy::{self, Allowances, Side, manner};
 use super::summed::{Replicas, SummedEdge, sum_services};
 use experiment::environment::SentLoad;
 use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, ServiceProof, StreamProof};
@@ -91,11 +90,13 @@ impl<'a> Edges<'a> {
 
     fn have_settled(&self) -> bool {
         self.places.iter().all(|Place { members, proxy }| {
-            let Ok(after) = &proxy.after else { return true };
-            let rise = |name: &str| delta(&proxy.before, after, name);
-            let edges = || members.iter().map(|(edge, _)| *edge);
-            let sent = self.sent(edges());
-            let awaited = sent.requests.saturating_sub(edges().map(|edge| self.edges[edge].lost()).sum());
+            if proxy.after.is_err() {
+                return true;
+            }
+            let rise = |name: &str| proxy.rise(name);
+            let sent = self.sent(members);
+            let lost = members.iter().map(|(edge, _)| self.edges[*edge].lost()).sum();
+            let awaited = sent.requests.saturating_sub(lost);
             match &proxy.evidence.seen {
                 Seen::Requests(counters) => rise(&counters.requests) >= awaited,
                 Seen::RequestBytes(counters) => counters.requests(rise, &sent) >= awaited,
@@ -122,22 +123,20 @@ impl<'a> Edges<'a> {
 
     fn check(&self, place: &Place, findings: &mut Vec<Finding>) -> ProxyProof {
         let Place { members, proxy } = place;
-        let edges = place.edges();
-        let (sent, passing) = (self.sent(edges.iter().copied()), self.passing(members));
+        let (sent, passing) = (self.sent(members), self.passing(members));
         let proof = proxy::read(proxy, &sent, passing.as_ref());
         let faults = proxy::faults(proxy);
         self.add_of_process(place, faults, true, findings);
         if proxy.after.is_err() {
             return proof;
         }
-        let nearer = self.nearer(members);
         let side = Side {
             proxy,
             proof: &proof,
             sent: &sent,
             before: self.allowances(members, |(_, position)| 0..position),
             with_own: self.allowances(members, |(_, position)| 0..position + 1),
-            nearer: nearer.as_ref(),
+            nearer: self.nearer(members),
             passing: passing.as_ref(),
         };
         let mut reasons = Vec::new();
@@ -145,7 +144,7 @@ impl<'a> Edges<'a> {
         if self.groups(place).len() == 1 {
             proxy::check_tls(&side, &mut reasons);
         }
-        findings.push(Finding { edges, reasons, is_of_all: false });
+        findings.push(Finding { edges: place.edges(), reasons, is_of_all: false });
         let mut reasons = Vec::new();
         proxy::check_demands(&side, &mut reasons);
         self.add_of_process(place, reasons, false, findings);
@@ -173,17 +172,8 @@ impl<'a> Edges<'a> {
         }
     }
 
-    fn sent(&self, edges: impl Iterator<Item = usize>) -> SentLoad {
-        let mut requests = 0_u64;
-        let mut bytes = Some(0.0);
-        for edge in edges {
-            let sent = &self.edges[edge].sent;
-            requests = requests.saturating_add(sent.requests);
-            let own = sent.request_bytes.or((sent.requests == 0).then_some(0.0));
-            bytes = bytes.zip(own).map(|(sum, each)| sum + each * sent.requests as f64);
-        }
-        let is_known = requests > 0;
-        SentLoad { requests, request_bytes: bytes.filter(|_| is_known).map(|bytes| bytes / requests as f64) }
+    fn sent(&self, members: &[Member]) -> SentLoad {
+        members.iter().map(|(edge, _)| &self.edges[*edge].sent).sum()
     }
 
     /// Reasons why counts may differ from what was sent: what the callers report, and what the proxies in
@@ -193,18 +183,16 @@ impl<'a> Edges<'a> {
         let mut sum = Allowances::default();
         for member in members {
             let edge = &self.edges[member.0];
-            sum.given_up = sum.given_up.saturating_add(edge.lost());
+            sum.given_up += edge.lost();
             for position in range(*member) {
                 let proxy = &edge.proxies[position];
-                let (Seen::Requests(counters), Ok(after)) = (&proxy.evidence.seen, &proxy.after) else {
-                    continue;
+                let Seen::Requests(counters) = &proxy.evidence.seen else { continue };
+                let mut once = |name: &String| {
+                    let is_new = counted.insert((&edge.processes[position], name.clone()));
+                    if is_new { proxy.rise(name) } else { 0 }
                 };
-                let mut once = |name: &str| {
-                    let is_new = counted.insert((&edge.processes[position], name.to_owned()));
-                    if is_new { delta(&proxy.before, after, name) } else { 0 }
-                };
-                let given_up = counters.given_up.iter().map(|name| once(name)).fold(0, u64::saturating_add);
-                sum = sum.and(Allowances { retries: once(&counters.retries), given_up });
+                sum.retries += once(&counters.retries);
+                sum.given_up += counters.given_up.iter().map(once).sum::<u64>();
             }
         }
         sum
@@ -228,27 +216,18 @@ impl<'a> Edges<'a> {
         let by_services = is_all.then(|| sum_services(&services).proof());
         let is_called = edges().all(|edge| edge.calls.is_some());
         let by_callers = (is_called || !is_all && !services.is_empty()).then(|| {
-            edges().map(SummedEdge::passing).fold(ServiceProof::default(), |sum, own| ServiceProof {
-                requests_received: sum.requests_received.saturating_add(own.requests_received),
-                connections: sum.connections.saturating_add(own.connections),
-                received_bytes: sum.received_bytes.saturating_add(own.received_bytes),
-                sent_bytes: sum.sent_bytes.saturating_add(own.sent_bytes),
-            })
+            let sum = |sum: ServiceProof, own| combine(&sum, &own, |sum, own| sum + own);
+            edges().map(SummedEdge::passing).fold(ServiceProof::default(), sum)
         });
         match (by_services, by_callers) {
-            (Some(one), Some(other)) => Some(ServiceProof {
-                requests_received: one.requests_received.max(other.requests_received),
-                connections: one.connections.max(other.connections),
-                received_bytes: one.received_bytes.max(other.received_bytes),
-                sent_bytes: one.sent_bytes.max(other.sent_bytes),
-            }),
+            (Some(one), Some(other)) => Some(combine(&one, &other, u64::max)),
             (one, other) => one.or(other),
         }
     }
 
-    /// The proxies just before this place that carry the connections of all these edges, combined into one.
-    /// None if an edge has no such proxy, or if the proxy also carries connections of other edges.
-    fn nearer(&self, members: &[Member]) -> Option<ProxyProof> {
+    /// The proxies just before this place that carry the connections of all these edges, by the name of the
+    /// first one. None if an edge has no such proxy, or if the proxy also carries connections of other edges.
+    fn nearer(&self, members: &[Member]) -> Option<(&str, StreamProof)> {
         let passing: BTreeSet<usize> = members.iter().map(|(edge, _)| *edge).collect();
         let mut before = BTreeSet::new();
         for (edge, position) in members {
@@ -258,22 +237,17 @@ impl<'a> Edges<'a> {
             let nearer = (0..*position).rev().find(is_stream)?;
             before.insert(*self.place_of.get(&(*edge, nearer))?);
         }
-        let mut proofs = before.iter().map(|place| {
-            let Place { members, proxy } = &self.places[*place];
-            let is_apart = members.iter().all(|(edge, _)| passing.contains(edge));
-            is_apart.then(|| proxy::read(proxy, &SentLoad::default(), None))
-        });
-        let first = proofs.next()??;
-        proofs.try_fold(first, |mut sum, proof| {
-            let proof = proof?;
-            sum.streams = sum.streams.zip(proof.streams).map(|(sum, own)| StreamProof {
-                connections: sum.connections.saturating_add(own.connections),
-                received_bytes: sum.received_bytes.saturating_add(own.received_bytes),
-                sent_bytes: sum.sent_bytes.saturating_add(own.sent_bytes),
-                ..sum
-            });
-            Some(sum)
-        })
+        let mut sum = StreamProof::default();
+        for Place { members, proxy } in before.iter().map(|place| &self.places[*place]) {
+            let Seen::Streams(counters) = &proxy.evidence.seen else { return None };
+            if members.iter().any(|(edge, _)| !passing.contains(edge)) {
+                return None;
+            }
+            sum.received_bytes += proxy.rise(&counters.received_bytes);
+            sum.sent_bytes += proxy.rise(&counters.sent_bytes);
+        }
+        let first = &self.places[*before.first()?];
+        Some((first.proxy.name.as_str(), sum))
     }
 
     /// The members of a place, grouped by the cluster that it forwards them to.
@@ -293,21 +267,18 @@ impl<'a> Edges<'a> {
         for members in groups.iter().filter(|_| groups.len() > 1) {
             let (edge, position) = members[0];
             let proxy = &self.edges[edge].proxies[position];
-            let (Seen::Requests(counters), Some(forwarded), Ok(after)) =
+            let (Seen::Requests(counters), Some(forwarded), Ok(_)) =
                 (&proxy.evidence.seen, &proxy.evidence.forwarded, &proxy.after)
             else {
                 continue;
             };
-            let edges: Vec<usize> = members.iter().map(|(edge, _)| *edge).collect();
-            let sent = self.sent(edges.iter().copied());
+            let sent = self.sent(members);
             let with_own = self.allowances(members, |(_, position)| 0..position + 1);
-            let rise = |name: &String| delta(&proxy.before, after, name);
-            let (expected, count) = (sent.requests, rise(&forwarded.requests));
-            let refused: u64 = forwarded.errors.iter().map(rise).fold(0, u64::saturating_add);
-            let missing = allowance(expected, rise(&counters.connections))
-                .saturating_add(refused.max(with_own.given_up));
+            let (expected, count) = (sent.requests, proxy.rise(&forwarded.requests));
+            let missing = allowance(expected, proxy.rise(&counters.connections))
+                + proxy.refused().max(with_own.given_up);
             let mut reasons = Vec::new();
-            if count.saturating_add(missing) < expected || (count == 0 && expected > 0) {
+            if count + missing < expected || (count == 0 && expected > 0) {
                 let (name, manner) = (proxy.called(), manner(count));
                 reasons.push(format!("{name} forwarded {count} of {expected} requests: {manner}"));
             }
@@ -316,6 +287,7 @@ impl<'a> Edges<'a> {
             let side =
                 Side { proxy, proof: &proof, sent: &sent, before, with_own, nearer: None, passing: None };
             proxy::check_tls(&side, &mut reasons);
+            let edges = members.iter().map(|(edge, _)| *edge).collect();
             findings.push(Finding { edges, reasons, is_of_all: false });
         }
     }
@@ -335,16 +307,15 @@ impl<'a> Edges<'a> {
             if !after.contains_key(CountedService::REQUESTS) {
                 return None;
             }
-            let (received, sent) =
-                (service.proof().requests_received, self.sent(edges.iter().copied()).requests);
             let ends: Vec<Member> =
                 edges.iter().map(|edge| (*edge, self.edges[*edge].proxies.len())).collect();
+            let (received, sent) = (service.proof().requests_received, self.sent(&ends).requests);
             let Allowances { retries, given_up } = self.allowances(&ends, |(_, end)| 0..end);
-            let missing = self.unread_of_drivers(edges, service).saturating_add(given_up);
+            let missing = self.unread_of_drivers(edges, service) + given_up;
             let said = format!("{name} received {received} requests; its callers sent {sent}");
-            if received.saturating_add(missing) < sent {
+            if received + missing < sent {
                 finding(said, false)
-            } else if received > sent.saturating_add(retries) {
+            } else if received > sent + retries {
                 finding(format!("{said}: something else uses it"), false)
             } else {
                 None
@@ -359,19 +330,14 @@ impl<'a> Edges<'a> {
         let mut connections = service.proof().connections;
         let (mut sent, mut refused) = (0_u64, 0_u64);
         for edge in driven {
-            sent = sent.saturating_add(edge.sent.requests);
-            let Some((proxy, Ok(after))) = edge.proxies.first().map(|proxy| (proxy, &proxy.after)) else {
-                continue;
-            };
-            let rise = |name: &String| delta(&proxy.before, after, name);
-            if let (Seen::Requests(counters), Some(forwarded)) =
-                (&proxy.evidence.seen, &proxy.evidence.forwarded)
-            {
-                connections = connections.saturating_add(rise(&counters.connections));
-                refused = refused.saturating_add(forwarded.errors.iter().map(rise).sum());
+            sent += edge.sent.requests;
+            let Some(proxy) = edge.proxies.first() else { continue };
+            if let Seen::Requests(counters) = &proxy.evidence.seen {
+                connections += proxy.rise(&counters.connections);
+                refused += proxy.refused();
             }
         }
-        if sent == 0 { 0 } else { allowance(sent, connections).saturating_add(refused) }
+        if sent == 0 { 0 } else { allowance(sent, connections) + refused }
     }
 
     fn hops(&self, reasons: &mut [Vec<String>]) -> Vec<HopProof> {

@@ -47,6 +47,18 @@ pub struct Demand {
     pub otherwise: &'static str,
 }
 
+impl Seen {
+    /// Counter of its traffic, and of the connections that carry it; absent if nothing is to pass.
+    pub(super) fn load(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Requests(counters) => Some((&counters.requests, &counters.connections)),
+            Self::RequestBytes(counters) => Some((&counters.bytes, &counters.connections)),
+            Self::Streams(counters) => Some((&counters.received_bytes, &counters.connections)),
+            Self::Nothing(_) => None,
+        }
+    }
+}
+
 impl Evidence {
     pub fn new(seen: Seen) -> Self {
         Self {
@@ -70,42 +82,35 @@ impl Evidence {
 
     /// Counters of connections that may predate a trial: proxies that read requests keep connections open
     /// between trials. They count from when the proxy begins to serve this deployment.
-    pub fn pooled_connections(&self) -> impl Iterator<Item = &str> {
-        let requests = match &self.seen {
-            Seen::Requests(counters) => Some(counters),
-            _ => None,
-        };
-        let forwarded = self.forwarded.as_ref().filter(|_| requests.is_some());
-        let handshakes = self.handshakes.as_deref().filter(|_| requests.is_some());
-        let forwarded = forwarded
-            .into_iter()
-            .flat_map(|forwarded| [forwarded.connections.as_str(), &forwarded.failed_connections]);
-        requests.map(|counters| counters.connections.as_str()).into_iter().chain(handshakes).chain(forwarded)
+    pub fn pooled_connections(&self) -> Vec<&String> {
+        let Seen::Requests(counters) = &self.seen else { return Vec::new() };
+        let forwarded = self.forwarded.iter();
+        let forwarded =
+            forwarded.flat_map(|forwarded| [&forwarded.connections, &forwarded.failed_connections]);
+        [&counters.connections].into_iter().chain(&self.handshakes).chain(forwarded).collect()
     }
 
     /// Counters of the load, in a fixed order per kind of evidence. The first one counts traffic. Absent: not
     /// counted.
-    pub(super) fn load_counters(&self) -> Vec<Option<&str>> {
-        let mut names: Vec<Option<&str>> = match &self.seen {
+    pub(super) fn load_counters(&self) -> Vec<Option<&String>> {
+        let seen = match &self.seen {
             Seen::Requests(RequestCounters { requests, connections, retries, traced, given_up }) => {
-                [requests, connections, retries, traced, &given_up[0], &given_up[1]]
-                    .map(|name| Some(name.as_str()))
-                    .to_vec()
+                vec![requests, connections, retries, traced, &given_up[0], &given_up[1]]
             }
             Seen::RequestBytes(RequestByteCounters { bytes, response_bytes, connections, .. }) => {
-                [bytes, response_bytes, connections].map(|name| Some(name.as_str())).to_vec()
+                vec![bytes, response_bytes, connections]
             }
             Seen::Streams(StreamCounters { connections, received_bytes, sent_bytes }) => {
-                [connections, received_bytes, sent_bytes].map(|name| Some(name.as_str())).to_vec()
+                vec![connections, received_bytes, sent_bytes]
             }
-            Seen::Nothing(counters) => counters.iter().map(|name| Some(name.as_str())).collect(),
+            Seen::Nothing(counters) => counters.iter().collect(),
         };
-        names.extend([self.handshakes.as_deref(), self.refused.as_deref()]);
-        if let Some(Forwarded { requests, connections, failed_connections, errors }) = &self.forwarded {
-            let forwarded = [requests, connections, failed_connections, &errors[0], &errors[1]];
-            names.extend(forwarded.map(|name| Some(name.as_str())));
-        }
-        names
+        let forwarded = self.forwarded.iter().flat_map(|forwarded| {
+            let Forwarded { requests, connections, failed_connections, errors } = forwarded;
+            [requests, connections, failed_connections, &errors[0], &errors[1]]
+        });
+        let of_tls = [self.handshakes.as_ref(), self.refused.as_ref()];
+        seen.into_iter().map(Some).chain(of_tls).chain(forwarded.map(Some)).collect()
     }
 
     /// All counters that it names.
@@ -113,12 +118,10 @@ impl Evidence {
         let ProtocolCounters { received, forwarded, grpc } = &self.protocols;
         let sides = [received, forwarded].into_iter();
         let counts = sides.flat_map(|side| side.counters.iter().map(|(_, count)| count).chain(&side.hbone));
-        let of_protocols = counts.map(|count| {
-            let (Count::Requests(name) | Count::Connections(name)) = count;
-            name.as_str()
-        });
-        let of_grpc = grpc.iter().flat_map(|grpc| [grpc.requests.as_str(), &grpc.of_http2]);
-        let demanded = self.demands.iter().map(|demand| demand.counter.as_str());
-        self.load_counters().into_iter().flatten().chain(of_protocols).chain(of_grpc).chain(demanded)
+        let of_protocols = counts.map(|(Count::Requests(name) | Count::Connections(name))| name);
+        let of_grpc = grpc.iter().flat_map(|grpc| [&grpc.requests, &grpc.of_http2]);
+        let demanded = self.demands.iter().map(|demand| &demand.counter);
+        let load = self.load_counters().into_iter().flatten();
+        load.chain(of_protocols).chain(of_grpc).chain(demanded).map(String::as_str)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::counted::CountedProxy;
 use super::counters::{Count, ProtocolCounters, SideCounters};
-use super::delta::{delta, max_allowance};
+use super::delta::max_allowance;
 use super::evidence::{Evidence, Seen};
 use experiment::schema::{HopProof, HopProtocol};
 
@@ -28,12 +28,10 @@ pub(super) fn check_hops(
             ..HopProof::default()
         };
         if let Some(proxy) = from {
-            let counters = &proxy.evidence.protocols;
-            add_side(counters, &counters.forwarded, proxy, &mut hop);
+            add_side(&proxy.evidence.protocols.forwarded, proxy, &mut hop);
         }
         if let Some(proxy) = to {
-            let counters = &proxy.evidence.protocols;
-            add_side(counters, &counters.received, proxy, &mut hop);
+            add_side(&proxy.evidence.protocols.received, proxy, &mut hop);
         }
         keep_most_specific(&mut hop);
         check(&hop, reasons);
@@ -63,18 +61,17 @@ pub(super) fn without_others<'a>(
     own
 }
 
-fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedProxy, hop: &mut HopProof) {
+fn add_side(side: &SideCounters, proxy: &CountedProxy, hop: &mut HopProof) {
     let Ok(after) = &proxy.after else { return };
     let is_spoken = |count: &Count| match count {
-        Count::Requests(name) => delta(&proxy.before, after, name) > 0,
+        Count::Requests(name) => proxy.rise(name) > 0,
         Count::Connections(name) => after.get(name).is_some_and(|ever| *ever > 0),
     };
-    let is_all_grpc = counters.grpc.as_ref().is_some_and(|counters| {
-        let grpc = delta(&proxy.before, after, &counters.requests);
+    let is_all_grpc = proxy.evidence.protocols.grpc.as_ref().is_some_and(|counters| {
+        let grpc = proxy.rise(&counters.requests);
         // A listener shared by several edges receives requests of all of them.
-        let forwarded = proxy.evidence.forwarded.as_ref();
-        let forwarded = forwarded.map(|forwarded| delta(&proxy.before, after, &forwarded.requests));
-        let all = delta(&proxy.before, after, &counters.of_http2).min(forwarded.unwrap_or(u64::MAX));
+        let forwarded = proxy.evidence.forwarded.as_ref().map(|forwarded| proxy.rise(&forwarded.requests));
+        let all = proxy.rise(&counters.of_http2).min(forwarded.unwrap_or(u64::MAX));
         grpc > 0 && grpc + max_allowance(all) >= all
     });
     let spoken = side.counters.iter().filter(|(_, count)| is_spoken(count));
@@ -120,21 +117,19 @@ fn check(hop: &HopProof, reasons: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counters::{RequestCounters, StreamCounters};
-    use super::super::evidence::Evidence;
+    use super::super::counters::StreamCounters;
     use super::*;
+    use crate::envoy::hop::{Hop, Layer, Peer};
     use std::collections::BTreeMap;
 
+    fn evidence(layer: Layer) -> Evidence {
+        let (connection_manager, cluster) = ("in".to_owned(), "out".to_owned());
+        Hop { layer, connection_manager, cluster, peer: Peer::Nobody }.evidence(false)
+    }
+
     fn reading(name: &str, before: &[(&str, u64)], after: &[(&str, u64)]) -> CountedProxy {
-        let counters = RequestCounters {
-            requests: String::new(),
-            connections: String::new(),
-            retries: String::new(),
-            traced: String::new(),
-            given_up: Default::default(),
-        };
-        let protocols = ProtocolCounters::l7("in", "out", HopProtocol::Http1, HopProtocol::Http1);
-        proxy(name, Evidence { protocols, ..Evidence::new(Seen::Requests(counters)) }, before, after)
+        let layer = Layer::L7 { received: HopProtocol::Http1, forwarded: HopProtocol::Http1 };
+        proxy(name, Evidence { forwarded: None, ..evidence(layer) }, before, after)
     }
 
     fn proxy(name: &str, evidence: Evidence, before: &[(&str, u64)], after: &[(&str, u64)]) -> CountedProxy {
@@ -252,10 +247,7 @@ mod tests {
 
     #[test]
     fn opaque_tcp_must_not_be_read_as_http() {
-        let evidence = Evidence {
-            protocols: ProtocolCounters::l4("out"),
-            ..Evidence::new(Seen::Streams(StreamCounters::for_tcp_proxy("out")))
-        };
+        let evidence = evidence(Layer::L4);
         let carried = ("tcp.out.downstream_cx_total", 4);
         let (hops, reasons) = told(&[proxy("near", evidence.clone(), &[], &[carried, (SENT_ON[1], 0)])]);
         assert_eq!(hops, ["client > near: unread bytes", "near > server: unread bytes"]);

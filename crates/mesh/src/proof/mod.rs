@@ -5,8 +5,8 @@
 //! claimed, and accepted every configuration update. Each hop must have used the expected protocol (`hops.rs`).
 //!
 //! Read [`edge`] first, which proves every edge of a topology; `proxy.rs` checks one proxy. [`evidence`]
-//! defines which counters show the path: those of requests or of their bytes (`requests.rs`), or those of
-//! opaque TCP connections (`streams.rs`).
+//! defines which counters show the path: those of requests or of their bytes, or those of opaque TCP
+//! connections (`streams.rs`).
 
 pub mod client_tls;
 mod counted;
@@ -19,8 +19,6 @@ mod finding;
 mod hops;
 mod place;
 mod proxy;
-mod requests;
-mod side;
 mod streams;
 mod summed;
 

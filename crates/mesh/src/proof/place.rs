@@ -45,7 +45,7 @@ pub(super) fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
 }
 
 /// Adds those counters of another edge that the edges before it do not have.
-fn merge(shared: &mut CountedProxy, other: &CountedProxy, is_merged: impl Fn(&str) -> bool) {
+fn merge(shared: &mut CountedProxy, other: &CountedProxy, is_merged: impl Fn(&String) -> bool) {
     if shared.evidence.handshakes.is_none() {
         shared.evidence.handshakes.clone_from(&other.evidence.handshakes);
         shared.evidence.tls_expected = other.evidence.tls_expected;
@@ -54,7 +54,7 @@ fn merge(shared: &mut CountedProxy, other: &CountedProxy, is_merged: impl Fn(&st
     let names: Vec<(String, String)> = pairs
         .filter_map(|(name, own)| Some((name?, own?)))
         .filter(|(_, own)| !is_merged(own))
-        .map(|(name, own)| (name.to_owned(), own.to_owned()))
+        .map(|(name, own)| (name.clone(), own.clone()))
         .collect();
     for (name, own) in names {
         for (sum, counters) in [
@@ -62,8 +62,7 @@ fn merge(shared: &mut CountedProxy, other: &CountedProxy, is_merged: impl Fn(&st
             (shared.after.as_mut().ok(), other.after.as_ref().ok()),
         ] {
             if let (Some(sum), Some(count)) = (sum, counters.and_then(|counters| counters.get(&own))) {
-                let total = sum.entry(name.clone()).or_default();
-                *total = total.saturating_add(*count);
+                *sum.entry(name.clone()).or_default() += count;
             }
         }
     }

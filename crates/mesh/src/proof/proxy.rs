@@ -1,32 +1,60 @@
 //! Checks of one proxy on a path.
 //! A proxy that received every request and completed a handshake may still respond by itself instead of
 //! forwarding the requests. Some of its connections may also be in plaintext. Both are checked separately.
+//!
+//! Requests are counted by a proxy that reads them, or computed from their bytes if a proxy forwards these
+//! unchanged (ztunnel). Each proxy must have seen every request that the generator sent, with exceptions. A
+//! generator that is stopped leaves at most one unread request per connection. A proxy may retry or give up,
+//! so the next one sees more or fewer requests; both are counted. Bytes include a protocol's overhead per
+//! connection. Behind a proxy that changes requests, as a waypoint does, only too few bytes are an error.
 
 use super::counted::CountedProxy;
-use super::counters::Encrypted;
-use super::delta::{allowance, delta};
+use super::counters::{Encrypted, RequestByteCounters};
+use super::delta::{allowance, max_allowance};
 use super::evidence::{Evidence, Seen};
-use super::side::Side;
-use super::{requests, streams};
+use super::streams;
 use experiment::environment::SentLoad;
-use experiment::schema::{ProxyProof, ServiceProof};
+use experiment::schema::{ProxyProof, ServiceProof, StreamProof};
 use std::collections::BTreeMap;
 
 /// Suffix of counters of rejected configuration, for any type.
 const REJECTED_SUFFIX: &str = ".update_rejected";
 const SCRIPT_ERRORS_SUFFIX: &str = ".lua.errors";
 
-/// Increases of its counters; empty if they could not be read.
-fn deltas(proxy: &CountedProxy) -> BTreeMap<String, u64> {
-    let after = proxy.after.as_ref().ok();
-    let delta = |after| move |name: &String| (name.clone(), delta(&proxy.before, after, name));
-    after.into_iter().flat_map(|after| after.keys().map(delta(after))).collect()
+/// Reasons why a proxy may count more or fewer requests than were sent: actions of the proxies before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Allowances {
+    pub retries: u64,
+    /// Requests that may not have reached the next proxy.
+    pub given_up: u64,
+}
+
+/// A proxy on a path, together with the figures that it is checked against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side<'a> {
+    pub proxy: &'a CountedProxy,
+    pub proof: &'a ProxyProof,
+    pub sent: &'a SentLoad,
+    /// Totals of the proxies before it.
+    pub before: Allowances,
+    /// Totals of the proxies before it and of the proxy itself.
+    pub with_own: Allowances,
+    /// The nearest proxy before it that carries connections, with what it carried.
+    pub nearer: Option<(&'a str, StreamProof)>,
+    /// Traffic that should have passed it, as counted behind or before it; absent if nobody counted it.
+    pub passing: Option<&'a ServiceProof>,
+}
+
+/// Text for a proxy that only `count` of the expected requests or connections passed.
+pub(super) fn manner(count: u64) -> &'static str {
+    if count == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" }
 }
 
 /// Proof of a proxy. `passing`: traffic that should have passed it, as counted behind or before it.
 pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, passing: Option<&ServiceProof>) -> ProxyProof {
-    let counters = deltas(proxy);
-    let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
+    let rise = |name: &str| proxy.rise(name);
+    let counters = proxy.after.iter().flat_map(BTreeMap::keys);
+    let counters = counters.map(|name| (name.clone(), rise(name))).collect();
     let (requests_received, requests_expected, streams) = match &proxy.evidence.seen {
         Seen::Requests(counters) => (rise(&counters.requests), sent.requests, None),
         Seen::RequestBytes(counters) => (counters.requests(rise, sent), sent.requests, None),
@@ -38,7 +66,7 @@ pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, passing: Option<&Servi
         requests_received,
         requests_expected,
         streams,
-        tls_handshakes: handshakes(proxy, rise),
+        tls_handshakes: handshakes(proxy),
         tls_expected: proxy.evidence.tls_expected,
         takes_plain_text: None,
         counters,
@@ -47,17 +75,13 @@ pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, passing: Option<&Servi
 
 /// Handshakes in the trial. If all connections predate the trial, as with services that keep them open, the
 /// handshakes before it.
-fn handshakes(proxy: &CountedProxy, rise: impl Fn(&str) -> u64) -> u64 {
+fn handshakes(proxy: &CountedProxy) -> u64 {
+    let rise = |name: &str| proxy.rise(name);
     let Evidence { handshakes: Some(name), tls_expected, forwarded, encrypted, seen, .. } = &proxy.evidence
     else {
         return 0;
     };
-    let (load, connections) = match seen {
-        Seen::Requests(counters) => (&counters.requests, &counters.connections),
-        Seen::RequestBytes(counters) => (&counters.bytes, &counters.connections),
-        Seen::Streams(counters) => (&counters.received_bytes, &counters.connections),
-        Seen::Nothing(_) => return rise(name),
-    };
+    let Some((load, connections)) = seen.load() else { return rise(name) };
     let connections = match (encrypted, forwarded) {
         (Some(Encrypted::Forwarded), Some(forwarded)) => &forwarded.connections,
         _ => connections,
@@ -80,7 +104,7 @@ pub(super) fn faults(proxy: &CountedProxy) -> Vec<String> {
     let mut faults = Vec::new();
     // If a script fails, Envoy continues the request as if there were no script.
     let failures = after.keys().filter(|name| name.ends_with(SCRIPT_ERRORS_SUFFIX));
-    let failures: u64 = failures.map(|name| delta(&proxy.before, after, name)).sum();
+    let failures: u64 = failures.map(|name| proxy.rise(name)).sum();
     if failures > 0 {
         faults.push(format!("{name} failed to run the Lua script {failures} times"));
     }
@@ -100,18 +124,39 @@ pub(super) fn is_of_fault(counter: &str) -> bool {
 /// Checks the traffic that passed the proxy.
 pub(super) fn check_load(side: &Side<'_>, reasons: &mut Vec<String>) {
     match &side.proxy.evidence.seen {
-        Seen::Requests(counters) => requests::check_read(side, counters, reasons),
-        Seen::RequestBytes(counters) => requests::check_bytes(side, counters, reasons),
+        Seen::Requests(counters) => check_count(side, &counters.connections, side.before, reasons),
+        Seen::RequestBytes(counters) => check_bytes(side, counters, reasons),
         Seen::Streams(_) => streams::check_carried(side, reasons),
         Seen::Nothing(_) => streams::check_passed_by(side.proof, reasons),
     }
     check_forwarded(side, reasons);
 }
 
+fn check_bytes(side: &Side<'_>, counters: &RequestByteCounters, reasons: &mut Vec<String>) {
+    let beside = counters.beside_requests(|name| side.proxy.rise(name), side.sent);
+    let none_of_them = beside + max_allowance(side.proof.requests_expected);
+    let allowances = Allowances { retries: side.before.retries + none_of_them, ..side.before };
+    check_count(side, &counters.connections, allowances, reasons);
+}
+
+fn check_count(side: &Side<'_>, connections: &str, allowances: Allowances, reasons: &mut Vec<String>) {
+    let (name, received, expected) =
+        (side.proxy.called(), side.proof.requests_received, side.proof.requests_expected);
+    let allowance = allowance(expected, side.proxy.rise(connections));
+    // Applies even if the missing requests are explained: a proxy that saw nothing proves nothing.
+    if (received == 0 && expected > 0) || received + allowance + allowances.given_up < expected {
+        reasons.push(format!("{name} saw {received} of {expected} requests: {}", manner(received)));
+    } else if let surplus @ 1.. = received.saturating_sub(expected + allowances.retries) {
+        reasons.push(format!(
+            "{name} saw {surplus} requests more than were sent: something else uses this path"
+        ));
+    }
+}
+
 /// Checks counters shared by edges: any edge that passes the proxy may have increased them.
 pub(super) fn check_demands(side: &Side<'_>, reasons: &mut Vec<String>) {
     for demand in &side.proxy.evidence.demands {
-        if (side.counter(&demand.counter) > 0) != demand.rises {
+        if (side.proxy.rise(&demand.counter) > 0) != demand.rises {
             reasons.push(format!("{} {}", side.proxy.called(), demand.otherwise));
         }
     }
@@ -127,7 +172,7 @@ pub(super) fn check_tls(side: &Side<'_>, reasons: &mut Vec<String>) {
         reasons
             .push(format!("{name} completed {handshakes} TLS handshakes, though mutual TLS is switched off"));
     }
-    let refused = side.proxy.evidence.refused.as_deref().map_or(0, |name| side.counter(name));
+    let refused = side.proxy.evidence.refused.as_deref().map_or(0, |name| side.proxy.rise(name));
     if refused > 0 {
         reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
     }
@@ -141,12 +186,11 @@ fn check_forwarded(side: &Side<'_>, reasons: &mut Vec<String>) {
     else {
         return;
     };
-    let (received, sent) = (proof.requests_received, side.counter(&forwarded.requests));
+    let (received, sent) = (proof.requests_received, proxy.rise(&forwarded.requests));
     // One request per connection may have arrived as the generator ended, and been given up. Error responses
     // need no proof: the verdict counts errors.
-    let allowance = allowance(received, side.counter(&counters.connections));
-    let refused: u64 = forwarded.errors.iter().map(|name| side.counter(name)).sum();
-    if sent + allowance + refused.max(given_up) < received {
+    let allowance = allowance(received, proxy.rise(&counters.connections));
+    if sent + allowance + proxy.refused().max(given_up) < received {
         reasons.push(format!(
             "{} sent on {sent} of the {received} requests that it received: it answered others itself, or sent them elsewhere",
             proxy.called()
@@ -161,17 +205,13 @@ fn check_encrypted(side: &Side<'_>, reasons: &mut Vec<String>) {
     let Some(encrypted) = proxy.evidence.encrypted.filter(|_| proof.tls_expected) else { return };
     let (connections, whose) = match encrypted {
         Encrypted::Received => {
-            let came_on = match &proxy.evidence.seen {
-                Seen::Requests(counters) => &counters.connections,
-                Seen::Streams(counters) => &counters.connections,
-                Seen::RequestBytes(_) | Seen::Nothing(_) => return,
-            };
-            (side.counter(came_on), "took")
+            let Some((_, came_on)) = proxy.evidence.seen.load() else { return };
+            (proxy.rise(came_on), "took")
         }
         Encrypted::Forwarded => {
             let Some(forwarded) = &proxy.evidence.forwarded else { return };
-            let failed = side.counter(&forwarded.failed_connections);
-            (side.counter(&forwarded.connections).saturating_sub(failed), "opened")
+            let failed = proxy.rise(&forwarded.failed_connections);
+            (proxy.rise(&forwarded.connections).saturating_sub(failed), "opened")
         }
     };
     let handshakes = proof.tls_handshakes;

@@ -4,7 +4,7 @@
 //! service moved, and as many bytes as the proxy before it.
 
 use super::counters::COUNTERS_REQUEST_BYTES;
-use super::side::{Side, manner};
+use super::proxy::{Side, manner};
 use experiment::schema::{ProxyProof, StreamProof};
 
 /// Maximum difference in bytes between adjacent proxies, as a fraction of all: data in sockets when the
@@ -49,26 +49,24 @@ pub(super) fn check_carried(side: &Side<'_>, reasons: &mut Vec<String>) {
     }
     // When the generator ends, each connection may have a response in flight.
     let each = served.sent_bytes.checked_div(served.requests_received).unwrap_or(0);
-    let under_way = each.saturating_mul(expected);
-    let missing = under_way.saturating_add(COUNTERS_REQUEST_BYTES);
-    if streams.received_bytes.saturating_add(missing) < served.received_bytes
-        || streams.sent_bytes.saturating_add(missing) < served.sent_bytes
+    let under_way = each * expected;
+    let missing = under_way + COUNTERS_REQUEST_BYTES;
+    if streams.received_bytes + missing < served.received_bytes
+        || streams.sent_bytes + missing < served.sent_bytes
     {
         reasons.push(format!(
             "{name} carried {} bytes to the service and {} back, which moved {} and {} itself: part of the traffic did not pass it",
             streams.received_bytes, streams.sent_bytes, served.received_bytes, served.sent_bytes
         ));
     }
-    let Some((nearer, before)) = nearer.and_then(|nearer| Some((&nearer.name, nearer.streams?))) else {
-        return;
-    };
+    let Some((nearer, before)) = nearer else { return };
     for (direction, bytes, bytes_before) in [
         ("to the service", streams.received_bytes, before.received_bytes),
         ("to the client", streams.sent_bytes, before.sent_bytes),
     ] {
         let share = (bytes.max(bytes_before) as f64 * BYTES_APART_FRACTION) as u64;
-        let framing = BYTES_APART_PER_CONNECTION.saturating_mul(expected);
-        if bytes.abs_diff(bytes_before) > share.saturating_add(under_way).saturating_add(framing) {
+        let framing = BYTES_APART_PER_CONNECTION * expected;
+        if bytes.abs_diff(bytes_before) > share + under_way + framing {
             reasons.push(format!(
                 "{name} carried {bytes} bytes {direction} and {nearer} {bytes_before}: something else uses this path"
             ));

@@ -1,7 +1,7 @@
 //! Edges with the counters of their replicas summed.
 
 use super::counted::{CallCounters, CountedProxy, CountedService, Edge, EdgeProxy, Replica, Sent};
-use super::delta::max_allowance;
+use super::delta::{Counters, max_allowance};
 use super::proxy::is_of_fault;
 use experiment::environment::SentLoad;
 use experiment::schema::ServiceProof;
@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An edge with fewer expected requests may have had none. At this number, chance leaves an edge without any
 /// only once in some hundred million trials.
 const MIN_EXPECTED_REQUESTS: f64 = 20.0;
-
-type Counters = BTreeMap<String, u64>;
 
 pub(super) struct SummedEdge<'a> {
     pub from: &'a str,
@@ -78,95 +76,93 @@ impl<'a> SummedEdge<'a> {
 pub(super) type Replicas<'a> = BTreeMap<&'a str, Known<'a>>;
 
 pub(super) struct Known<'a> {
-    has_restarted: bool,
+    failure: Option<&'a str>,
     /// Names of its fault counters.
     of_faults: Vec<&'a str>,
 }
 
 impl<'a> Known<'a> {
     fn from_replica(Replica { before, after, .. }: &'a Replica) -> Self {
-        let after = after.as_ref().ok();
-        let names = after.into_iter().flat_map(|after| after.keys()).map(String::as_str);
-        Self {
-            has_restarted: after.is_some_and(|after| has_restarted(before, after)),
-            of_faults: names.filter(|name| is_of_fault(name)).collect(),
+        let names = after.iter().flat_map(Counters::keys).map(String::as_str);
+        Self { failure: failure(before, after), of_faults: names.filter(|name| is_of_fault(name)).collect() }
+    }
+}
+
+/// Why the counters after a trial cannot be used; absent if they can.
+fn failure<'a>(before: &Counters, after: &'a Result<Counters, String>) -> Option<&'a str> {
+    match after {
+        Err(reason) => Some(reason),
+        Ok(after) => {
+            let has_fallen =
+                |(name, before): (&String, &u64)| after.get(name).is_some_and(|after| after < before);
+            before.iter().any(has_fallen).then_some("it started anew during the trial: its counters fell")
         }
     }
 }
 
-/// Sums the counters named in the evidence; on a whole path, all counters. There is no sum if a replica could
-/// not be read or has restarted.
+/// Sums the counters named in the evidence; on a whole path, all counters.
 fn sum_proxy<'a>(proxy: &EdgeProxy<'a>, known: &mut Replicas<'a>, is_whole_path: bool) -> CountedProxy {
     let names: BTreeSet<&str> = proxy.evidence.counters().collect();
-    let mut sum = Sum::new(proxy.replicas.len() == 1);
-    for replica in proxy.replicas.iter().copied() {
+    let parts = proxy.replicas.iter().copied().map(|replica| {
         let Replica { name, before, after } = replica;
         let known = known.entry(name.as_str()).or_insert_with(|| Known::from_replica(replica));
-        let kept: Vec<&str> = names.iter().chain(&known.of_faults).copied().collect();
-        sum.add(name, before, after, known.has_restarted, (!is_whole_path).then_some(&kept));
-    }
-    let Sum { before, after, .. } = sum;
+        let kept = (!is_whole_path).then(|| names.iter().chain(&known.of_faults).copied().collect());
+        Part { name, before, after, failure: known.failure, kept }
+    });
+    let CountedService { before, after } = sum(&parts.collect::<Vec<_>>());
     let (name, evidence) = (proxy.name.to_owned(), proxy.evidence.clone());
     CountedProxy { name, side: proxy.side, evidence, before, after }
 }
 
 /// Sums the counters of services, each given with its name.
 pub(super) fn sum_services(services: &[(&str, &CountedService)]) -> CountedService {
-    let mut sum = Sum::new(services.len() == 1);
-    for (name, CountedService { before, after }) in services {
-        let has_restarted = after.as_ref().is_ok_and(|after| has_restarted(before, after));
-        sum.add(name, before, after, has_restarted, None);
-    }
-    CountedService { before: sum.before, after: sum.after }
+    let parts = services.iter().map(|(name, CountedService { before, after })| Part {
+        name,
+        before,
+        after,
+        failure: failure(before, after),
+        kept: None,
+    });
+    sum(&parts.collect::<Vec<_>>())
 }
 
-struct Sum {
-    is_of_one: bool,
-    before: Counters,
-    after: Result<Counters, String>,
+struct Part<'a> {
+    name: &'a str,
+    before: &'a Counters,
+    after: &'a Result<Counters, String>,
+    failure: Option<&'a str>,
+    /// Counters to sum; absent: all.
+    kept: Option<Vec<&'a str>>,
 }
 
-impl Sum {
-    fn new(is_of_one: bool) -> Self {
-        Self { is_of_one, before: Counters::new(), after: Ok(Counters::new()) }
+/// Sums counters. There is no sum after the trial if the counters of any part cannot be used.
+fn sum(parts: &[Part<'_>]) -> CountedService {
+    let (mut before, mut after) = (Counters::new(), Counters::new());
+    for part in parts {
+        part.add_to(&mut before, part.before);
+        part.after.iter().for_each(|own| part.add_to(&mut after, own));
     }
-
-    fn add(
-        &mut self,
-        name: &str,
-        before: &Counters,
-        after: &Result<Counters, String>,
-        has_restarted: bool,
-        kept: Option<&Vec<&str>>,
-    ) {
-        let is_of_one = self.is_of_one;
-        let named = |reason: &str| if is_of_one { reason.to_owned() } else { format!("{name}: {reason}") };
-        add(&mut self.before, before, kept);
-        match (after, &mut self.after) {
-            (Ok(_), Ok(_)) if has_restarted => {
-                self.after = Err(named("it started anew during the trial: its counters fell"));
-            }
-            (Ok(own), Ok(sum)) => add(sum, own, kept),
-            (Err(reason), Ok(_)) => self.after = Err(named(reason)),
-            (_, Err(_)) => {}
-        }
-    }
-}
-
-fn add(sum: &mut Counters, counters: &Counters, kept: Option<&Vec<&str>>) {
-    let mut add = |name: &str, count: u64| match sum.get_mut(name) {
-        Some(total) => *total = total.saturating_add(count),
-        None => drop(sum.insert(name.to_owned(), count)),
+    let failed = parts.iter().find_map(|part| Some((part.name, part.failure?)));
+    let after = match failed {
+        None => Ok(after),
+        Some((_, reason)) if parts.len() == 1 => Err(reason.to_owned()),
+        Some((name, reason)) => Err(format!("{name}: {reason}")),
     };
-    match kept {
-        Some(names) => {
-            let counts = names.iter().filter_map(|name| Some((*name, *counters.get(*name)?)));
-            counts.for_each(|(name, count)| add(name, count));
-        }
-        None => counters.iter().for_each(|(name, count)| add(name, *count)),
-    }
+    CountedService { before, after }
 }
 
-fn has_restarted(before: &Counters, after: &Counters) -> bool {
-    before.iter().any(|(name, before)| after.get(name).is_some_and(|after| after < before))
+impl Part<'_> {
+    fn add_to(&self, sum: &mut Counters, counters: &Counters) {
+        let mut add = |name: &str, count: u64| match sum.get_mut(name) {
+            Some(total) => *total += count,
+            None => drop(sum.insert(name.to_owned(), count)),
+        };
+        match &self.kept {
+            Some(names) => {
+                let counts = names.iter().filter_map(|name| Some((*name, *counters.get(*name)?)));
+                counts.for_each(|(name, count)| add(name, count));
+            }
+            None => counters.iter().for_each(|(name, count)| add(name, *count)),
+        }
+    }
 }

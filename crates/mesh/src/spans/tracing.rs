@@ -112,10 +112,9 @@ fn traced<'a>(edges: &[Edge<'a>]) -> Vec<(TracedProxy, &'a SentSpans)> {
             traced.len() - 1
         });
         for replica in replicas.iter().filter(|replica| counted.insert((&replica.name, &counters.requests))) {
-            let Ok(after) = &replica.after else { continue };
             let proxy = &mut traced[known].0;
-            proxy.requests += delta(&replica.before, after, &counters.requests);
-            proxy.requests_traced += delta(&replica.before, after, &counters.traced);
+            proxy.requests += delta(&replica.before, &replica.after, &counters.requests);
+            proxy.requests_traced += delta(&replica.before, &replica.after, &counters.traced);
         }
     }
     traced

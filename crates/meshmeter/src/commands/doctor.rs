@@ -1,14 +1,22 @@
 //! `meshmeter doctor`: what works on this machine, what to do about the rest, and its noise floor.
 
+mod check;
+mod diagnosis;
+mod isolation;
+mod limits;
+mod machine;
+mod programs;
+
 use super::run::calibrate;
 use crate::cli::DoctorArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::noise_floor;
+use check::{Check, State};
 use clap::builder::styling::{AnsiColor, Style};
+use diagnosis::{Diagnosis, ModeCheck};
 use experiment::environment::EnvironmentError;
 use experiment::schema::{Floor, Pauses};
 use lab::Entered;
-use lab::doctor::{self, Check, Diagnosis, ModeCheck, State};
 use lab::environment::Programs;
 use serde::Serialize;
 use std::env;
@@ -29,7 +37,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     if args.calibrate {
         return calibrate::doctor(args);
     }
-    let diagnosis = doctor::examine(&programs, || noise_floor::measure(noise_floor::USUAL_TIME));
+    let diagnosis = diagnosis::examine(&programs, noise_floor::USUAL_TIME);
     print(&if args.json { json(&diagnosis) } else { render(&diagnosis) })?;
     Ok(if diagnosis.main_job_runs { ExitCode::SUCCESS } else { ExitCode::from(ENVIRONMENT_FAILED) })
 }
@@ -40,7 +48,7 @@ fn examine_lab(programs: Programs) -> Result<ExitCode, Failure> {
         Ok(Entered::Inside(lab)) => Ok(lab),
         Err(error) => Err(error),
     };
-    print(&json(&doctor::examine_lab(lab, programs)))?;
+    print(&json(&diagnosis::examine_lab(lab, programs)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -192,7 +200,7 @@ mod tests {
         };
         let lacks = (!main_job_runs).then(|| "find Envoy: there is no such file".to_owned());
         Diagnosis {
-            schema: doctor::DOCTOR_SCHEMA.to_owned(),
+            schema: diagnosis::DOCTOR_SCHEMA.to_owned(),
             checks: vec![
                 check("cores", State::Ok, "2 CPUs", None),
                 check("frequency", State::Warn, "governor powersave", Some("set it to performance")),

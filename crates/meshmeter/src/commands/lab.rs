@@ -2,9 +2,11 @@
 
 mod access_text;
 mod component_text;
+mod enter_pod;
 mod exec;
 mod forward;
 mod install;
+mod opened;
 mod output;
 mod remove;
 mod select;

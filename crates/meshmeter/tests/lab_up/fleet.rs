@@ -175,7 +175,7 @@ fn a_user_without_rights_is_told_which_are_missing(
     binding["metadata"] = json!({"name": "configmap-reader"});
     elsewhere.api.apply(&[account, role, binding]).expect("the API takes it");
     let audience = "https://kubernetes.default.svc.cluster.local";
-    let token = elsewhere.api.token("default", "powerless", audience).expect("a token");
+    let token = elsewhere.api.tokens(&[("default", "powerless")], audience).expect("a token").remove(0);
     let kubeconfig = elsewhere.kubeconfig_with(folder, "powerless", |kubeconfig| {
         kubeconfig["users"][0]["user"] = json!({"token": token});
     });
@@ -252,10 +252,10 @@ fn missing_definitions_are_named(registry: &Registry, elsewhere: &Elsewhere) {
         "serviceentries.networking.istio.io",
     );
     elsewhere.api.delete(&[definition], &|_| ()).expect("it goes");
-    let entry = [ObjectRef::new("networking.istio.io/v1", "ServiceEntry", None, "any")];
+    let entry = [("networking.istio.io/v1", "ServiceEntry")];
     let deadline = Instant::now() + GONE_TIMEOUT;
     // The API server stops serving a kind some time after its definition is deleted.
-    while elsewhere.api.check_kinds(&entry).is_ok() {
+    while elsewhere.api.served(&entry).is_ok_and(|served| !served.is_empty()) {
         assert!(Instant::now() < deadline, "the kind is still served");
         std::thread::sleep(POLL_INTERVAL);
     }

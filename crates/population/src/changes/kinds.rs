@@ -1,7 +1,7 @@
 //! The sequence of changes of a population.
 
 use super::marks::{Audience, Effect};
-use super::{Change, Replaced, Undo};
+use super::{Change, Replaced, Undo, Write};
 use crate::Result;
 use crate::configuration::{POLICY_API, destination_rule, gateway_name, virtual_service};
 use crate::{FIRST_ADDRESS, HeldService, LAST_ADDRESS, PORT, PROXY_NAMESPACE, Population};
@@ -12,7 +12,6 @@ use mesh::istio::objects::ingress::ISTIO_API;
 use mesh::istio::objects::subject::object;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::{Replica, endpoint_slice};
-use mesh::kubernetes::writes::Write;
 use mesh::names::{SYSTEM_NAMESPACE, TRUST_DOMAIN, service_host};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};

@@ -6,17 +6,18 @@
 mod kinds;
 mod marks;
 mod schedule;
+mod writes;
 
 pub use kinds::Changes;
 pub use marks::Expected;
 pub use schedule::ChurnSchedule;
+pub use writes::{Performed, Write, perform};
 
 use crate::Result;
 use experiment::settings::fleet::ChangeKind;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::Replica;
-use mesh::kubernetes::writes::{Performed, Write};
 
 /// A change of the mesh.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ enum Undo {
 impl Change {
     /// Performs the writes, one after the other.
     pub fn perform(&self, api: &ApiClient) -> Result<Performed> {
-        api.perform(&self.writes)
+        perform(api, &self.writes)
     }
 
     /// True if the change alters the size of the mesh, which [`Changes::undo`] restores.

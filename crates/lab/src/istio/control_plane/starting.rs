@@ -1,18 +1,25 @@
 //! Starts etcd and kube-apiserver, and waits for each component of the control plane.
 
-use super::{API_PORT, API_SERVER, ApiCredentials, ETCD, ETCD_METRICS_PORT, ETCD_PORT, IstioPrograms};
+use super::{
+    API_PORT, API_SERVER, ApiCredentials, ControlPlanePlan, ETCD, ETCD_METRICS_PORT, ETCD_PORT, IstioPrograms,
+};
 use crate::Result;
 use crate::container::{Container, ContainerSpec};
+use crate::context::variables;
 use crate::lab::Lab;
 use crate::pod::Pod;
+use crate::private_dir::PrivateDir;
+use crate::running::Supporting;
 use crate::wait::wait_for;
 use experiment::environment::ErrorContext;
+use experiment::schema::Role;
+use experiment::topology::Resources;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::SYSTEM_NAMESPACE;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Address range of Services, next to the range of pods, 10.77.0.0/16.
@@ -25,20 +32,52 @@ const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
 /// Startup timeout of each of the three components. Together they take some 8 s on two idle cores.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Starts the processes of a control plane, which share a directory.
+#[derive(Debug)]
+pub(super) struct Starter {
+    pub(super) lab: Lab,
+    pub(super) plan: ControlPlanePlan,
+    pub(super) log_dir: PathBuf,
+    pub(super) directory: PrivateDir,
+}
+
+impl Starter {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(super) fn start(
+        &self,
+        pod: &mut Pod,
+        (name, program): (&str, &Path),
+        arguments: impl IntoIterator<Item = String>,
+        environment: BTreeMap<String, OsString>,
+        limits: Resources,
+    ) -> Result<Container> {
+        pod.start(&ContainerSpec {
+            arguments: arguments.into_iter().map(OsString::from).collect(),
+            environment,
+            working_directory: Some(self.directory.path().to_path_buf()),
+            limits,
+            ..ContainerSpec::new(name, program, self.log_dir.join(format!("{name}.log")))
+        })
+    }
+}
+
+/// A control plane that is starting. The directory of its processes is removed last.
 pub(super) struct Starting<'a> {
-    pub(super) lab: &'a Lab,
     pub(super) programs: &'a IstioPrograms,
-    pub(super) folder: &'a Path,
-    pub(super) log_dir: &'a Path,
     pub(super) pod: Pod,
-    pub(super) containers: Vec<Container>,
+    /// etcd and kube-apiserver.
+    pub(super) parts: Vec<Supporting>,
     /// The first istiod, once it has been started.
     pub(super) istiod: Option<Container>,
+    pub(super) starter: Starter,
 }
 
 impl Starting<'_> {
     pub(super) fn etcd(&mut self) -> Result<()> {
-        let data = self.folder.join("etcd");
+        let data = self.starter.file("etcd");
         let client = format!("http://127.0.0.1:{ETCD_PORT}");
         let peer = "http://127.0.0.1:2380";
         let arguments = [
@@ -55,22 +94,17 @@ impl Starting<'_> {
             "--election-timeout=500".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        let etcd = self.start(ETCD, &self.programs.etcd.path, arguments, garbage_collection())?;
+        let program = (ETCD, self.programs.etcd.path.as_path());
+        let etcd = self.start(program, arguments, Some((ETCD_PORT, "/version")))?;
         self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_TIMEOUT)
     }
 
     pub(super) fn api_server(&mut self, credentials: &ApiCredentials) -> Result<()> {
-        let file = |option: &str, path: &Path| format!("--{option}={}", path.display());
         let arguments = [
             format!("--etcd-servers=http://127.0.0.1:{ETCD_PORT}"),
             "--bind-address=0.0.0.0".to_owned(),
             format!("--advertise-address={}", self.pod.address()),
             format!("--secure-port={API_PORT}"),
-            file("tls-cert-file", &credentials.certificate),
-            file("tls-private-key-file", &credentials.key),
-            file("client-ca-file", &credentials.client_authority),
-            file("service-account-signing-key-file", &credentials.token_signing_key),
-            file("service-account-key-file", &credentials.token_checking_key),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
             format!("--service-cluster-ip-range={SERVICE_ADDRESSES}"),
             // As in a cluster: a gateway reads only those secrets that its service account may read.
@@ -82,33 +116,34 @@ impl Starting<'_> {
             "--enable-priority-and-fairness=false".to_owned(),
             "--profiling=false".to_owned(),
         ];
-        self.start(API_SERVER, &self.programs.api_server.path, arguments, garbage_collection()).map(drop)
+        let arguments = arguments.into_iter().chain(credentials.options.iter().cloned());
+        self.start((API_SERVER, &self.programs.api_server.path), arguments, None).map(drop)
     }
 
     fn start(
         &mut self,
-        name: &str,
-        program: &Path,
+        program: (&str, &Path),
         arguments: impl IntoIterator<Item = String>,
-        environment: BTreeMap<String, OsString>,
+        probe: Option<(u16, &'static str)>,
     ) -> Result<Container> {
-        let container = self.pod.start(&ContainerSpec {
-            arguments: arguments.into_iter().map(OsString::from).collect(),
-            environment,
-            working_directory: Some(self.folder.to_path_buf()),
-            ..ContainerSpec::new(name, program, self.log_dir.join(format!("{name}.log")))
-        })?;
-        self.containers.push(container.clone());
+        let environment = variables([GARBAGE_COLLECTION]);
+        let container =
+            self.starter.start(&mut self.pod, program, arguments, environment, Resources::default())?;
+        // istiod, if it shares the pod, has nearly all of the pod's traffic. Without an istiod, no other
+        // component shows it.
+        let shows_network = program.0 == API_SERVER && self.starter.plan.is_studied;
+        let part = Supporting::new(Role::ControlPlane, &self.pod, container.clone(), probe);
+        self.parts.push(Supporting { shows_network, ..part });
         Ok(container)
     }
 
     /// A check that returns an error once the user stops the run or a component that the API needs has
     /// failed.
     pub(super) fn api_stop_check(&self) -> impl Fn() -> Result<()> + Send + Sync + 'static {
-        let (lab, parts) = (self.lab.clone(), self.containers.clone());
+        let (lab, parts) = (self.starter.lab.clone(), self.parts.clone());
         move || {
             lab.check_not_stopped()?;
-            parts.iter().try_for_each(|part| part.check("answer"))
+            parts.iter().try_for_each(|part| part.container.check("answer"))
         }
     }
 
@@ -120,8 +155,8 @@ impl Starting<'_> {
     }
 
     pub(super) fn check_alive(&self, what: &str) -> Result<()> {
-        self.lab.check_not_stopped()?;
-        let mut containers = self.containers.iter().chain(&self.istiod);
+        self.starter.lab.check_not_stopped()?;
+        let mut containers = self.parts.iter().map(|part| &part.container).chain(&self.istiod);
         containers.try_for_each(|container| container.check(format!("wait until {what}")))
     }
 
@@ -137,11 +172,6 @@ impl Starting<'_> {
     }
 }
 
-fn garbage_collection() -> BTreeMap<String, OsString> {
-    let (name, value) = GARBAGE_COLLECTION;
-    BTreeMap::from([(name.to_owned(), value.into())])
-}
-
 /// Definitions of the kinds that Istio and the Gateway API add to the API, as YAML documents.
 pub(super) fn definitions(programs: &IstioPrograms) -> Result<String> {
     let mut definitions = String::new();
@@ -151,8 +181,4 @@ pub(super) fn definitions(programs: &IstioPrograms) -> Result<String> {
         definitions.push_str(&text);
     }
     Ok(definitions)
-}
-
-pub(super) fn create_definitions(api: &ApiClient, definitions: &str) -> Result<usize> {
-    api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", definitions)
 }

@@ -1,20 +1,15 @@
 //! Messages of the protocol from `proto/zds.proto` of github.com/istio/ztunnel, as far as they are used here.
 
-use prost::{Enumeration, Message, Oneof};
+use prost::{Message, Oneof};
 
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Hello {
-    #[prost(enumeration = "Version", tag = "1")]
+    #[prost(int32, tag = "1")]
     pub version: i32,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Enumeration)]
-#[repr(i32)]
-pub(super) enum Version {
-    NotUsed = 0,
-    /// The only version so far.
-    V1 = 1,
-}
+/// The only version of the protocol so far.
+pub(super) const VERSION: i32 = 1;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Request {
@@ -26,8 +21,9 @@ pub(super) struct Request {
 pub(super) enum Payload {
     #[prost(message, tag = "1")]
     Add(AddWorkload),
+    /// All pods have been sent; an empty message.
     #[prost(message, tag = "3")]
-    SnapshotSent(SnapshotSent),
+    SnapshotSent(()),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -48,9 +44,6 @@ pub(super) struct WorkloadInfo {
     #[prost(string, tag = "3")]
     pub service_account: String,
 }
-
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct SnapshotSent {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Response {

@@ -7,8 +7,9 @@
 
 mod message;
 
-use self::message::{AddWorkload, Hello, Payload, Request, Response, SnapshotSent, Version, WorkloadInfo};
+use self::message::{Acknowledgement, AddWorkload, Hello, Payload, Request, Response, VERSION, WorkloadInfo};
 use crate::Result;
+use crate::running::PodIdentity;
 use crate::wait::wait_for;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use prost::Message as _;
@@ -20,7 +21,7 @@ use rustix::net::{
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// ztunnel connects and responds within milliseconds. It opens listeners in the pod before it responds.
@@ -30,26 +31,20 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_MESSAGE_BYTES: usize = 4096;
 
 #[derive(Clone, Debug)]
-pub(super) struct NodePod<'a> {
+pub(crate) struct NodePod<'a> {
     /// The `metadata.uid` of the pod's object.
     pub uid: String,
-    pub name: &'a str,
-    pub namespace: &'a str,
-    pub service_account: &'a str,
+    pub identity: &'a PodIdentity,
     pub network: BorrowedFd<'a>,
 }
 
+/// The socket that ztunnel connects to.
 #[derive(Debug)]
-pub(super) struct NodeAgent {
-    socket: OwnedFd,
-    path: PathBuf,
-}
+pub(super) struct NodeAgent(OwnedFd);
 
 /// ztunnel's connection. While it is open, ztunnel serves the pods that were handed over.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    socket: OwnedFd,
-}
+pub(crate) struct Connection(OwnedFd);
 
 impl NodeAgent {
     /// Listens at this path, which must not exist yet.
@@ -59,85 +54,69 @@ impl NodeAgent {
             let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
             rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
             rustix::net::listen(&socket, 1)?;
-            Ok(socket)
+            rustix::io::Result::Ok(Self(socket))
         };
-        let socket: rustix::io::Result<OwnedFd> = listen();
-        let socket = socket.context(format!("listen at {} for ztunnel", path.display()))?;
-        Ok(Self { socket, path: path.to_path_buf() })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
+        listen().context(format!("listen at {} for ztunnel", path.display()))
     }
 
     /// Waits for ztunnel and hands these pods over to it. An error from `check` ends the wait.
     pub fn hand_over(&self, pods: &[NodePod<'_>], check: &dyn Fn() -> Result<()>) -> Result<Connection> {
-        let connection = Connection { socket: self.accept(check)? };
-        connection.hello(check)?;
+        let socket = wait_for("ztunnel asks for its pods", RESPONSE_TIMEOUT, || {
+            check()?;
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            not_yet(rustix::net::accept_with(&self.0, flags)).context("take ztunnel's connection")
+        })?;
+        let connection = Connection(socket);
+        let operation = "greet ztunnel";
+        let Hello { version } = connection.receive(operation, check)?;
+        if version != VERSION {
+            let spoken = format!("it speaks version {version} of the protocol, and {VERSION} is spoken here");
+            return Err(
+                EnvironmentError::new(operation, spoken).with_hint("another version of ztunnel is needed")
+            );
+        }
         for pod in pods {
-            let workload = WorkloadInfo {
-                name: pod.name.to_owned(),
-                namespace: pod.namespace.to_owned(),
-                service_account: pod.service_account.to_owned(),
-            };
+            let PodIdentity { pod: name, namespace, account, .. } = pod.identity.clone();
+            let operation = format!("hand the network namespace of pod {name} to ztunnel");
+            let workload = WorkloadInfo { name, namespace, service_account: account };
             let add = Payload::Add(AddWorkload { uid: pod.uid.clone(), workload: Some(workload) });
-            let operation = format!("hand the network namespace of pod {} to ztunnel", pod.name);
-            connection.send_and_check(&operation, add, Some(pod.network), check)?;
+            connection.send_and_check(&operation, add, &[pod.network], check)?;
         }
         connection.send_and_check(
             "tell ztunnel that it has all pods",
-            Payload::SnapshotSent(SnapshotSent {}),
-            None,
+            Payload::SnapshotSent(()),
+            &[],
             check,
         )?;
         Ok(connection)
     }
-
-    fn accept(&self, check: &dyn Fn() -> Result<()>) -> Result<OwnedFd> {
-        wait_for("ztunnel asks for its pods", RESPONSE_TIMEOUT, || {
-            check()?;
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            not_yet(rustix::net::accept_with(&self.socket, flags)).context("take ztunnel's connection")
-        })
-    }
 }
 
 impl Connection {
-    fn hello(&self, check: &dyn Fn() -> Result<()>) -> Result<()> {
-        let operation = "greet ztunnel";
-        let hello: Hello = self.receive(operation, check)?;
-        if hello.version() == Version::V1 {
-            return Ok(());
-        }
-        let spoken = format!("it speaks version {} of the protocol, and 1 is spoken here", hello.version);
-        Err(EnvironmentError::new(operation, spoken).with_hint("another version of ztunnel is needed"))
-    }
-
     fn send_and_check(
         &self,
         operation: &str,
         payload: Payload,
-        file: Option<BorrowedFd<'_>>,
+        files: &[BorrowedFd<'_>],
         check: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        let failed = |reason: String| EnvironmentError::new(operation, reason);
         let bytes = Request { payload: Some(payload) }.encode_to_vec();
-        let files: &[BorrowedFd<'_>] = file.as_slice();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        if file.is_some() {
+        if !files.is_empty() {
             control.push(SendAncillaryMessage::ScmRights(files));
         }
         // A packet is sent whole, and the socket's buffer has space: ztunnel has responded to all messages
         // before.
-        rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
+        rustix::net::sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
             .context(operation)?;
         let response: Response = self.receive(operation, check)?;
-        match response.acknowledgement {
-            Some(acknowledgement) if acknowledgement.error.is_empty() => Ok(()),
-            Some(acknowledgement) => Err(failed(format!("ztunnel answered: {}", acknowledgement.error))),
-            None => Err(failed("ztunnel's answer is no acknowledgement".to_owned())),
-        }
+        let reason = match response.acknowledgement {
+            Some(Acknowledgement { error }) if error.is_empty() => return Ok(()),
+            Some(Acknowledgement { error }) => format!("ztunnel answered: {error}"),
+            None => "ztunnel's answer is no acknowledgement".to_owned(),
+        };
+        Err(EnvironmentError::new(operation, reason))
     }
 
     fn receive<M: prost::Message + Default>(
@@ -148,7 +127,7 @@ impl Connection {
         let mut buffer = [0; MAX_MESSAGE_BYTES];
         let received = wait_for("ztunnel answers", RESPONSE_TIMEOUT, || {
             check()?;
-            not_yet(rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty())).context(operation)
+            not_yet(rustix::net::recv(&self.0, &mut buffer, RecvFlags::empty())).context(operation)
         })?;
         match received {
             (0, _) => Err(EnvironmentError::new(operation, "ztunnel hung up")),
@@ -168,10 +147,10 @@ fn not_yet<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
 
 #[cfg(test)]
 mod tests {
-    use super::message::Acknowledgement;
     use super::*;
     use experiment::environment::error_chain;
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
+    use std::collections::BTreeMap;
     use std::fs::File;
     use std::io::IoSliceMut;
     use std::os::fd::AsFd as _;
@@ -223,17 +202,17 @@ mod tests {
         ztunnel: impl FnOnce(FakeZtunnel) -> T + Send + 'static,
     ) -> (Result<Connection>, T) {
         let folder = tempfile::tempdir().unwrap();
-        let agent = NodeAgent::listen(&folder.path().join("zds")).unwrap();
-        let path = agent.path().to_path_buf();
+        let path = folder.path().join("zds");
+        let agent = NodeAgent::listen(&path).unwrap();
         let thread: JoinHandle<T> = std::thread::spawn(move || ztunnel(FakeZtunnel::connect(&path)));
         let network = File::open("/proc/self/ns/net").unwrap();
-        let pod = NodePod {
-            uid: "7f3b".to_owned(),
-            name: "client",
-            namespace: "mesh-1",
-            service_account: "client",
-            network: network.as_fd(),
+        let identity = PodIdentity {
+            pod: "client".to_owned(),
+            account: "client".to_owned(),
+            namespace: "mesh-1".to_owned(),
+            labels: BTreeMap::new(),
         };
+        let pod = NodePod { uid: "7f3b".to_owned(), identity: &identity, network: network.as_fd() };
         let handed_over = agent.hand_over(&[pod], &|| Ok(()));
         (handed_over, thread.join().unwrap())
     }
@@ -259,7 +238,7 @@ mod tests {
         };
         assert_eq!(pod, Payload::Add(AddWorkload { uid: "7f3b".to_owned(), workload: Some(workload) }));
         assert_eq!(inode, Some(std::fs::metadata("/proc/self/ns/net").unwrap().st_ino()));
-        assert_eq!(end, Payload::SnapshotSent(SnapshotSent {}));
+        assert_eq!(end, Payload::SnapshotSent(()));
     }
 
     #[test]

@@ -5,14 +5,11 @@
 //! over to it, and it requests certificates from istiod in their names. A dedicated ztunnel runs in its pod,
 //! with that pod's identity.
 
-pub(crate) use mesh::ztunnel::metrics;
-
 use super::zds::{Connection, NodeAgent, NodePod};
 use crate::Result;
 use crate::certificates::write_private;
-use crate::component_name::lab_name;
 use crate::container::{Container, ContainerSpec, ContainerUser};
-use crate::context::DeploymentContext;
+use crate::context::{MeshProxies, variables};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, PodIdentity, Proxy};
@@ -24,11 +21,10 @@ use mesh::config_dump::DumpCopy;
 use mesh::names::{
     ADMIN_PORT, DISCOVERY_NAME, DISCOVERY_PORT, NODE, READINESS_PORT, STATUS_PORT, SYSTEM_NAMESPACE,
 };
-use mesh::ztunnel::footprint;
+use mesh::ztunnel::{footprint, metrics};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::os::fd::AsFd as _;
 use std::path::Path;
 
 /// Name of a shared ztunnel as a component, pod and account.
@@ -37,14 +33,6 @@ pub const NAME: &str = "ztunnel";
 /// Mark on packets that it sends; ambient mode's redirect rules recognise them by it. A shared ztunnel sets
 /// it by default.
 const PACKET_MARK: &str = "1337";
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ZtunnelFactory<'a> {
-    pub context: &'a DeploymentContext<'a>,
-    pub program: &'a Path,
-    /// CA certificate of the mesh, PEM.
-    pub root_certificate: &'a str,
-}
 
 #[derive(Debug)]
 struct Ztunnel {
@@ -55,91 +43,74 @@ struct Ztunnel {
     _pods: Option<Connection>,
 }
 
-pub(crate) struct ServedPod<'a> {
-    pub pod: &'a Pod,
-    pub identity: &'a PodIdentity,
-    pub uid: String,
-}
-
-impl ZtunnelFactory<'_> {
+impl MeshProxies<'_> {
     /// Starts a ztunnel in this pod of its own and hands these pods over to it. It need not be ready on
     /// return.
-    pub fn start_shared(&self, pod: &mut Pod, token: &str, served: Vec<ServedPod<'_>>) -> Result<Proxy> {
-        let files = self.write_files(NAME, token)?;
-        let agent = NodeAgent::listen(&files.path().join("zds"))?;
-        let mut environment = self.environment(pod, files.path());
-        environment.extend(variables([
-            ("INPOD_UDS", agent.path().into()),
+    pub fn start_shared_ztunnel(
+        &self,
+        program: &Path,
+        pod: &mut Pod,
+        token: &str,
+        served: &[NodePod<'_>],
+    ) -> Result<Proxy> {
+        let files = self.write_ztunnel_files(NAME, token)?;
+        let socket = files.path().join("zds");
+        let agent = NodeAgent::listen(&socket)?;
+        let own = [
+            ("INPOD_UDS", socket.into()),
             ("POD_NAME", NAME.into()),
             ("POD_NAMESPACE", SYSTEM_NAMESPACE.into()),
             ("SERVICE_ACCOUNT", NAME.into()),
             ("TRUST_DOMAIN", "cluster.local".into()),
-        ]));
-        let container = self.start(NAME, pod, ContainerUser::NodeProxy, &files, environment)?;
-        let pods = served.into_iter().map(|ServedPod { pod, identity, uid }| NodePod {
-            uid,
-            name: &identity.pod,
-            namespace: &identity.namespace,
-            service_account: &identity.account,
-            network: pod.namespace().file().as_fd(),
-        });
-        let connection = agent.hand_over(&pods.collect::<Vec<_>>(), &|| {
+        ];
+        let container = self.start_ztunnel((NAME, program), pod, ContainerUser::NodeProxy, &files, own)?;
+        let connection = agent.hand_over(served, &|| {
             self.context.lab.check_not_stopped()?;
             container.check(format!("start {NAME}"))
         })?;
         Ok(proxy(NAME, pod, container, files, Some(connection)))
     }
 
-    pub fn start_dedicated(
+    pub fn start_dedicated_ztunnel(
         &self,
-        name: &str,
+        program: (&str, &Path),
         pod: &mut Pod,
         PodIdentity { namespace, pod: pod_name, account, .. }: &PodIdentity,
         token: &str,
     ) -> Result<Proxy> {
-        let files = self.write_files(name, token)?;
-        let identity = format!("{namespace}/{pod_name}/{account}");
-        let mut environment = self.environment(pod, files.path());
-        environment.extend(variables([
+        let files = self.write_ztunnel_files(program.0, token)?;
+        let own = [
             ("PROXY_MODE", "dedicated".into()),
-            ("PROXY_WORKLOAD_INFO", identity.into()),
+            ("PROXY_WORKLOAD_INFO", format!("{namespace}/{pod_name}/{account}").into()),
             ("PACKET_MARK", PACKET_MARK.into()),
-        ]));
-        let container = self.start(name, pod, ContainerUser::NetworkSetup, &files, environment)?;
-        Ok(proxy(name, pod, container, files, None))
+        ];
+        let container = self.start_ztunnel(program, pod, ContainerUser::NetworkSetup, &files, own)?;
+        Ok(proxy(program.0, pod, container, files, None))
     }
 
-    fn start(
+    fn start_ztunnel<const N: usize>(
         &self,
-        name: &str,
+        (name, program): (&str, &Path),
         pod: &mut Pod,
         user: ContainerUser,
         files: &PrivateDir,
-        environment: BTreeMap<String, OsString>,
+        own: [(&str, OsString); N],
     ) -> Result<Container> {
         let directory = fs::canonicalize(files.path()).context(format!("find the files of {name}"))?;
-        pod.start(&ContainerSpec {
-            arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
-            environment,
-            user,
-            working_directory: Some(directory),
-            ..self.context.proxy_container(name, self.program)
-        })
-    }
-
-    fn environment(&self, pod: &Pod, files: &Path) -> BTreeMap<String, OsString> {
         let control_plane = format!("https://{DISCOVERY_NAME}:{DISCOVERY_PORT}");
-        let root = files.join(ROOT_CERTIFICATE);
+        let root = files.path().join(ROOT_CERTIFICATE);
         // Its access log has a line per connection, written when it closes.
-        let log =
-            if self.context.spec.proxy.access_log == AccessLog::Off { "info,access=off" } else { "info" };
-        let format = if self.context.spec.proxy.access_log == AccessLog::Json { "json" } else { "plain" };
-        variables([
+        let (log, format) = match self.context.spec.proxy.access_log {
+            AccessLog::Off => ("info,access=off", "plain"),
+            AccessLog::Text => ("info", "plain"),
+            AccessLog::Json => ("info", "json"),
+        };
+        let common = [
             ("XDS_ADDRESS", control_plane.clone().into()),
             ("CA_ADDRESS", control_plane.into()),
             ("XDS_ROOT_CA", root.clone().into()),
             ("CA_ROOT_CA", root.into()),
-            ("AUTH_TOKEN", files.join(TOKEN).into()),
+            ("AUTH_TOKEN", files.path().join(TOKEN).into()),
             ("CLUSTER_ID", "Kubernetes".into()),
             ("NODE_NAME", NODE.into()),
             ("INSTANCE_IP", pod.address().to_string().into()),
@@ -148,13 +119,19 @@ impl ZtunnelFactory<'_> {
             ("IPV6_ENABLED", "false".into()),
             ("RUST_LOG", log.into()),
             ("LOG_FORMAT", format.into()),
-        ])
-        .collect()
+        ];
+        pod.start(&ContainerSpec {
+            arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
+            environment: variables(common.into_iter().chain(own)),
+            user,
+            working_directory: Some(directory),
+            ..self.context.proxy_container(name, program)
+        })
     }
 
-    fn write_files(&self, name: &str, token: &str) -> Result<PrivateDir> {
-        let directory = lab_name(&format!("mesh-{}-{name}", self.context.number));
-        let files = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+    fn write_ztunnel_files(&self, name: &str, token: &str) -> Result<PrivateDir> {
+        let directory = format!("mesh-{}-{name}", self.context.number);
+        let files = PrivateDir::create(self.context.lab, &directory, ContainerUser::Lab)?;
         for (name, content) in [(TOKEN, token), (ROOT_CERTIFICATE, self.root_certificate)] {
             write_private(&files.path().join(name), content.as_bytes(), None)?;
         }
@@ -174,12 +151,6 @@ fn proxy(name: &str, pod: &Pod, container: Container, files: PrivateDir, pods: O
 
 const TOKEN: &str = "istio-token";
 const ROOT_CERTIFICATE: &str = "root-cert.pem";
-
-fn variables<const N: usize>(
-    variables: [(&'static str, OsString); N],
-) -> impl Iterator<Item = (String, OsString)> {
-    variables.into_iter().map(|(name, value)| (name.to_owned(), value))
-}
 
 impl CounterSource for Ztunnel {
     fn is_ready(&self) -> Result<bool, AdminError> {

@@ -1,9 +1,9 @@
-//! The cgroup of one container: joining, limiting and reading it.
+//! A cgroup: joining, limiting and reading it.
 
-use super::reading::{self, CpuUsage, Memory, Throttling};
-use super::version::Version;
+use super::{Version, reading};
 use crate::Result;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{ComponentMemory, CpuTimes, EnvironmentError};
+use experiment::schema::Throttling;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -12,32 +12,26 @@ use std::path::{Path, PathBuf};
 /// Enforcement period that the kubelet sets for CPU limits.
 const PERIOD_US: u64 = 100_000;
 
-/// Minimum quota that the kernel accepts.
-const MIN_QUOTA_US: u64 = 1000;
+/// Minimum limit: the kernel accepts no quota below 1 ms per period.
+const MIN_CORES: f64 = 0.01;
+const MAX_CORES: f64 = 100_000.0;
 
 /// A group's directory in one hierarchy.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub(super) struct CgroupDir {
     pub(super) directory: PathBuf,
-    /// Empty in version 2.
+    /// In version 2: those that the lab needs, all in the same directory.
     pub(super) controllers: Vec<String>,
 }
 
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// A cgroup, in each hierarchy that it needs: of a container, or of the lab (`tree.rs`).
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Cgroup {
-    version: Version,
-    branches: Vec<CgroupDir>,
+    pub version: Version,
+    pub(super) branches: Vec<CgroupDir>,
 }
 
 impl Cgroup {
-    pub(super) fn new(version: Version, branches: Vec<CgroupDir>) -> Self {
-        Self { version, branches }
-    }
-
-    pub fn version(&self) -> Version {
-        self.version
-    }
-
     /// The cgroup's directory for a controller; the same for all controllers in version 2.
     pub fn directory(&self, controller: &str) -> Option<&Path> {
         let branch = self.branches.iter().find(|branch| {
@@ -102,26 +96,29 @@ impl Cgroup {
         written.map_err(|error| EnvironmentError::new(format!("limit memory to {bytes} bytes"), error))
     }
 
-    pub fn cpu_usage(&self) -> io::Result<CpuUsage> {
+    /// CPU time since the cgroup was created. The total is exact in both versions: the scheduler accounts for
+    /// it.
+    pub fn cpu_usage(&self) -> io::Result<CpuTimes> {
         let usage = match self.version {
             Version::V1 => {
-                let directory = self.required("cpuacct")?;
                 // The split is read first, so that it can never exceed the total.
-                let stat = fs::read_to_string(directory.join("cpuacct.stat"))?;
-                let usage = fs::read_to_string(directory.join("cpuacct.usage"))?;
-                reading::cpu_usage_v1(&usage, &stat, rustix::param::clock_ticks_per_second())
+                let stat = self.read("cpuacct", "cpuacct.stat")?;
+                let usage = self.read("cpuacct", "cpuacct.usage")?;
+                reading::cpu_v1(&usage, &stat, rustix::param::clock_ticks_per_second())
             }
-            Version::V2 => reading::cpu_usage_v2(&self.read("cpu", "cpu.stat")?),
+            Version::V2 => reading::cpu_v2(&self.read("cpu", "cpu.stat")?),
         };
         usage.ok_or_else(|| malformed("CPU usage"))
     }
 
-    pub fn memory(&self) -> io::Result<Memory> {
-        let stat = self.read("memory", "memory.stat")?;
-        let memory = match self.version {
-            Version::V1 => reading::memory_v1(&self.read("memory", "memory.usage_in_bytes")?, &stat),
-            Version::V2 => reading::memory_v2(&self.read("memory", "memory.current")?, &stat),
+    /// Memory charged to the cgroup; its counters do not include resident memory.
+    pub fn memory(&self) -> io::Result<ComponentMemory> {
+        let usage = match self.version {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
         };
+        let stat = self.read("memory", "memory.stat")?;
+        let memory = reading::memory(self.version, &self.read("memory", usage)?, &stat);
         memory.ok_or_else(|| malformed("memory"))
     }
 
@@ -135,11 +132,7 @@ impl Cgroup {
     }
 
     pub fn throttling(&self) -> io::Result<Throttling> {
-        let stat = self.read("cpu", "cpu.stat")?;
-        let throttling = match self.version {
-            Version::V1 => reading::throttling_v1(&stat),
-            Version::V2 => reading::throttling_v2(&stat),
-        };
+        let throttling = reading::throttling(self.version, &self.read("cpu", "cpu.stat")?);
         throttling.ok_or_else(|| malformed("throttling"))
     }
 
@@ -162,12 +155,8 @@ fn malformed(what: &str) -> io::Error {
 
 /// Quota per period in microseconds; `None` for an impossible limit.
 fn quota_us(cores: f64) -> Option<u64> {
-    if !(0.01..=100_000.0).contains(&cores) {
-        return None;
-    }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Within range: checked above.
-    let quota_us = (cores * 100_000.0).round() as u64;
-    Some(quota_us.max(MIN_QUOTA_US))
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The range is checked.
+    (MIN_CORES..=MAX_CORES).contains(&cores).then(|| (cores * PERIOD_US as f64).round() as u64)
 }
 
 #[cfg(test)]

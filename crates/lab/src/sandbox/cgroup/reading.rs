@@ -3,35 +3,10 @@
 //! Version 1: kernel documentation `admin-guide/cgroup-v1/{cpuacct,memory}` and `scheduler/sched-bwc`.
 //! Version 2: `admin-guide/cgroup-v2`, "CPU Interface Files" and "Memory Interface Files".
 
-/// CPU time since the cgroup was created.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct CpuUsage {
-    /// Version 1 counts `user_ns` and `system_ns` in clock ticks (10 ms).
-    pub user_ns: u64,
-    pub system_ns: u64,
-    /// Exact in both versions: the scheduler accounts for it.
-    pub total_ns: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Memory {
-    pub usage_bytes: u64,
-    /// Usage minus inactive page cache, as the kubelet computes it.
-    pub working_set_bytes: u64,
-    /// Heap and stacks.
-    pub anonymous_bytes: u64,
-}
-
-/// Effect of a CPU limit since the cgroup was created.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Throttling {
-    /// Enforcement periods in which the cgroup was runnable.
-    pub periods: u64,
-    /// Periods in which the cgroup used up its quota and had to wait.
-    pub throttled_periods: u64,
-    /// Waiting time, summed over CPUs.
-    pub time_ns: u64,
-}
+use super::Version;
+use experiment::environment::{ComponentMemory, CpuTimes};
+use experiment::schema::Throttling;
+use std::time::Duration;
 
 fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
@@ -40,54 +15,46 @@ fn field(text: &str, key: &str) -> Option<u64> {
     })
 }
 
-/// Version 1: `cpuacct.usage` (nanoseconds) and `cpuacct.stat` (clock ticks).
-pub fn cpu_usage_v1(usage: &str, stat: &str, ticks_per_second: u64) -> Option<CpuUsage> {
+/// Version 1: `cpuacct.usage` (nanoseconds, exact) and `cpuacct.stat` (clock ticks of 10 ms).
+pub fn cpu_v1(usage: &str, stat: &str, ticks_per_second: u64) -> Option<CpuTimes> {
     let tick_ns = 1_000_000_000_u64.checked_div(ticks_per_second)?;
-    Some(CpuUsage {
-        user_ns: field(stat, "user")?.checked_mul(tick_ns)?,
-        system_ns: field(stat, "system")?.checked_mul(tick_ns)?,
-        total_ns: usage.trim().parse().ok()?,
-    })
+    let ticks = |key| Some(Duration::from_nanos(field(stat, key)?.checked_mul(tick_ns)?));
+    let total = Duration::from_nanos(usage.trim().parse().ok()?);
+    Some(CpuTimes { total, user: ticks("user")?, system: ticks("system")? })
 }
 
 /// Version 2: `cpu.stat` (microseconds). Every cgroup has it, even without the CPU controller.
-pub fn cpu_usage_v2(stat: &str) -> Option<CpuUsage> {
-    let ns = |key| field(stat, key)?.checked_mul(1000);
-    Some(CpuUsage { user_ns: ns("user_usec")?, system_ns: ns("system_usec")?, total_ns: ns("usage_usec")? })
+pub fn cpu_v2(stat: &str) -> Option<CpuTimes> {
+    let time = |key| field(stat, key).map(Duration::from_micros);
+    Some(CpuTimes { total: time("usage_usec")?, user: time("user_usec")?, system: time("system_usec")? })
 }
 
-/// Version 1: `memory.usage_in_bytes` and `memory.stat`, including the cgroup's descendants.
-pub fn memory_v1(usage: &str, stat: &str) -> Option<Memory> {
-    memory(usage, field(stat, "total_inactive_file")?, field(stat, "total_rss")?)
-}
-
-/// Version 2: `memory.current` and `memory.stat`.
-pub fn memory_v2(current: &str, stat: &str) -> Option<Memory> {
-    memory(current, field(stat, "inactive_file")?, field(stat, "anon")?)
-}
-
-fn memory(usage: &str, inactive_bytes: u64, anonymous_bytes: u64) -> Option<Memory> {
+/// `memory.stat`, and `memory.usage_in_bytes` (version 1) or `memory.current` (version 2). Includes the
+/// cgroup's descendants. The working set is computed as the kubelet does; anonymous memory is heap and stacks.
+pub fn memory(version: Version, usage: &str, stat: &str) -> Option<ComponentMemory> {
+    let (inactive, anonymous) = match version {
+        Version::V1 => ("total_inactive_file", "total_rss"),
+        Version::V2 => ("inactive_file", "anon"),
+    };
     let usage_bytes: u64 = usage.trim().parse().ok()?;
-    Some(Memory {
-        usage_bytes,
-        working_set_bytes: usage_bytes.saturating_sub(inactive_bytes),
-        anonymous_bytes,
+    Some(ComponentMemory {
+        resident_bytes: None,
+        working_set_bytes: Some(usage_bytes.saturating_sub(field(stat, inactive)?)),
+        anonymous_bytes: Some(field(stat, anonymous)?),
     })
 }
 
-/// Version 1: `cpu.stat` (nanoseconds).
-pub fn throttling_v1(stat: &str) -> Option<Throttling> {
-    throttling(stat, field(stat, "throttled_time")?)
-}
-
-/// Version 2: `cpu.stat` (microseconds); absent without the CPU controller.
-pub fn throttling_v2(stat: &str) -> Option<Throttling> {
-    throttling(stat, field(stat, "throttled_usec")?.checked_mul(1000)?)
-}
-
-fn throttling(stat: &str, time_ns: u64) -> Option<Throttling> {
-    let (periods, throttled_periods) = (field(stat, "nr_periods")?, field(stat, "nr_throttled")?);
-    Some(Throttling { periods, throttled_periods, time_ns })
+/// Effect of a CPU limit, from `cpu.stat`; absent without the CPU controller.
+pub fn throttling(version: Version, stat: &str) -> Option<Throttling> {
+    let time = match version {
+        Version::V1 => Duration::from_nanos(field(stat, "throttled_time")?),
+        Version::V2 => Duration::from_micros(field(stat, "throttled_usec")?),
+    };
+    Some(Throttling {
+        periods: field(stat, "nr_throttled")?,
+        of_periods: Some(field(stat, "nr_periods")?),
+        time_s: time.as_secs_f64(),
+    })
 }
 
 /// OOM kills. Version 1: `memory.oom_control`. Version 2: `memory.events`. Absent in kernels that do not
@@ -113,54 +80,54 @@ mod tests {
 
     #[test]
     fn version_1_cpu_is_exact_in_total_and_split_in_ticks() {
-        let usage = cpu_usage_v1("1234567890\n", "user 100\nsystem 23\n", 100);
-        let expected = CpuUsage { user_ns: 1_000_000_000, system_ns: 230_000_000, total_ns: 1_234_567_890 };
-        assert_eq!(usage, Some(expected));
+        let usage = cpu_v1("1234567890\n", "user 100\nsystem 23\n", 100);
+        let [total, user, system] = [1_234_567_890, 1_000_000_000, 230_000_000].map(Duration::from_nanos);
+        assert_eq!(usage, Some(CpuTimes { total, user, system }));
     }
 
     #[test]
     fn version_2_cpu_is_in_microseconds() {
-        let usage = cpu_usage_v2(V2_CPU_STAT).expect("the file is whole");
-        assert_eq!(usage.total_ns, 27_893_127_000);
-        assert_eq!(usage.user_ns + usage.system_ns, usage.total_ns);
+        let usage = cpu_v2(V2_CPU_STAT).expect("the file is whole");
+        assert_eq!(usage.total, Duration::from_micros(27_893_127));
+        assert_eq!(usage.user + usage.system, usage.total);
     }
 
     #[test]
     fn working_set_excludes_inactive_page_cache() {
-        let memory = memory_v1("7340032\n", V1_MEMORY_STAT).expect("the file is whole");
-        assert_eq!(memory.usage_bytes, 7_340_032);
-        assert_eq!(memory.working_set_bytes, 7_340_032 - 1_675_264);
-        assert_eq!(memory.anonymous_bytes, 3_829_760);
-        let memory = memory_v2("104857600\n", V2_MEMORY_STAT).expect("the file is whole");
-        assert_eq!(memory.working_set_bytes, 104_857_600 - 20_480_000);
-        assert_eq!(memory.anonymous_bytes, 70_254_592);
+        let memory_v1 = memory(Version::V1, "7340032\n", V1_MEMORY_STAT).expect("the file is whole");
+        assert_eq!(memory_v1.working_set_bytes, Some(7_340_032 - 1_675_264));
+        assert_eq!(memory_v1.anonymous_bytes, Some(3_829_760));
+        let memory_v2 = memory(Version::V2, "104857600\n", V2_MEMORY_STAT).expect("the file is whole");
+        assert_eq!(memory_v2.working_set_bytes, Some(104_857_600 - 20_480_000));
+        assert_eq!(memory_v2.anonymous_bytes, Some(70_254_592));
     }
 
     #[test]
     fn working_set_is_never_negative() {
         // Usage and its parts are read one after the other, and the kernel updates them in batches.
-        let memory = memory_v2("4096\n", V2_MEMORY_STAT).expect("the file is whole");
-        assert_eq!(memory.working_set_bytes, 0);
+        let memory = memory(Version::V2, "4096\n", V2_MEMORY_STAT).expect("the file is whole");
+        assert_eq!(memory.working_set_bytes, Some(0));
     }
 
     #[test]
-    fn throttling_is_in_nanoseconds_in_both_versions() {
-        let v1 = throttling_v1("nr_periods 30\nnr_throttled 29\nthrottled_time 2320000000\n");
-        let v2 = throttling_v2("usage_usec 1\nnr_periods 30\nnr_throttled 29\nthrottled_usec 2320000\n");
+    fn throttling_is_in_seconds_in_both_versions() {
+        let v1 = throttling(Version::V1, "nr_periods 30\nnr_throttled 29\nthrottled_time 2320000000\n");
+        let v2 =
+            throttling(Version::V2, "usage_usec 1\nnr_periods 30\nnr_throttled 29\nthrottled_usec 2320000\n");
         assert_eq!(v1, v2);
-        assert_eq!(v1.map(|throttling| throttling.time_ns), Some(2_320_000_000));
+        assert_eq!(v1, Some(Throttling { periods: 29, of_periods: Some(30), time_s: 2.32 }));
     }
 
     #[test]
     fn cgroup_without_cpu_controller_has_no_throttling() {
-        assert_eq!(throttling_v2("usage_usec 12\nuser_usec 8\nsystem_usec 4\n"), None);
+        assert_eq!(throttling(Version::V2, "usage_usec 12\nuser_usec 8\nsystem_usec 4\n"), None);
     }
 
     #[test]
     fn malformed_counter_file_is_rejected() {
-        assert_eq!(cpu_usage_v1("x", "user 1\nsystem 1\n", 100), None);
-        assert_eq!(cpu_usage_v1("1", "user 1\n", 100), None);
-        assert_eq!(cpu_usage_v2("usage_usec -3\n"), None);
-        assert_eq!(memory_v1("", ""), None);
+        assert_eq!(cpu_v1("x", "user 1\nsystem 1\n", 100), None);
+        assert_eq!(cpu_v1("1", "user 1\n", 100), None);
+        assert_eq!(cpu_v2("usage_usec -3\n"), None);
+        assert_eq!(memory(Version::V1, "", ""), None);
     }
 }

@@ -1,14 +1,12 @@
 //! Creates and removes a lab's cgroups: `…/meshmeter/<lab>/<pod>/<container>`.
 
 use super::group::{Cgroup, CgroupDir};
-use super::hierarchy;
-use super::version::Version;
+use super::{Version, hierarchy};
 use crate::Result;
 use crate::sandbox::registry::runtime_dir::retry_if_removed;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
 use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -20,171 +18,134 @@ const ALL_LABS: &str = "meshmeter";
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 const V2_CONTROLLERS: [&str; 2] = ["cpu", "memory"];
 
-/// Possible locations of a lab's cgroups. They are recorded before the first cgroup is created.
-#[derive(Clone, Debug, Default)]
-pub struct Plan {
-    v1: Option<Vec<CgroupDir>>,
-    v2: Vec<PathBuf>,
+/// Possible cgroups of a lab, best first: in version 1 if the controllers are mounted there, else in version 2.
+/// They are recorded before the first one is created.
+pub fn candidates(lab_id: &str) -> io::Result<Vec<Cgroup>> {
+    let mounts = hierarchy::parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?);
+    let memberships = match fs::read_to_string("/proc/self/cgroup") {
+        Ok(text) => hierarchy::parse_memberships(&text),
+        // The kernel has no cgroup support.
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let of_lab = |home: &Path| home.join(ALL_LABS).join(lab_id);
+    if let Some(homes) = hierarchy::v1_homes(&mounts, &memberships) {
+        let of_lab = |home: CgroupDir| CgroupDir { directory: of_lab(&home.directory), ..home };
+        return Ok(vec![Cgroup { version: Version::V1, branches: homes.into_iter().map(of_lab).collect() }]);
+    }
+    let homes = hierarchy::v2_candidates(&mounts, &memberships);
+    Ok(homes.iter().map(|home| v2(of_lab(home), &V2_CONTROLLERS)).collect())
 }
 
-impl Plan {
-    pub fn read(lab_id: &str) -> io::Result<Self> {
-        let mounts = hierarchy::parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?);
-        let memberships = match fs::read_to_string("/proc/self/cgroup") {
-            Ok(text) => hierarchy::parse_memberships(&text),
-            // The kernel has no cgroup support.
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let of_lab = |directory: &Path| directory.join(ALL_LABS).join(lab_id);
-        let v1 = hierarchy::v1_homes(&mounts, &memberships).map(|homes| {
-            homes.into_iter().map(|home| CgroupDir { directory: of_lab(&home.directory), ..home }).collect()
-        });
-        let v2 = hierarchy::v2_candidates(&mounts, &memberships).iter().map(|home| of_lab(home)).collect();
-        Ok(Self { v1, v2 })
-    }
-
-    pub fn directories(&self) -> Vec<PathBuf> {
-        let v1 = self.v1.iter().flatten().map(|home| home.directory.clone());
-        v1.chain(self.v2.iter().cloned()).collect()
-    }
-
-    /// Creates the lab's cgroup in version 1 if the controllers are mounted there, else in version 2. The
-    /// kernel releases the locks when their process ends: cgroups without a lock are left over.
-    pub fn establish(&self) -> Result<(LabCgroup, Vec<File>), String> {
-        let mut tries_left = 8;
-        loop {
-            let cgroup = match &self.v1 {
-                Some(homes) => establish_v1(homes),
-                None => establish_v2(&self.v2, &V2_CONTROLLERS),
-            }?;
-            tries_left -= 1;
-            match cgroup.lock() {
-                Ok(locks) => return Ok((cgroup, locks)),
-                // Another lab that is starting removed them as left over before they were locked.
-                Err(error) if error.kind() == ErrorKind::NotFound && tries_left > 0 => {}
-                Err(error) => return Err(format!("lock the lab's cgroups: {error}")),
-            }
-        }
-    }
-
-    /// Removes cgroups of killed labs. These may be without a registry entry: from a test, or from a
-    /// container that is gone.
-    pub fn remove_remains(&self) {
-        for all_labs in self.directories().iter().filter_map(|directory| directory.parent()) {
-            for lab in fs::read_dir(all_labs).into_iter().flatten().flatten() {
-                let Ok(file) = File::open(lab.path()) else { continue };
-                if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                    // Fails while a process is left; the next start tries again.
-                    let _ = remove(&lab.path());
-                }
-            }
-        }
-    }
+/// A lab's cgroup in version 2, with these controllers.
+pub fn v2(directory: PathBuf, controllers: &[&str]) -> Cgroup {
+    let controllers = controllers.iter().map(|&name| name.to_owned()).collect();
+    Cgroup { version: Version::V2, branches: vec![CgroupDir { directory, controllers }] }
 }
 
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-pub struct LabCgroup {
-    pub version: Version,
-    branches: Vec<CgroupDir>,
-    /// Version 2: controllers enabled for child cgroups.
-    enabled: Vec<String>,
-}
-
-fn establish_v1(homes: &[CgroupDir]) -> Result<LabCgroup, String> {
-    for home in homes {
-        if let Err(error) = create_all(&home.directory) {
-            for made in homes {
-                // Created a moment ago and empty; `meshmeter lab down` would find the rest.
-                let _ = remove(&made.directory);
-            }
-            return Err(format!("{}: {error}", home.directory.display()));
-        }
-    }
-    Ok(LabCgroup { version: Version::V1, branches: homes.to_vec(), enabled: Vec::new() })
-}
-
-/// Creates the lab's cgroup in the first of these directories in which all `wanted` controllers are
-/// available.
-pub fn establish_v2(candidates: &[PathBuf], wanted: &[&str]) -> Result<LabCgroup, String> {
-    let mut reason = "no control groups are mounted".to_owned();
-    for directory in candidates {
-        match establish_v2_at(directory, wanted) {
-            Ok(()) => {
-                let branches = vec![CgroupDir { directory: directory.clone(), controllers: Vec::new() }];
-                let enabled = wanted.iter().map(|&name| name.to_owned()).collect();
-                return Ok(LabCgroup { version: Version::V2, branches, enabled });
-            }
+/// Creates the first of these cgroups that can be created. The kernel releases the locks when their process
+/// ends: cgroups without a lock are left over.
+pub fn establish(candidates: &[Cgroup]) -> io::Result<(Cgroup, Vec<File>)> {
+    let mut refused = io::Error::other("no control groups are mounted");
+    for candidate in candidates {
+        // Another lab that is starting may remove it as left over before it is locked.
+        match retry_if_removed(|| candidate.make().and_then(|()| candidate.lock())) {
+            Ok(locks) => return Ok((candidate.clone(), locks)),
             Err(error) => {
-                let _ = remove(directory);
-                reason = format!("{}: {error}", directory.display());
+                for directory in candidate.directories() {
+                    // Created a moment ago and empty; `meshmeter lab down` would find the rest.
+                    let _ = remove(directory);
+                }
+                refused = error;
             }
         }
     }
-    Err(reason)
+    Err(refused)
 }
 
-fn establish_v2_at(directory: &Path, wanted: &[&str]) -> io::Result<()> {
-    let all_labs = directory.parent().unwrap_or(directory);
-    let home = all_labs.parent().unwrap_or(all_labs);
-    enable(home, wanted)?;
-    create_all(all_labs)?;
-    enable(all_labs, wanted)?;
-    create_all(directory)?;
-    enable(directory, wanted)
-}
-
-fn enable(group: &Path, wanted: &[&str]) -> io::Result<()> {
-    let there = fs::read_to_string(group.join("cgroup.controllers"))?;
-    for &controller in wanted {
-        if !there.split_ascii_whitespace().any(|name| name == controller) {
-            return Err(io::Error::other(format!("the {controller} controller is not available here")));
+/// Removes cgroups of killed labs. These may be without a registry entry: from a test, or from a container
+/// that is gone.
+pub fn remove_remains(candidates: &[Cgroup]) {
+    for all_labs in candidates.iter().flat_map(Cgroup::directories).filter_map(Path::parent) {
+        for lab in fs::read_dir(all_labs).into_iter().flatten().flatten() {
+            let Ok(file) = File::open(lab.path()) else { continue };
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                // Fails while a process is left; the next start tries again.
+                let _ = remove(&lab.path());
+            }
         }
+    }
+}
+
+fn enable(group: &Path, wanted: &[String]) -> io::Result<()> {
+    let listed = |list: &str, controller: &str| list.split_ascii_whitespace().any(|name| name == controller);
+    let there = fs::read_to_string(group.join("cgroup.controllers"))?;
+    if let Some(missing) = wanted.iter().find(|wanted| !listed(&there, wanted)) {
+        return Err(io::Error::other(format!("the {missing} controller is not available here")));
     }
     let control = group.join("cgroup.subtree_control");
     let enabled = fs::read_to_string(&control)?;
-    for &controller in wanted {
-        if !enabled.split_ascii_whitespace().any(|name| name == controller) {
-            fs::write(&control, format!("+{controller}"))?;
+    let mut missing = wanted.iter().filter(|wanted| !listed(&enabled, wanted));
+    missing.try_for_each(|controller| fs::write(&control, format!("+{controller}")))
+}
+
+impl CgroupDir {
+    fn make(&self, version: Version) -> io::Result<()> {
+        if version == Version::V2 {
+            let all_labs = self.directory.parent().unwrap_or(&self.directory);
+            enable(all_labs.parent().unwrap_or(all_labs), &self.controllers)?;
+            fs::create_dir_all(all_labs)?;
+            enable(all_labs, &self.controllers)?;
         }
+        fs::create_dir_all(&self.directory)?;
+        if version == Version::V2 { enable(&self.directory, &self.controllers) } else { Ok(()) }
     }
-    Ok(())
 }
 
-fn create_all(directory: &Path) -> io::Result<()> {
-    retry_if_removed(|| fs::create_dir_all(directory))
-}
+/// The cgroup of a lab.
+impl Cgroup {
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.branches.iter().map(|branch| branch.directory.as_path())
+    }
 
-impl LabCgroup {
+    fn make(&self) -> io::Result<()> {
+        self.branches.iter().try_for_each(|branch| {
+            branch.make(self.version).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", branch.directory.display()))
+            })
+        })
+    }
+
     fn lock(&self) -> io::Result<Vec<File>> {
-        let lock = |branch: &CgroupDir| {
-            let file = File::open(&branch.directory)?;
+        let lock = |directory: &Path| {
+            let file = File::open(directory)?;
             flock(&file, FlockOperation::LockShared)?;
-            fs::metadata(&branch.directory).map(|_| file)
+            fs::metadata(directory).map(|_| file)
         };
-        self.branches.iter().map(lock).collect()
+        let locked = self.directories().map(lock).collect::<io::Result<_>>();
+        locked.map_err(|error| io::Error::new(error.kind(), format!("lock the lab's cgroups: {error}")))
     }
 
-    pub fn create(&self, pod: &str, container: &str) -> Result<Cgroup> {
+    /// Creates the cgroup of a container.
+    pub fn create(&self, pod: &str, container: &str) -> Result<Self> {
         let operation = format!("make the cgroup of {pod}/{container}");
-        let wanted: Vec<&str> = self.enabled.iter().map(String::as_str).collect();
         let mut branches = Vec::new();
-        for branch in &self.branches {
-            let pod_directory = branch.directory.join(pod);
+        for CgroupDir { directory, controllers } in &self.branches {
+            let pod_directory = directory.join(pod);
             fs::create_dir_all(&pod_directory).context(&operation)?;
             if self.version == Version::V2 {
-                enable(&pod_directory, &wanted).context(&operation)?;
+                enable(&pod_directory, controllers).context(&operation)?;
             }
             let directory = pod_directory.join(container);
             fs::create_dir_all(&directory).context(&operation)?;
-            branches.push(CgroupDir { directory, controllers: branch.controllers.clone() });
+            branches.push(CgroupDir { directory, controllers: controllers.clone() });
         }
-        Ok(Cgroup::new(self.version, branches))
+        Ok(Self { version: self.version, branches })
     }
 
     /// Removes the cgroups of a pod and its containers. Waits a limited time for killed processes.
     pub fn remove_pod(&self, pod: &str) -> Result<()> {
-        self.branches.iter().try_for_each(|branch| remove_soon(&branch.directory.join(pod)))
+        self.directories().try_for_each(|directory| remove_soon(&directory.join(pod)))
     }
 }
 
@@ -237,7 +198,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("cgroup.controllers"), "cpuset io pids\n").expect("it is writable");
         let candidate = folder.path().join(ALL_LABS).join("x");
-        let reason = establish_v2(&[candidate], &V2_CONTROLLERS).expect_err("there is no cpu controller");
-        assert!(reason.ends_with("the cpu controller is not available here"), "{reason}");
+        let reason = establish(&[v2(candidate, &V2_CONTROLLERS)]).expect_err("there is no cpu controller");
+        assert!(reason.to_string().ends_with("the cpu controller is not available here"), "{reason}");
     }
 }

@@ -2,7 +2,7 @@
 //! network namespace. Before exec the child joins its cgroup, so that all its usage is counted and limited.
 //! It then drops its privileges, and has itself killed if the pod's thread ends.
 
-use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, StandardInput, State};
+use super::{Container, ContainerSpec, ContainerUser, Process, State};
 use crate::Result;
 use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::namespace::Namespace;
@@ -18,7 +18,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
 pub(crate) struct Launch<'a> {
@@ -41,29 +41,25 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
     let oom_kills_before = launch.cgroup.as_ref().map_or(0, Cgroup::oom_kills);
     let mut child = launch.namespace.run(move || command.spawn())?.map_err(failed)?;
     let pid = Pid::from_child(&child);
-    let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())
-        .map_err(|error| abandon(&mut child, failed(error.into())))?;
-    let (input, error_output) = (child.stdin.take(), child.stderr.take());
+    let file = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(|error| {
+        // Both fail only if it has ended by itself.
+        let _ = child.kill();
+        let _ = child.wait();
+        failed(error.into())
+    })?;
     Ok(Container(Arc::new(Process {
         name: spec.name.clone(),
         pod: launch.pod.to_owned(),
         pid,
         file,
-        state: Mutex::new(State { child, input, error_output, status: None }),
+        state: Mutex::new(State { child, status: None }),
         cgroup: launch.cgroup,
         oom_kills_before,
         interface: launch.namespace.interface().clone(),
         log: spec.output_log.clone(),
-        indispensable: Mutex::default(),
+        indispensable: OnceLock::new(),
         failure: OnceLock::new(),
     })))
-}
-
-fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
-    // Fails only if it has ended by itself.
-    let _ = child.kill();
-    let _ = child.wait();
-    error
 }
 
 fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<Command> {
@@ -72,18 +68,12 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     command.args(&spec.arguments).env_clear().env("PATH", search_path()).envs(&spec.environment);
     // A process group of its own: Ctrl-C on the terminal reaches only Meshmeter, which then decides.
     command.process_group(0);
-    match spec.input {
-        StandardInput::Null => command.stdin(Stdio::null()),
-        StandardInput::Piped => command.stdin(Stdio::piped()),
-    };
+    command.stdin(if spec.pipe_input { Stdio::piped() } else { Stdio::null() });
     if let Some(directory) = &spec.working_directory {
         command.current_dir(directory);
     }
     let output = log_file(&spec.output_log, rights)?;
-    match spec.error_output {
-        ErrorOutput::WithOutput => command.stderr(output.try_clone()?),
-        ErrorOutput::Piped => command.stderr(Stdio::piped()),
-    };
+    command.stderr(if spec.pipe_error_output { Stdio::piped() } else { output.try_clone()?.into() });
     command.stdout(output);
     Ok(command)
 }
@@ -111,22 +101,16 @@ struct Rights {
 
 impl Rights {
     fn new(user: ContainerUser, identity: ProxyIdentity) -> Self {
-        match (user, identity) {
-            (ContainerUser::Lab, _) => Self { user: None, keep: CapabilitySet::empty() },
-            (ContainerUser::Proxy, ProxyIdentity::Uid) => {
-                Self { user: Some(PROXY_USER), keep: CapabilitySet::empty() }
-            }
-            (ContainerUser::Proxy, ProxyIdentity::Mark) => {
-                Self { user: None, keep: CapabilitySet::NET_ADMIN }
-            }
-            (ContainerUser::NetworkSetup, _) => {
-                Self { user: None, keep: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW }
-            }
-            (ContainerUser::NodeProxy, _) => Self {
-                user: None,
-                keep: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::SYS_ADMIN,
-            },
-        }
+        let has_own_user = user == ContainerUser::Proxy && identity == ProxyIdentity::Uid;
+        let network_setup = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
+        let keep = match user {
+            ContainerUser::Lab => CapabilitySet::empty(),
+            ContainerUser::Proxy if has_own_user => CapabilitySet::empty(),
+            ContainerUser::Proxy => CapabilitySet::NET_ADMIN,
+            ContainerUser::NetworkSetup => network_setup,
+            ContainerUser::NodeProxy => network_setup | CapabilitySet::SYS_ADMIN,
+        };
+        Self { user: has_own_user.then_some(PROXY_USER), keep }
     }
 }
 

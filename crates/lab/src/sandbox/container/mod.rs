@@ -41,13 +41,15 @@ pub struct ContainerSpec {
     pub working_directory: Option<PathBuf>,
     /// File for standard output: created with mode 0600, or appended to.
     pub output_log: PathBuf,
-    pub error_output: ErrorOutput,
-    pub input: StandardInput,
+    /// Standard error is a pipe ([`Container::take_error_output`]). Otherwise it goes to the same log as
+    /// standard output.
+    pub pipe_error_output: bool,
+    /// Standard input is a pipe ([`Container::take_input`]). Otherwise it is empty.
+    pub pipe_input: bool,
 }
 
 impl ContainerSpec {
-    /// A program of the lab's user, without arguments, environment or limits. Its standard error goes to the
-    /// same log as its output.
+    /// A program of the lab's user, without arguments, environment, limits or pipes.
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>, output_log: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -58,8 +60,8 @@ impl ContainerSpec {
             user: ContainerUser::Lab,
             working_directory: None,
             output_log: output_log.into(),
-            error_output: ErrorOutput::WithOutput,
-            input: StandardInput::Null,
+            pipe_error_output: false,
+            pipe_input: false,
         }
     }
 }
@@ -80,22 +82,6 @@ pub enum ContainerUser {
     NodeProxy,
 }
 
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum ErrorOutput {
-    #[default]
-    WithOutput,
-    /// See [`Container::take_error_output`].
-    Piped,
-}
-
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum StandardInput {
-    #[default]
-    Null,
-    /// See [`Container::take_input`].
-    Piped,
-}
-
 #[derive(Clone, Debug)]
 pub struct Container(Arc<Process>);
 
@@ -112,8 +98,8 @@ struct Process {
     oom_kills_before: u64,
     interface: Interface,
     log: PathBuf,
-    /// Child processes that it depends on, each with its name and its pidfd.
-    indispensable: Mutex<Vec<(String, OwnedFd)>>,
+    /// A child process that it depends on: its name and its pidfd.
+    indispensable: OnceLock<(&'static str, OwnedFd)>,
     /// The first failure found. It is never replaced: it caused the end of the trial.
     failure: OnceLock<String>,
 }
@@ -121,8 +107,6 @@ struct Process {
 #[derive(Debug)]
 struct State {
     child: Child,
-    input: Option<ChildStdin>,
-    error_output: Option<ChildStderr>,
     status: Option<ExitStatus>,
 }
 
@@ -146,14 +130,14 @@ impl Container {
         &self.0.interface
     }
 
-    /// The pipe of [`ErrorOutput::Piped`]. The first call takes it.
+    /// The pipe of [`ContainerSpec::pipe_error_output`]. The first call takes it.
     pub fn take_error_output(&self) -> Option<ChildStderr> {
-        self.state().error_output.take()
+        self.state().child.stderr.take()
     }
 
-    /// The pipe of [`StandardInput::Piped`]. The first call takes it.
+    /// The pipe of [`ContainerSpec::pipe_input`]. The first call takes it.
     pub fn take_input(&self) -> Option<ChildStdin> {
-        self.state().input.take()
+        self.state().child.stdin.take()
     }
 
     pub fn has_exited(&self) -> Option<ExitStatus> {
@@ -162,16 +146,16 @@ impl Container {
 
     /// Marks a child process as indispensable: when it ends, [`Self::failed`] reports a failure even if the
     /// container still runs.
-    pub(crate) fn requires(&self, name: &str, pid: i32) -> io::Result<()> {
+    pub(crate) fn requires(&self, name: &'static str, pid: i32) -> io::Result<()> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        self.indispensable().push((name.to_owned(), file));
+        self.0.indispensable.get_or_init(|| (name, file));
         Ok(())
     }
 
     /// Why it has failed, as a phrase to follow its name (`has died: …`, `stands still: …`). It fails if it
     /// or an indispensable process has ended, if a signal has stopped one of its processes, or if it was
-    /// found unresponsive ([`crate::life`]). The first failure found is kept.
+    /// found unresponsive ([`crate::liveness`]). The first failure found is kept.
     pub fn failed(&self) -> Option<String> {
         if let Some(failure) = self.0.failure.get() {
             return Some(failure.clone());
@@ -186,9 +170,8 @@ impl Container {
     }
 
     fn died_or_stopped(&self) -> Option<String> {
-        let missing = self.indispensable().iter().find_map(|(name, file)| {
-            ends_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
-        });
+        let missing = self.0.indispensable.get().filter(|(_, file)| ends_within(file, Duration::ZERO));
+        let missing = missing.map(|(name, _)| format!("its {name} has ended"));
         match (self.has_exited(), missing) {
             // It exited successfully because it had nothing left to do: the process that ended first is the
             // cause.
@@ -230,10 +213,6 @@ impl Container {
     pub(crate) fn processes(&self) -> Vec<i32> {
         let grouped = self.cgroup().and_then(|cgroup| cgroup.processes().ok());
         grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid().cast_signed()))
-    }
-
-    fn indispensable(&self) -> std::sync::MutexGuard<'_, Vec<(String, OwnedFd)>> {
-        self.0.indispensable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn wait(&self, at_most: Duration) -> Option<ExitStatus> {

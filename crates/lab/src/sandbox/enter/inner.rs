@@ -3,7 +3,6 @@
 use crate::Result;
 use crate::sandbox::lab::Lab;
 use crate::sandbox::permission::refused;
-use crate::sandbox::port_forward;
 use crate::sandbox::privileges::unshare;
 use crate::sandbox::registry::record::Record;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
@@ -27,7 +26,7 @@ pub(super) const INSIDE_VARIABLE: &str = "MESHMETER_LAB_INSIDE";
 /// a namespace does.
 pub(super) const ARMED_FILE: &str = "armed";
 
-pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce()) -> Result<Lab> {
+pub(super) fn enter(private_dir: PathBuf, on_machine: impl FnOnce()) -> Result<Lab> {
     let operation = "enter the lab";
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
         return Err(EnvironmentError::new(
@@ -47,14 +46,12 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce(
     }
     let host_proc_file = open_proc().context(operation)?;
     // Must come before we leave the machine's network: a socket stays in the network namespace in which it
-    // was created.
-    let ports = (0..ports).map(|_| port_forward::reserve()).collect::<Result<_, _>>()?;
-    // The same applies to threads: the next call moves only this one.
+    // was created, and the next call moves only this thread.
     on_machine();
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)
         .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
     mount_proc()?;
-    Lab::open(record, private_dir, host_proc_file, stop_requested, ports)
+    Lab::open(record, private_dir, host_proc_file, stop_requested)
 }
 
 /// Sets our process name. Programs started through `/proc/self/exe` show as `exe` in process lists.

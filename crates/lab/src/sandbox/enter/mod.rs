@@ -18,7 +18,8 @@ mod outer;
 use self::inner::INSIDE_VARIABLE;
 use crate::Result;
 use crate::sandbox::lab::Lab;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitCode, ExitStatus};
 
 #[derive(Debug)]
 pub enum Entered {
@@ -31,23 +32,20 @@ pub enum Entered {
 /// Enters a new lab. Must be called before any thread is started: only a single-threaded process can create a
 /// user namespace. `meshmeter lab status` shows `purpose`.
 pub fn enter(purpose: &str) -> Result<Entered> {
-    enter_with_ports(purpose, 0)
+    enter_after(purpose, || ())
 }
 
-/// Like [`enter`], with this number of machine ports to forward: see [`Lab::forward_port`].
-pub fn enter_with_ports(purpose: &str, ports: usize) -> Result<Entered> {
-    enter_with(purpose, ports, || ())
-}
-
-/// Like [`enter`]. The inner process calls `on_machine` before it leaves the machine's network. Threads that
-/// are started there stay in that network and end with the process.
+/// Like [`enter`]. The inner process calls `on_machine` before it leaves the machine's network. Sockets and
+/// threads that are created there stay in that network; threads end with the process.
 pub fn enter_after(purpose: &str, on_machine: impl FnOnce()) -> Result<Entered> {
-    enter_with(purpose, 0, on_machine)
-}
-
-fn enter_with(purpose: &str, ports: usize, on_machine: impl FnOnce()) -> Result<Entered> {
     match std::env::var_os(INSIDE_VARIABLE) {
-        Some(directory) => inner::enter(directory.into(), ports, on_machine).map(Entered::Inside),
+        Some(directory) => inner::enter(directory.into(), on_machine).map(Entered::Inside),
         None => outer::enter(purpose).map(Entered::Outside),
     }
+}
+
+/// Exit code as shells report it: the command's status, or 128 + the number of the signal that ended it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    u8::try_from(code).unwrap_or(u8::MAX)
 }

@@ -1,20 +1,18 @@
 //! The outer process: see [`super`].
 
+use super::exit_code;
 use super::inner::{ARMED_FILE, INSIDE_VARIABLE};
 use crate::Result;
-use crate::sandbox::exec;
 use crate::sandbox::inotify;
-use crate::sandbox::permission::{first_namespaces, refused};
-use crate::sandbox::privileges::Privileges;
-use crate::sandbox::privileges::unshare;
+use crate::sandbox::permission::refused;
+use crate::sandbox::privileges::{Privileges, unshare};
 use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::registry::down::remove_stale;
-use crate::sandbox::registry::record::Record;
 use crate::sandbox::registry::registration::Registration;
 use crate::sandbox::registry::runtime_dir::DirAccess;
 use crate::sandbox::registry::status;
-use crate::sandbox::subordinate::{NoProxyUser, Subordinate};
+use crate::sandbox::subordinate::{Mapping, NoProxyUser};
 use components::end_with_parent;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
@@ -23,10 +21,9 @@ use rustix::thread::UnshareFlags;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs;
-use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitCode};
 use std::time::Duration;
 
 /// The inner process handles signals some milliseconds after its start; loading the program from a cold disk
@@ -46,18 +43,16 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
     let inotify_limit = inotify::limit();
     remove_stale();
-    let proxy_user = first_namespaces().contains(UnshareFlags::NEWUSER).then(Subordinate::find);
-    let access = if let Some(Err(_)) = proxy_user { DirAccess::User } else { DirAccess::Proxies };
-    let mut registration = Registration::new(access, |id| record(id, purpose))?;
-    registration.make_cgroup()?;
-    if let Err(reason) = make_namespaces(proxy_user)? {
-        registration.note_no_proxy_user(reason)?;
+    let privileges = Privileges::available();
+    let mapping = (privileges == Privileges::UserNamespace).then(Mapping::prepare);
+    let access = if let Some(Err(_)) = mapping { DirAccess::User } else { DirAccess::Proxies };
+    let mut registration = Registration::new(purpose, privileges, access)?;
+    if let Err(reason) = make_namespaces(mapping)? {
+        registration.note(|record| record.no_proxy_user = Some(reason))?;
     }
     let mut child = start_inner(registration.directory())?;
-    let result = match note_inner(&mut registration, &child) {
-        Ok(()) => supervise(&mut signals, &mut child, registration.directory()),
-        Err(error) => Err(error),
-    };
+    let result = note_inner(&mut registration, &child)
+        .and_then(|()| supervise(&mut signals, &mut child, registration.directory()));
     // If we fail, it must not carry on. If it has ended, this call fails.
     let _ = child.kill();
     let _ = child.wait();
@@ -68,15 +63,6 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     removed.map(|()| status)
 }
 
-fn record(id: String, purpose: &str) -> io::Result<Record> {
-    let privileges = if first_namespaces().contains(UnshareFlags::NEWUSER) {
-        Privileges::UserNamespace
-    } else {
-        Privileges::Root
-    };
-    Record::new(id, purpose, ProcessIdentity::current()?, privileges)
-}
-
 fn note_inner(registration: &mut Registration, child: &Child) -> Result<()> {
     // It may have ended already with an error of its own, which is more informative than ours.
     let Ok(identity) =
@@ -84,29 +70,24 @@ fn note_inner(registration: &mut Registration, child: &Child) -> Result<()> {
     else {
         return Ok(());
     };
-    registration.note_inner(identity)
+    registration.note(|record| record.inner = Some(identity))
 }
 
 /// Creates the namespaces for the inner process. The inner result says why an ordinary user's lab has no user
-/// for proxies. `proxy_user` is absent for root, which has every user. The PID namespace applies to our
-/// children only.
-fn make_namespaces(proxy_user: Option<Result<Subordinate, NoProxyUser>>) -> Result<Result<(), NoProxyUser>> {
-    let operation = "make namespaces for a lab";
-    let failed = |error| refused(operation, error);
-    let Some(subordinate) = proxy_user else {
+/// for proxies. `mapping` is absent for root, which has every user. The PID namespace applies to our children
+/// only.
+fn make_namespaces(mapping: Option<Result<Mapping, NoProxyUser>>) -> Result<Result<(), NoProxyUser>> {
+    let failed = |error| refused("make namespaces for a lab", error);
+    let Some(mapping) = mapping else {
         return unshare(UnshareFlags::NEWPID).map(Ok).map_err(failed);
     };
     // IDs as seen from outside the new user namespace.
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let mapping = subordinate.map(Subordinate::prepare);
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID).map_err(failed)?;
-    let no_proxy_user = match mapping {
-        Ok(mapping) => match mapping.map_err(failed)?.write() {
-            Ok(()) => return Ok(Ok(())),
-            Err(reason) => reason,
-        },
-        Err(reason) => reason,
-    };
+    let written = mapping.and_then(Mapping::write);
+    if written.is_ok() {
+        return Ok(written);
+    }
     // A user may map only one user (user_namespaces(7)), and groups only after giving up setgroups(2).
     let maps = [
         ("/proc/self/setgroups", "deny".to_owned()),
@@ -120,7 +101,7 @@ fn make_namespaces(proxy_user: Option<Result<Subordinate, NoProxyUser>>) -> Resu
             fs::write(file, map).map_err(failed)?;
         }
     }
-    Ok(Err(no_proxy_user))
+    Ok(written)
 }
 
 fn start_inner(directory: &Path) -> Result<Child> {
@@ -140,7 +121,11 @@ fn supervise(signals: &mut Signals, child: &mut Child, directory: &Path) -> Resu
     let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("wait for the lab")?;
     loop {
         if let Some(status) = child.try_wait().context("wait for the lab")? {
-            return exit_code(status, asked_to_end > 0);
+            if status.code().is_some() || asked_to_end > 0 {
+                return Ok(ExitCode::from(exit_code(status)));
+            }
+            let killed = format!("the lab's first process was killed ({status})");
+            return Err(EnvironmentError::new("run in the lab", killed));
         }
         for signal in signals.wait() {
             if signal == SIGCHLD {
@@ -173,11 +158,4 @@ fn pass_on(child: &Child, signal: i32) {
         // Fails only if it has ended. It is not reaped yet, so the PID is still its own.
         let _ = rustix::process::kill_process(Pid::from_child(child), signal);
     }
-}
-
-fn exit_code(status: ExitStatus, asked_to_end: bool) -> Result<ExitCode> {
-    if status.code().is_some() || asked_to_end {
-        return Ok(ExitCode::from(exec::exit_code(status)));
-    }
-    Err(EnvironmentError::new("run in the lab", format!("the lab's first process was killed ({status})")))
 }

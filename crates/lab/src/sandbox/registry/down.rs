@@ -1,14 +1,13 @@
 //! Takes labs down, in any state.
 
 use super::record::{Record, Removed};
-use super::runtime_dir::{self, UNFINISHED, entries};
+use super::runtime_dir::{UNFINISHED, entries, existing};
 use crate::Result;
 use crate::sandbox::cgroup::tree::remove_lab;
 use crate::sandbox::container::ENDED_TIMEOUT;
 use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table::ProcessIdentity;
 use experiment::environment::EnvironmentError;
-use jiff::{SignedDuration, Timestamp};
 use rustix::process::{PidfdFlags, Signal};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -19,29 +18,33 @@ use std::time::Duration;
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Entries younger than this may still be in the making.
-const UNFINISHED_FOR: SignedDuration = SignedDuration::from_mins(10);
+const UNFINISHED_FOR: Duration = Duration::from_mins(10);
 
 /// Takes down the lab of this name, or all of ours. Running labs are asked to end first. A failure does not
 /// stop the others.
 pub fn down(id: Option<&str>) -> Result<Vec<Removed>> {
     let mut removed = Vec::new();
     let mut result = Ok(());
-    for labs in runtime_dir::existing() {
-        for directory in entries(&labs) {
-            let wanted = match id {
-                Some(id) => directory.ends_with(id),
-                None => !is_of_another_container(&directory),
-            };
-            if !wanted {
-                continue;
-            }
-            match take_down(&directory) {
-                Ok(lab) => removed.push(lab),
-                Err(error) => result = Err(error),
-            }
+    for directory in entries() {
+        if id.is_some_and(|id| !directory.ends_with(id)) {
+            continue;
         }
-        remove_folders_of_all(&labs);
+        let taken_down = match Record::load(&directory) {
+            // It belongs to another container that shares the registry's directory; it is not one of ours.
+            Ok(record) if id.is_none() && !record.is_of_our_pid_namespace() => continue,
+            Ok(record) => take_down(&directory, record),
+            // It was removed between listing and reading.
+            Err(_) if !directory.exists() => continue,
+            Err(error) => {
+                Err(error.with_hint(format!("if no lab of yours is running, remove {}", directory.display())))
+            }
+        };
+        match taken_down {
+            Ok(lab) => removed.push(lab),
+            Err(error) => result = Err(error),
+        }
     }
+    existing().iter().for_each(|labs| remove_folders_of_all(labs));
     result?;
     match id {
         Some(id) if removed.is_empty() => {
@@ -53,43 +56,21 @@ pub fn down(id: Option<&str>) -> Result<Vec<Removed>> {
 }
 
 pub fn remove_stale() -> Vec<Removed> {
-    let mut removed = Vec::new();
-    for labs in runtime_dir::existing() {
-        remove_unfinished(&labs);
-        for directory in entries(&labs) {
-            // Entries that cannot be read or removed are left to the user: `lab status` and `lab down ID`
-            // report why.
-            let Ok(record) = Record::load(&directory) else { continue };
-            if record.is_of_our_pid_namespace()
-                && !record.is_running(Path::new("/proc"))
-                && let Ok(lab) = take_down(&directory)
-            {
-                removed.push(lab);
-            }
-        }
-        remove_folders_of_all(&labs);
-    }
+    let labs = existing();
+    labs.iter().for_each(|labs| remove_unfinished(labs));
+    let take_down_if_stale = |directory: PathBuf| {
+        // Entries that cannot be read or removed are left to the user: `lab status` and `lab down ID` report
+        // why.
+        let record = Record::load(&directory).ok()?;
+        let stale = record.is_of_our_pid_namespace() && !record.outer.is_alive(Path::new("/proc"));
+        if stale { take_down(&directory, record).ok() } else { None }
+    };
+    let removed = entries().into_iter().filter_map(take_down_if_stale).collect();
+    labs.iter().for_each(|labs| remove_folders_of_all(labs));
     removed
 }
 
-/// True if the lab belongs to another container that shares the registry's directory; it is not one of ours.
-fn is_of_another_container(directory: &Path) -> bool {
-    Record::load(directory).is_ok_and(|record| !record.is_of_our_pid_namespace())
-}
-
-fn take_down(directory: &Path) -> Result<Removed> {
-    let record = match Record::load(directory) {
-        Ok(record) => record,
-        // It was removed between listing and reading.
-        Err(_) if !directory.exists() => {
-            return Ok(Removed { directory: directory.to_owned(), ..Removed::default() });
-        }
-        Err(error) => {
-            return Err(
-                error.with_hint(format!("if no lab of yours is running, remove {}", directory.display()))
-            );
-        }
-    };
+fn take_down(directory: &Path, record: Record) -> Result<Removed> {
     if !record.is_of_our_pid_namespace() {
         return Err(EnvironmentError::new(
             format!("take lab {} down", record.id),
@@ -97,16 +78,11 @@ fn take_down(directory: &Path) -> Result<Removed> {
         )
         .with_hint("take it down there"));
     }
-    let was_running = record.is_running(Path::new("/proc"));
+    let was_running = record.outer.is_alive(Path::new("/proc"));
     finish_off(&record)?;
     let cgroups = remove_entry(directory, &record.cgroup_directories)?;
-    Ok(Removed {
-        id: record.id,
-        purpose: record.purpose,
-        was_running,
-        cgroups,
-        directory: directory.to_owned(),
-    })
+    let Record { id, purpose, .. } = record;
+    Ok(Removed { id, purpose, was_running, cgroups, directory: directory.to_owned() })
 }
 
 /// Ends a lab's processes. The outer process is asked first if it runs.
@@ -173,14 +149,11 @@ pub(super) fn remove_folders_of_all(labs: &Path) {
 
 /// Removes old entries that their process never finished.
 fn remove_unfinished(labs: &Path) {
-    let Ok(entries) = fs::read_dir(labs) else { return };
-    for entry in entries.flatten() {
+    for entry in fs::read_dir(labs).into_iter().flatten().flatten() {
         let unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
         let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-        let modified = modified.and_then(|modified| Timestamp::try_from(modified).ok());
-        if unfinished
-            && modified.is_some_and(|modified| Timestamp::now().duration_since(modified) > UNFINISHED_FOR)
-        {
+        let age = modified.and_then(|modified| modified.elapsed().ok());
+        if unfinished && age.is_some_and(|age| age > UNFINISHED_FOR) {
             // It holds at most a record, and the next start tries again.
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use crate::Result;
-use crate::sandbox::cgroup::LabCgroup;
+use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::subordinate::NoProxyUser;
@@ -33,17 +33,18 @@ pub struct Record {
     pub privileges: Privileges,
     /// PID namespace of the PIDs in this record.
     pid_namespace: PathBuf,
+    /// The lab runs as long as this process. Inner processes may outlive it for a moment.
     pub outer: ProcessIdentity,
     /// The lab's first process, with its PID outside the lab; absent until it starts.
     pub inner: Option<ProcessIdentity>,
     pub cgroup_directories: Vec<PathBuf>,
-    pub cgroup: Option<LabCgroup>,
+    pub cgroup: Option<Cgroup>,
     pub no_cgroup_because: Option<String>,
     #[serde(default)]
     pub no_proxy_user: Option<NoProxyUser>,
 }
 
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Removed {
     pub id: String,
     pub purpose: String,
@@ -54,11 +55,12 @@ pub struct Removed {
 }
 
 impl Record {
-    pub(crate) fn new(
+    /// The record of a lab that this process makes.
+    pub(super) fn new(
         id: String,
         purpose: &str,
-        outer: ProcessIdentity,
         privileges: Privileges,
+        cgroups: &[Cgroup],
     ) -> io::Result<Self> {
         Ok(Self {
             schema: RECORD_SCHEMA.to_owned(),
@@ -67,9 +69,9 @@ impl Record {
             started_at: jiff::Timestamp::now().to_string(),
             privileges,
             pid_namespace: fs::read_link(OWN_PID_NAMESPACE)?,
-            outer,
+            outer: ProcessIdentity::current()?,
             inner: None,
-            cgroup_directories: Vec::new(),
+            cgroup_directories: cgroups.iter().flat_map(Cgroup::directories).map(Path::to_owned).collect(),
             cgroup: None,
             no_cgroup_because: None,
             no_proxy_user: None,
@@ -91,18 +93,6 @@ impl Record {
     pub fn is_of_our_pid_namespace(&self) -> bool {
         fs::read_link(OWN_PID_NAMESPACE).is_ok_and(|namespace| namespace == self.pid_namespace)
     }
-
-    /// True if it runs, as seen in this proc mount. Inner processes may outlive the outer one for a moment.
-    pub fn is_running(&self, proc: &Path) -> bool {
-        self.outer.is_alive(proc)
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Contents {
-    /// Pods by number.
-    pub pods: BTreeMap<u16, PodNote>,
-    pub access: Option<Access>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,35 +114,35 @@ pub struct ContainerNote {
     pub program: PathBuf,
 }
 
-impl Contents {
-    /// Writes a pod's note to the lab's directory, or removes it if the pod is gone.
-    pub(crate) fn save_pod(&self, directory: &Path, number: u16) -> Result<()> {
-        let pods = directory.join(PODS_FOLDER);
-        let path = pods.join(format!("{number}.json"));
-        let saved = match self.pods.get(&number) {
-            Some(pod) => fs::create_dir_all(&pods).and_then(|()| write_json(&path, pod)),
-            None => fs::remove_file(&path),
-        };
-        saved.context(format!("write {}", path.display()))
-    }
+/// Writes a pod's note to the lab's directory, or removes it if the pod is gone.
+pub(crate) fn save_pod(directory: &Path, number: u16, pod: Option<&PodNote>) -> Result<()> {
+    let pods = directory.join(PODS_FOLDER);
+    let path = pods.join(format!("{number}.json"));
+    let saved = match pod {
+        Some(pod) => fs::create_dir_all(&pods).and_then(|()| write_json(&path, pod)),
+        None => fs::remove_file(&path),
+    };
+    saved.context(format!("write {}", path.display()))
+}
 
-    pub(crate) fn save_access(&self, directory: &Path) -> Result<()> {
-        let path = directory.join(ACCESS_FILE);
-        write_json(&path, &self.access).context(format!("write {}", path.display()))
-    }
+/// Notes of a lab's pods that are written so far, by number.
+pub(super) fn load_pods(directory: &Path) -> BTreeMap<u16, PodNote> {
+    let pod = |entry: fs::DirEntry| {
+        let number = entry.path().file_stem()?.to_str()?.parse().ok()?;
+        Some((number, read_json(&entry.path()).ok()?))
+    };
+    let entries = fs::read_dir(directory.join(PODS_FOLDER)).into_iter().flatten().flatten();
+    entries.filter_map(pod).collect()
+}
 
-    /// Reads a lab's directory. Files that are not written yet are absent.
-    pub(super) fn load(directory: &Path) -> Self {
-        let pod = |entry: fs::DirEntry| {
-            let number = entry.path().file_stem()?.to_str()?.parse().ok()?;
-            Some((number, read_json(&entry.path()).ok()?))
-        };
-        let entries = fs::read_dir(directory.join(PODS_FOLDER));
-        Self {
-            pods: entries.map(|pods| pods.flatten().filter_map(pod).collect()).unwrap_or_default(),
-            access: read_json(&directory.join(ACCESS_FILE)).unwrap_or_default(),
-        }
-    }
+pub(crate) fn save_access(directory: &Path, access: &Access) -> Result<()> {
+    let path = directory.join(ACCESS_FILE);
+    write_json(&path, access).context(format!("write {}", path.display()))
+}
+
+/// Access to the lab, if it is written already.
+pub(super) fn load_access(directory: &Path) -> Option<Access> {
+    read_json(&directory.join(ACCESS_FILE)).ok()
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
@@ -175,13 +165,12 @@ mod tests {
     #[test]
     fn record_round_trips() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let outer = ProcessIdentity::current().expect("proc is mounted");
-        let record =
-            Record::new("abc234".into(), "a test", outer, Privileges::Root).expect("proc is mounted");
+        let record = Record::new("abc234".into(), "a test", Privileges::Root, &[]);
+        let record = record.expect("proc is mounted");
         record.save(folder.path()).expect("it is writable");
         let loaded = Record::load(folder.path()).expect("it was written");
-        assert_eq!((loaded.id.as_str(), loaded.outer), ("abc234", outer));
-        assert!(loaded.is_running(Path::new("/proc")) && loaded.is_of_our_pid_namespace());
+        assert_eq!((loaded.id.as_str(), loaded.outer), ("abc234", record.outer));
+        assert!(loaded.outer.is_alive(Path::new("/proc")) && loaded.is_of_our_pid_namespace());
     }
 
     #[test]

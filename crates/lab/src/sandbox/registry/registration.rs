@@ -2,12 +2,11 @@
 
 use super::down::{remove_entry, remove_folders_of_all};
 use super::record::Record;
-use super::runtime_dir::{self, DirAccess, UNFINISHED};
+use super::runtime_dir::{self, DirAccess};
 use crate::Result;
-use crate::sandbox::cgroup::tree::Plan;
-use crate::sandbox::process_table::ProcessIdentity;
-use crate::sandbox::subordinate::NoProxyUser;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use crate::sandbox::cgroup::tree;
+use crate::sandbox::privileges::Privileges;
+use experiment::environment::ErrorContext as _;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,41 +21,34 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    pub(crate) fn new(access: DirAccess, record: impl FnOnce(String) -> io::Result<Record>) -> Result<Self> {
+    /// Writes the entry, then creates the lab's cgroup, or records why there is none.
+    pub(crate) fn new(purpose: &str, privileges: Privileges, access: DirAccess) -> Result<Self> {
         let operation = "write the lab down";
         let id = new_id().context(operation)?;
-        let mut record = record(id).context(operation)?;
-        let plan = Plan::read(&record.id).context(operation)?;
-        record.cgroup_directories = plan.directories();
-        let unfinished = make_unfinished(&record.id, access)?;
+        let cgroups = tree::candidates(&id).context("find the machine's control groups")?;
+        let record = Record::new(id, purpose, privileges, &cgroups).context(operation)?;
+        let unfinished = runtime_dir::create_entry(&record.id, access)?;
         let directory = unfinished.with_file_name(&record.id);
         record.save(&unfinished)?;
         fs::rename(&unfinished, &directory).context(operation)?;
-        Ok(Self { directory, record, cgroup_locks: Vec::new(), removed: false })
+        let mut registration = Self { directory, record, cgroup_locks: Vec::new(), removed: false };
+        tree::remove_remains(&cgroups);
+        let Self { directory, record, cgroup_locks, .. } = &mut registration;
+        match tree::establish(&cgroups) {
+            Ok((cgroup, locks)) => (record.cgroup, *cgroup_locks) = (Some(cgroup), locks),
+            Err(reason) => record.no_cgroup_because = Some(reason.to_string()),
+        }
+        record.save(directory)?;
+        Ok(registration)
     }
 
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Creates the lab's cgroup, or records why there is none.
-    pub(crate) fn make_cgroup(&mut self) -> Result<()> {
-        let plan = Plan::read(&self.record.id).context("find the machine's control groups")?;
-        plan.remove_remains();
-        match plan.establish() {
-            Ok((cgroup, locks)) => (self.record.cgroup, self.cgroup_locks) = (Some(cgroup), locks),
-            Err(reason) => self.record.no_cgroup_because = Some(reason),
-        }
-        self.record.save(&self.directory)
-    }
-
-    pub(crate) fn note_no_proxy_user(&mut self, reason: NoProxyUser) -> Result<()> {
-        self.record.no_proxy_user = Some(reason);
-        self.record.save(&self.directory)
-    }
-
-    pub(crate) fn note_inner(&mut self, inner: ProcessIdentity) -> Result<()> {
-        self.record.inner = Some(inner);
+    /// Changes the record, and its file.
+    pub(crate) fn note(&mut self, change: impl FnOnce(&mut Record)) -> Result<()> {
+        change(&mut self.record);
         self.record.save(&self.directory)
     }
 
@@ -80,26 +72,6 @@ impl Drop for Registration {
     fn drop(&mut self) {
         // An earlier error is more informative; the next start removes the rest.
         let _ = self.take_down();
-    }
-}
-
-/// Creates an entry's directory under its temporary name. Another lab that ends may remove the common
-/// directory at the same moment; then both are created again, up to a few times.
-fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf> {
-    let mut tries_left = 8;
-    loop {
-        let unfinished = runtime_dir::open(access)?.join(format!("{UNFINISHED}{id}"));
-        tries_left -= 1;
-        match access.create(&unfinished) {
-            Ok(()) => return Ok(unfinished),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
-            Err(error) => {
-                return Err(EnvironmentError::new(
-                    format!("make the folder {}", unfinished.display()),
-                    error,
-                ));
-            }
-        }
     }
 }
 

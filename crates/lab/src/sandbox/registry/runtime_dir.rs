@@ -28,13 +28,14 @@ impl DirAccess {
         }
     }
 
-    pub(super) fn create(self, folder: &Path) -> io::Result<()> {
+    fn create(self, folder: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(0o700).create(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(self.mode()))
     }
 }
 
-pub(super) fn open(access: DirAccess) -> Result<PathBuf> {
+/// Creates the directory of a lab's entry, under its temporary name.
+pub(super) fn create_entry(id: &str, access: DirAccess) -> Result<PathBuf> {
     let mut refused = EnvironmentError::new("make a folder for the lab", "there is no place for one");
     let mut places = candidates();
     if access == DirAccess::Proxies && !rustix::process::geteuid().is_root() {
@@ -42,8 +43,8 @@ pub(super) fn open(access: DirAccess) -> Result<PathBuf> {
         places.reverse();
     }
     for runtime in places {
-        match prepare(&runtime, access) {
-            Ok(labs) => return Ok(labs),
+        match create_entry_in(&runtime, id, access) {
+            Ok(entry) => return Ok(entry),
             Err(error) => {
                 refused = EnvironmentError::new(format!("make the folder {}", runtime.display()), error)
                     .with_hint(format!("name another, with a short path, in {RUNTIME_VARIABLE}"));
@@ -53,6 +54,7 @@ pub(super) fn open(access: DirAccess) -> Result<PathBuf> {
     Err(refused)
 }
 
+/// Directories with entries of labs.
 pub(super) fn existing() -> Vec<PathBuf> {
     let labs = candidates().into_iter().map(|runtime| runtime.join("labs"));
     labs.filter(|labs| labs.parent().is_some_and(|runtime| check(runtime).is_ok()) && check(labs).is_ok())
@@ -62,13 +64,13 @@ pub(super) fn existing() -> Vec<PathBuf> {
 /// Prefix of entries in the making, which are not labs yet.
 pub(super) const UNFINISHED: &str = ".new-";
 
-pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(labs) else { return Vec::new() };
-    let is_lab =
-        |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
-    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_lab).collect();
-    entries.sort();
-    entries
+/// Directories of all labs.
+pub(super) fn entries() -> Vec<PathBuf> {
+    let entries = existing().into_iter().flat_map(fs::read_dir).flatten().flatten();
+    let labs = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+    let mut directories: Vec<PathBuf> = labs.map(|entry| entry.path()).collect();
+    directories.sort();
+    directories
 }
 
 /// Candidates, best first, for directories that only the user passes through. The choice may depend on the
@@ -88,7 +90,7 @@ fn candidates() -> Vec<PathBuf> {
     candidates
 }
 
-fn prepare(runtime: &Path, access: DirAccess) -> io::Result<PathBuf> {
+fn create_entry_in(runtime: &Path, id: &str, access: DirAccess) -> io::Result<PathBuf> {
     if !runtime.is_absolute() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "its path must be absolute"));
     }
@@ -99,21 +101,24 @@ fn prepare(runtime: &Path, access: DirAccess) -> io::Result<PathBuf> {
         ));
     }
     let labs = runtime.join("labs");
-    retry_if_removed(|| make(runtime, access).and_then(|()| make(&labs, access)))?;
-    Ok(labs)
+    let entry = labs.join(format!("{UNFINISHED}{id}"));
+    retry_if_removed(|| {
+        make(runtime, access)?;
+        make(&labs, access)?;
+        access.create(&entry)
+    })?;
+    Ok(entry)
 }
 
 /// Retries: another lab that ends may remove the common directories between two steps of `create`.
-pub(crate) fn retry_if_removed(create: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    let mut result = Ok(());
-    for _ in 0..8 {
-        result = create();
-        match &result {
+pub(crate) fn retry_if_removed<T>(create: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..8 {
+        match create() {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            _ => break,
+            result => return result,
         }
     }
-    result
+    create()
 }
 
 fn make(folder: &Path, access: DirAccess) -> io::Result<()> {
@@ -167,7 +172,7 @@ mod tests {
     fn path_too_long_for_sockets_is_rejected() {
         let long = Path::new("/tmp").join("x".repeat(MAX_PATH_BYTES));
         assert_eq!(
-            prepare(&long, DirAccess::User).expect_err("it is too long").kind(),
+            create_entry_in(&long, "k3x7ab", DirAccess::User).expect_err("it is too long").kind(),
             ErrorKind::InvalidInput
         );
     }

@@ -1,8 +1,8 @@
 //! Labs that are up, for `meshmeter lab status`.
 
 use super::access::Access;
-use super::record::{Contents, PodNote, Record};
-use super::runtime_dir::{self, entries};
+use super::record::{PodNote, Record, load_access, load_pods};
+use super::runtime_dir::entries;
 use crate::Result;
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::process_table::{self, ProcessIdentity};
@@ -37,7 +37,7 @@ pub struct PodStatus {
     /// Prefix of commands that run in the pod's network.
     pub enter: Vec<String>,
     pub containers: Vec<ContainerStatus>,
-    /// The same namespaces as in `enter`, for [`crate::sandbox::exec`].
+    /// The same namespaces as in `enter`, for a process that joins them.
     #[serde(skip)]
     pub namespaces: PodNamespaces,
 }
@@ -45,11 +45,11 @@ pub struct PodStatus {
 /// A pod's namespaces, as files of the lab's first process.
 #[derive(Clone, Debug, Default)]
 pub struct PodNamespaces {
-    pub(crate) holder: Option<ProcessIdentity>,
-    pub(crate) user: Option<PathBuf>,
-    pub(crate) processes: PathBuf,
-    pub(crate) network: PathBuf,
-    pub(crate) mounts: PathBuf,
+    pub holder: Option<ProcessIdentity>,
+    pub user: Option<PathBuf>,
+    pub processes: PathBuf,
+    pub network: PathBuf,
+    pub mounts: PathBuf,
     own_mounts: bool,
 }
 
@@ -92,17 +92,14 @@ pub struct ContainerStatus {
 /// Labs of this user: those that are up, and remains of those that are not.
 pub fn list() -> Result<Vec<LabStatus>> {
     let mut labs = Vec::new();
-    for folder in runtime_dir::existing() {
-        for directory in entries(&folder) {
-            match Record::load(&directory) {
-                // Its lab is in another container that shares the directory; its processes are invisible
-                // here.
-                Ok(record) if !record.is_of_our_pid_namespace() => {}
-                Ok(record) => labs.push(status(record, directory, Path::new("/proc"))),
-                // It was removed between listing and reading.
-                Err(_) if !directory.exists() => {}
-                Err(error) => return Err(error),
-            }
+    for directory in entries() {
+        match Record::load(&directory) {
+            // Its lab is in another container that shares the directory; its processes are invisible here.
+            Ok(record) if !record.is_of_our_pid_namespace() => {}
+            Ok(record) => labs.push(status(record, directory, Path::new("/proc"))),
+            // It was removed between listing and reading.
+            Err(_) if !directory.exists() => {}
+            Err(error) => return Err(error),
         }
     }
     labs.sort_by(|one, other| one.started_at.cmp(&other.started_at));
@@ -111,26 +108,26 @@ pub fn list() -> Result<Vec<LabStatus>> {
 
 /// Status of a lab as the machine's own proc mount shows it.
 pub(crate) fn status(record: Record, directory: PathBuf, proc: &Path) -> LabStatus {
-    let inner = record.inner.filter(|inner| inner.is_alive(proc));
-    let running = record.is_running(proc);
-    let processes = inner.map(|inner| processes_with(inner, proc)).unwrap_or_default();
-    // Pods end with the lab's first process, and so does access to them.
-    let contents = inner.map(|_| Contents::load(&directory)).unwrap_or_default();
-    let access = contents.access;
-    let pods = inner.map(|inner| {
-        let pods = contents.pods.into_values();
-        pods.map(|pod| pod_status(pod, inner, record.privileges, &processes)).collect()
-    });
-    LabStatus {
+    let running = record.outer.is_alive(proc);
+    let mut lab = LabStatus {
         id: record.id,
         purpose: record.purpose,
         started_at: record.started_at,
         running,
-        processes: processes.len() + usize::from(running),
-        pods: pods.unwrap_or_default(),
+        processes: usize::from(running),
+        pods: Vec::new(),
+        access: None,
         directory,
-        access,
+    };
+    // Pods end with the lab's first process, and so does access to them.
+    if let Some(inner) = record.inner.filter(|inner| inner.is_alive(proc)) {
+        let processes = processes_with(inner, proc);
+        lab.processes += processes.len();
+        let pods = load_pods(&lab.directory).into_values();
+        lab.pods = pods.map(|pod| pod_status(pod, inner, record.privileges, &processes)).collect();
+        lab.access = load_access(&lab.directory);
     }
+    lab
 }
 
 fn pod_status(

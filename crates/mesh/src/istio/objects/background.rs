@@ -2,6 +2,7 @@
 //! each change.
 
 use super::subject::object;
+use crate::Result;
 use crate::kubernetes::object_ref::ObjectRef;
 use crate::kubernetes::workloads::endpoint_slice;
 use serde_json::{Value, json};
@@ -10,8 +11,6 @@ use std::ops::Range;
 
 /// Namespace of the background services. Sidecars with `istio.sidecar-scope` do not receive it.
 pub const NAMESPACE: &str = "surroundings";
-const SERVICE: (&str, &str) = ("v1", "Service");
-const ENDPOINT_SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 /// First of their addresses, outside the ranges of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
 
@@ -20,9 +19,8 @@ pub fn services(numbers: Range<usize>, endpoints_each: usize) -> Vec<Value> {
 }
 
 pub fn object_refs(numbers: Range<usize>) -> Vec<ObjectRef> {
-    let named =
-        |(api_version, kind), number| ObjectRef::new(api_version, kind, Some(NAMESPACE), &name(number));
-    numbers.flat_map(|number| [named(SERVICE, number), named(ENDPOINT_SLICE, number)]).collect()
+    let refs = services(numbers, 0).iter().map(ObjectRef::from_object).collect::<Result<_>>();
+    refs.expect("each has a kind and a name")
 }
 
 fn name(number: usize) -> String {
@@ -32,7 +30,7 @@ fn name(number: usize) -> String {
 /// An HTTP Service, the most common kind: one cluster and one virtual host in every proxy.
 fn service(name: &str) -> Value {
     let spec = json!({"ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]});
-    object(SERVICE.0, SERVICE.1, (NAMESPACE, name), &spec)
+    object("v1", "Service", (NAMESPACE, name), &spec)
 }
 
 fn endpoints(number: usize, count: usize) -> Value {

@@ -30,13 +30,13 @@ pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr], port: u16) -> 
             external_service(namespace, servers, port),
             gateway(namespace, EXTERNAL_HOST, "PASSTHROUGH"),
             to_gateway(namespace, &json!({"mode": "DISABLE"})),
-            via_gateway(namespace, EXTERNAL_HOST, port, &passthrough(port)),
+            via_gateway(namespace, EXTERNAL_HOST, port, None),
         ],
         Exit::GatewayMtls => vec![
             external_service(namespace, servers, port),
             gateway(namespace, EXTERNAL_HOST, "ISTIO_MUTUAL"),
             to_gateway(namespace, &json!({"mode": "ISTIO_MUTUAL", "sni": EXTERNAL_HOST})),
-            via_gateway(namespace, EXTERNAL_HOST, port, &from_gateway_to(EXTERNAL_HOST, port)),
+            via_gateway(namespace, EXTERNAL_HOST, port, Some((EXTERNAL_HOST, port))),
         ],
         Exit::Sni => vec![
             any_external_service(namespace, port),
@@ -44,7 +44,7 @@ pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr], port: u16) -> 
             sni_proxy_plaintext(namespace),
             gateway(namespace, EXTERNAL_WILDCARD, "ISTIO_MUTUAL"),
             to_gateway(namespace, &json!({"mode": "ISTIO_MUTUAL", "sni": EXTERNAL_HOST})),
-            via_gateway(namespace, EXTERNAL_WILDCARD, port, &from_gateway_to(SNI_PROXY_HOST, SNI_PROXY_PORT)),
+            via_gateway(namespace, EXTERNAL_WILDCARD, port, Some((SNI_PROXY_HOST, SNI_PROXY_PORT))),
         ],
         Exit::None | Exit::Bypass => Vec::new(),
     }
@@ -64,7 +64,8 @@ fn sni_proxy(namespace: &str) -> Value {
     service_entry((namespace, "sni-proxy"), SNI_PROXY_HOST, port, Some(&[Ipv4Addr::LOCALHOST]))
 }
 
-fn service_entry(
+/// A service outside the mesh.
+pub(super) fn service_entry(
     name: (&str, &str),
     host: &str,
     (port, port_name, protocol): (u16, &str, &str),
@@ -108,36 +109,23 @@ fn to_gateway(namespace: &str, tls: &Value) -> Value {
     object(API, "DestinationRule", (namespace, GATEWAY), &spec)
 }
 
-/// Gateway route by SNI, for connections whose TLS it does not terminate.
-fn passthrough(port: u16) -> Value {
-    json!({"tls": {
-        "match": [{"gateways": [GATEWAY], "port": GATEWAY_PORT, "sniHosts": [EXTERNAL_HOST]}],
-        "route": [{"destination": {"host": EXTERNAL_HOST, "port": {"number": port}}}],
-    }})
-}
-
-fn from_gateway_to(next: &str, port: u16) -> Value {
-    json!({"tcp": {
-        "match": [{"gateways": [GATEWAY], "port": GATEWAY_PORT}],
-        "route": [{"destination": {"host": next, "port": {"number": port}}}],
-    }})
-}
-
-fn via_gateway(namespace: &str, external: &str, port: u16, from_gateway: &Value) -> Value {
-    let to_gateway = json!({
+/// Routes to the gateway and from there to `next`; absent: by SNI to the external service, for connections
+/// whose TLS the gateway does not terminate.
+fn via_gateway(namespace: &str, external: &str, port: u16, next: Option<(&str, u16)>) -> Value {
+    let to = |host: &str, port: u16| json!([{"destination": {"host": host, "port": {"number": port}}}]);
+    let mut to_gateway = json!({
         "match": [{"gateways": ["mesh"], "port": port, "sniHosts": [external]}],
-        "route": [{"destination": {
-            "host": service_host(GATEWAY, namespace),
-            "subset": SUBSET,
-            "port": {"number": GATEWAY_PORT},
-        }}],
+        "route": to(&service_host(GATEWAY, namespace), GATEWAY_PORT),
     });
-    let mut spec = json!({"hosts": [external], "gateways": ["mesh", GATEWAY], "tls": [to_gateway]});
-    if let Some(route) = from_gateway.get("tls") {
-        spec["tls"].as_array_mut().expect("it was just made").push(route.clone());
-    }
-    if let Some(route) = from_gateway.get("tcp") {
-        spec["tcp"] = json!([route]);
+    to_gateway["route"][0]["destination"]["subset"] = json!(SUBSET);
+    let mut matched = json!({"gateways": [GATEWAY], "port": GATEWAY_PORT});
+    let mut spec = json!({"hosts": [external], "gateways": ["mesh", GATEWAY]});
+    if let Some((host, port)) = next {
+        spec["tls"] = json!([to_gateway]);
+        spec["tcp"] = json!([{"match": [matched], "route": to(host, port)}]);
+    } else {
+        matched["sniHosts"] = json!([EXTERNAL_HOST]);
+        spec["tls"] = json!([to_gateway, {"match": [matched], "route": to(EXTERNAL_HOST, port)}]);
     }
     object(API, "VirtualService", (namespace, "external"), &spec)
 }

@@ -2,10 +2,9 @@
 //! Istio's API has one `Gateway` per certificate and one `VirtualService` per domain. The Gateway API has
 //! limits: a `Gateway` has at most 64 listeners, and an `HTTPRoute` has at most 128 matches, in rules of at most 64.
 
-use super::ingress::{self, CREDENTIAL, ISTIO_API, KUBERNETES_API, NAME, PORT};
+use super::ingress::{self, CREDENTIAL, ISTIO_API, KUBERNETES_API, NAME};
 use super::subject::{Subject, object};
 use super::traffic;
-use crate::names::service_host;
 use experiment::environment::{DeploymentSpec, Estate, Scenario};
 use experiment::mesh_settings::{IngressApi, IngressTls};
 use serde_json::{Value, json};
@@ -99,6 +98,10 @@ impl Domains<'_> {
         }
     }
 
+    fn protocol(&self) -> &'static str {
+        if self.spec.ingress_tls() == IngressTls::Off { "HTTP" } else { "HTTPS" }
+    }
+
     fn host(&self, domain: usize) -> String {
         Estate::domain(domain, self.public_name)
     }
@@ -108,26 +111,18 @@ impl Domains<'_> {
     }
 
     fn istio_gateway(&self, group: &Group) -> Value {
-        let tls = self.spec.ingress_tls();
+        let (tls, protocol) = (self.spec.ingress_tls(), self.protocol());
         let server = |domain: usize| {
-            let protocol = if tls == IngressTls::Off { "HTTP" } else { "HTTPS" };
             let name = format!("{}-d{domain}", protocol.to_lowercase());
-            let mut server = json!({
-                "port": {"number": PORT, "name": name, "protocol": protocol},
-                "hosts": [self.host(domain)],
-            });
-            if tls != IngressTls::Off {
-                let mode = if tls == IngressTls::Mutual { "MUTUAL" } else { "SIMPLE" };
-                server["tls"] = json!({"mode": mode, "credentialName": credential_name(group.credential)});
-            }
+            let credential = credential_name(group.credential);
+            let mut server = ingress::istio_server(tls, (&name, protocol), &self.host(domain), &credential);
             if self.estate().scenario == Scenario::Tls12 {
                 server["tls"]["maxProtocolVersion"] = json!("TLSV1_2");
             }
             server
         };
         let servers: Vec<Value> = group.domains.clone().map(server).collect();
-        let spec = json!({"selector": {"app": NAME}, "servers": servers});
-        self.object(ISTIO_API, "Gateway", &group.gateway, &spec)
+        ingress::istio_gateway((self.subject.namespace, &group.gateway), &servers)
     }
 
     /// Has one route for all exact paths of the domain; istiod generates a route per path.
@@ -143,26 +138,13 @@ impl Domains<'_> {
     }
 
     fn kubernetes_gateway(&self, group: &Group) -> Value {
-        let tls = self.spec.ingress_tls();
         let listener = |domain: usize| {
-            let mut listener = json!({
-                "name": listener_name(domain),
-                "hostname": self.host(domain),
-                "port": PORT,
-                "protocol": if tls == IngressTls::Off { "HTTP" } else { "HTTPS" },
-                "allowedRoutes": {"namespaces": {"from": "Same"}},
-            });
-            if tls != IngressTls::Off {
-                listener["tls"] = ingress::kubernetes_tls(tls, &credential_name(group.credential));
-            }
-            listener
+            let (name, credential) = (listener_name(domain), credential_name(group.credential));
+            let port = (name.as_str(), self.protocol());
+            ingress::kubernetes_listener(self.spec.ingress_tls(), port, Some(&self.host(domain)), &credential)
         };
-        let spec = json!({
-            "gatewayClassName": "istio",
-            "addresses": [{"type": "Hostname", "value": service_host(NAME, self.subject.namespace)}],
-            "listeners": group.domains.clone().map(listener).collect::<Vec<Value>>(),
-        });
-        self.object(KUBERNETES_API, "Gateway", &group.gateway, &spec)
+        let listeners: Vec<Value> = group.domains.clone().map(listener).collect();
+        ingress::kubernetes_gateway((self.subject.namespace, &group.gateway), &listeners)
     }
 
     fn http_routes(&self, domain: usize, gateway: &str) -> Vec<Value> {

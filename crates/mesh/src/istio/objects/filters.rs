@@ -2,6 +2,7 @@
 //! `CUSTOM` and the mesh's extension providers, tokens by `RequestAuthentication`, WebAssembly by
 //! `TrafficExtension`. Istio has no objects for rate limits and external processing: an `EnvoyFilter` adds these.
 
+use super::egress::service_entry;
 use super::subject::object;
 use super::{ingress, policy};
 use crate::filters::{CREDENTIAL_HEADER, Filter, FilterService, GatewayFilters, SERVICE_TIMEOUT};
@@ -29,11 +30,14 @@ pub(super) fn extension_providers() -> Vec<Value> {
     ]
 }
 
-/// Objects of a gateway's filters and of the services behind them.
+/// Objects of a gateway's filters and of the services behind them, which the gateway calls in plaintext.
 pub fn objects(filters: &GatewayFilters, namespace: &str) -> Vec<Value> {
-    let services =
-        filters.services.iter().map(|(service, address)| service_entry(namespace, *service, *address));
-    let mut objects: Vec<Value> = services.collect();
+    let entry = |(service, address): &(FilterService, Ipv4Addr)| {
+        let protocol = if service.speaks_grpc { ("grpc", "GRPC") } else { ("http", "HTTP") };
+        let port = (service.port, protocol.0, protocol.1);
+        service_entry((namespace, service.name), &service.host(), port, Some(&[*address]))
+    };
+    let mut objects: Vec<Value> = filters.services.iter().map(entry).collect();
     let mut patches = Vec::new();
     for &filter in &filters.filters {
         match filter {
@@ -57,20 +61,6 @@ pub fn objects(filters: &GatewayFilters, namespace: &str) -> Vec<Value> {
 
 fn selector() -> Value {
     json!({"matchLabels": {"app": ingress::NAME}})
-}
-
-/// A service outside the mesh, which the gateway calls in plaintext.
-fn service_entry(namespace: &str, service: FilterService, address: Ipv4Addr) -> Value {
-    let protocol = if service.speaks_grpc { "GRPC" } else { "HTTP" };
-    let port = json!({"number": service.port, "name": protocol.to_lowercase(), "protocol": protocol});
-    let spec = json!({
-        "hosts": [service.host()],
-        "location": "MESH_EXTERNAL",
-        "resolution": "STATIC",
-        "ports": [port],
-        "endpoints": [{"address": address}],
-    });
-    object("networking.istio.io/v1", "ServiceEntry", (namespace, service.name), &spec)
 }
 
 fn ext_authz(namespace: &str, filter: Filter) -> Value {

@@ -66,10 +66,18 @@ pub fn port_name(protocol: Protocol, tls: IngressTls) -> &'static str {
 
 /// The gateway of a Service's namespace, which routes requests for a public name to it.
 pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Vec<Value> {
+    let tls = spec.istio.ingress.tls;
+    let protocol = listener_protocol(subject.protocol, tls);
     match spec.istio.ingress.api {
-        IngressApi::Istio => vec![istio_gateway(spec, subject, host), istio_route(spec, subject, host)],
+        IngressApi::Istio => {
+            let server = istio_server(tls, (protocol.port_name, protocol.name), host, CREDENTIAL);
+            vec![istio_gateway((subject.namespace, NAME), &[server]), istio_route(spec, subject, host)]
+        }
         IngressApi::Kubernetes => {
-            vec![kubernetes_gateway(spec, subject, host), kubernetes_route(spec, subject, host)]
+            let host = (protocol.name != TCP).then_some(host);
+            let listener = kubernetes_listener(tls, (protocol.port_name, protocol.name), host, CREDENTIAL);
+            let gateway = kubernetes_gateway((subject.namespace, NAME), &[listener]);
+            vec![gateway, kubernetes_route(spec, subject, protocol.route_kind, host)]
         }
     }
 }
@@ -103,19 +111,28 @@ pub fn credentials(tls: IngressTls, namespace: &str, credentials: &[Credential<'
     credentials.iter().map(secret).chain(permission).collect()
 }
 
-fn istio_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
-    let tls = spec.istio.ingress.tls;
-    let protocol = listener_protocol(subject.protocol, tls);
+/// Istio's `Gateway`. `name`: namespace and name.
+pub(super) fn istio_gateway(name: (&str, &str), servers: &[Value]) -> Value {
+    let spec = json!({"selector": {"app": NAME}, "servers": servers});
+    object(ISTIO_API, "Gateway", name, &spec)
+}
+
+/// A server of Istio's `Gateway`, with the certificate in this Secret.
+pub(super) fn istio_server(
+    tls: IngressTls,
+    (name, protocol): (&str, &str),
+    host: &str,
+    credential: &str,
+) -> Value {
     let mut server = json!({
-        "port": {"number": PORT, "name": protocol.port_name, "protocol": protocol.name},
+        "port": {"number": PORT, "name": name, "protocol": protocol},
         "hosts": [host],
     });
     if tls != IngressTls::Off {
         let mode = if tls == IngressTls::Mutual { "MUTUAL" } else { "SIMPLE" };
-        server["tls"] = json!({"mode": mode, "credentialName": CREDENTIAL});
+        server["tls"] = json!({"mode": mode, "credentialName": credential});
     }
-    let spec = json!({"selector": {"app": NAME}, "servers": [server]});
-    object(ISTIO_API, "Gateway", (subject.namespace, NAME), &spec)
+    server
 }
 
 fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
@@ -128,37 +145,40 @@ fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Valu
     object(ISTIO_API, "VirtualService", (subject.namespace, NAME), &route)
 }
 
-/// Refers to a running gateway by its Service; otherwise Istio would create a Deployment.
-fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
-    let tls = spec.istio.ingress.tls;
-    let protocol = listener_protocol(subject.protocol, tls);
+/// The Gateway API's `Gateway`. Refers to a running gateway by its Service; otherwise Istio would create a
+/// Deployment. `name`: namespace and name.
+pub(super) fn kubernetes_gateway(name: (&str, &str), listeners: &[Value]) -> Value {
+    let spec = json!({
+        "gatewayClassName": "istio",
+        "addresses": [{"type": "Hostname", "value": service_host(NAME, name.0)}],
+        "listeners": listeners,
+    });
+    object(KUBERNETES_API, "Gateway", name, &spec)
+}
+
+/// A listener of the Gateway API's `Gateway`, with the certificate in this Secret.
+pub(super) fn kubernetes_listener(
+    tls: IngressTls,
+    (name, protocol): (&str, &str),
+    host: Option<&str>,
+    credential: &str,
+) -> Value {
     let mut listener = json!({
-        "name": protocol.port_name,
+        "name": name,
         "port": PORT,
-        "protocol": protocol.name,
+        "protocol": protocol,
         "allowedRoutes": {"namespaces": {"from": "Same"}},
     });
-    if protocol.name != TCP {
+    if let Some(host) = host {
         listener["hostname"] = json!(host);
     }
     if tls != IngressTls::Off {
-        listener["tls"] = kubernetes_tls(tls, CREDENTIAL);
+        listener["tls"] = json!({"mode": "Terminate", "certificateRefs": [{"name": credential}]});
     }
-    let spec = json!({
-        "gatewayClassName": "istio",
-        "addresses": [{"type": "Hostname", "value": service_host(NAME, subject.namespace)}],
-        "listeners": [listener],
-    });
-    object(KUBERNETES_API, "Gateway", (subject.namespace, NAME), &spec)
-}
-
-/// TLS settings of a Gateway API listener, with the certificate in this Secret.
-pub(super) fn kubernetes_tls(tls: IngressTls, credential: &str) -> Value {
-    let mut terminated = json!({"mode": "Terminate", "certificateRefs": [{"name": credential}]});
     if tls == IngressTls::Mutual {
-        terminated["options"] = json!({"gateway.istio.io/tls-terminate-mode": "MUTUAL"});
+        listener["tls"]["options"] = json!({"gateway.istio.io/tls-terminate-mode": "MUTUAL"});
     }
-    terminated
+    listener
 }
 
 /// A Gateway API rule that matches every request.
@@ -178,14 +198,13 @@ pub(super) fn kubernetes_rule(settings: &MeshSettings, subject: &Subject<'_>) ->
     rule
 }
 
-fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
+fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>, kind: &str, host: Option<&str>) -> Value {
     let rule = kubernetes_rule(&spec.istio, subject);
     let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
-    let protocol = listener_protocol(subject.protocol, spec.istio.ingress.tls);
-    if protocol.name != TCP {
+    if let Some(host) = host {
         route["hostnames"] = json!([host]);
     }
-    object(KUBERNETES_API, protocol.route_kind, (subject.namespace, NAME), &route)
+    object(KUBERNETES_API, kind, (subject.namespace, NAME), &route)
 }
 
 /// The Gateway API does not allow fractions.

@@ -1,13 +1,13 @@
 //! The control plane that a fleet connects to: its API, its istiods, and the CA that signs their
 //! certificates. Everything is checked before anything is written.
 
+use super::control_plane_metrics::Exposed;
 use super::metrics::MetricsPage;
 use crate::cli::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::FleetSecurity;
 use fleet::{Security, Target};
-use mesh::istio::control_plane_metrics::Exposed;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::kubeconfig;
 use mesh::kubernetes::object_ref::ObjectRef;

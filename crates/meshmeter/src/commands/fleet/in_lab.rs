@@ -9,7 +9,7 @@ use crate::commands::releases;
 use crate::commands::run::{drivers, progress};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::memory;
-use components::{Component, IstioVersion, Overrides};
+use components::{Component, IstioVersion, Overrides, find};
 use experiment::environment::deploy::{
     Argument, ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult,
     DriverStart, Environment as _, HealthProbe,
@@ -74,7 +74,7 @@ fn hold(
         anstream::eprintln!("warning: {warning}");
     }
     let mut place = place(istiods, args.control_plane.istio.clone(), lab)?;
-    place.report_progress_to(progress::in_lines());
+    place.progress = progress::in_lines();
     let mut deployment = place.deploy(&trial.spec, LABEL)?;
     deployment.begin_trial(LABEL)?;
     let starts: Vec<DriverStart> =
@@ -112,7 +112,9 @@ fn place(istiods: &[PathBuf], istio: Option<IstioVersion>, lab: &Lab) -> Result<
         lab.clone(),
         Programs { meshmeter: Path::new("/proc/self/exe").to_owned(), overrides },
     )?;
-    istiods.try_for_each(|path| place.compare_with_istiod(path))?;
+    let beside =
+        istiods.map(|path| find(Component::Istiod, &Overrides::from_iter([(Component::Istiod, path)])));
+    place.istiods_beside = beside.collect::<Result<_, _>>()?;
     Ok(place)
 }
 

@@ -1,12 +1,12 @@
 //! Metrics of istiod, the API server and etcd: read at the start, once per second for peaks, and at the end
 //! of each phase.
 
+use super::control_plane_metrics::{Counted, Exposed, MetricsReading, MetricsWindow};
 use crate::cli::MetricsUrl;
 use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
 use experiment::schema::ControlPlaneFigures;
 use mesh::admin::Admin;
 use mesh::admin::dial::TcpPort;
-use mesh::istio::control_plane_metrics::{Counted, Exposed, MetricsReading, MetricsWindow};
 use mesh::kubernetes::client::ApiClient;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ impl MetricsPage {
     pub fn of_api_server(api: Arc<ApiClient>) -> Self {
         Self {
             exposed: Exposed::ApiServer,
-            read: Box::new(move || api.metrics()),
+            read: Box::new(move || api.get_text("ask the Kubernetes API for its metrics", "/metrics")),
             hint: String::new(),
             is_sampled: false,
         }

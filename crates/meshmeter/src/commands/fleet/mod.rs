@@ -2,15 +2,16 @@
 //!
 //! Read `runner.rs` first: the run, from checking the API to removing the mesh. `settings.rs` interprets the
 //! options, `control_plane.rs` finds what the fleet connects to, `changes.rs` and `churn.rs` make changes,
-//! `metrics.rs` reads istiod's own metrics, `phases.rs` splits the time under changes into phases,
-//! `identities.rs` has the proxies, `asks.rs` communicates with the environment, `links.rs` cuts proxies off,
-//! `live.rs` sends metrics, `conclude.rs` builds the result.
+//! `metrics.rs` reads istiod's own metrics and `control_plane_metrics.rs` adds them up, `phases.rs` splits the
+//! time under changes into phases, `identities.rs` has the proxies, `asks.rs` communicates with the environment,
+//! `links.rs` cuts proxies off, `live.rs` sends metrics, `conclude.rs` builds the result.
 
 mod asks;
 mod changes;
 mod churn;
 mod conclude;
 mod control_plane;
+mod control_plane_metrics;
 mod identities;
 mod in_lab;
 mod links;
@@ -21,6 +22,7 @@ mod progress;
 mod remove;
 mod runner;
 mod settings;
+mod update_times;
 mod witnesses;
 
 use super::load::destination::{self, Destination};

@@ -66,7 +66,7 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
     }
     let placement = Placement {
         run_id,
-        has_controllers: api.client.has_controllers()?,
+        has_controllers: population::has_controllers(&api.client)?,
         simulate_pods: args.mesh.simulate_pods,
     };
     let population = Population::new(settings, &placement)?;

@@ -4,13 +4,13 @@
 //! An Envoy exposes the time of its last update. A ztunnel counts messages by type: [`MessageWatch`] polls
 //! the count.
 
+use super::update_times;
 use experiment::schema::FleetWitness;
 use experiment::settings::fleet::ProxyKind;
 use experiment::xds::ResourceType;
 use fleet::{ChangeId, Fleet};
 use mesh::admin::dial::TcpPort;
 use mesh::admin::{Admin, AdminError};
-use mesh::envoy::update_times;
 use mesh::exposition::samples;
 use population::changes::Expected;
 use statistics::witnesses::compare;

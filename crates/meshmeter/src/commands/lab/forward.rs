@@ -1,11 +1,10 @@
 //! `meshmeter lab forward`: forwards a port of this machine to a port of a pod.
 
 use super::output::{json, print};
-use super::select;
+use super::{enter_pod, select};
 use crate::cli::ForwardArgs;
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
-use lab::exec;
 use lab::sandbox::port_forward;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -40,7 +39,7 @@ pub fn run(args: &ForwardArgs) -> Result<ExitCode, Failure> {
     let listen =
         listener.local_addr().map_err(|error| EnvironmentError::new("find the port's number", error))?;
     let told_to_end = ending_signals().map_err(|error| EnvironmentError::new("handle signals", error))?;
-    let lab_has_ended = exec::join_network(&pod)?;
+    let lab_has_ended = enter_pod::join(&pod, false)?;
     print(&if args.json {
         json(&Forwarding { listen, pod: &pod.name, address: pod.address, port: args.port })
     } else {

@@ -1,5 +1,6 @@
 //! `meshmeter lab up`: keeps a lab up to look around in, until Ctrl-C.
 
+use super::opened::OpenedControlPlane;
 use super::output::{json, print};
 use super::text;
 use crate::cli::UpArgs;
@@ -12,11 +13,12 @@ use experiment::environment::deploy::{ComponentFailure, Deployment as _, Environ
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
 use lab::deployment::LabDeployment;
 use lab::environment::{LocalLab, Programs};
-use lab::istio::{ControlPlane, FORWARDED_PORTS, OpenedControlPlane};
+use lab::istio::ControlPlane;
 use lab::registry::{Access, ControlPlaneAccess, LabStatus, ProxyAccess};
 use lab::{Entered, Lab};
 use mesh::names::ISTIOD_DEBUG_PORT;
 use std::io::IsTerminal as _;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -36,10 +38,11 @@ pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
     if let Some(status) = releases::provide(releases::named([&trial.spec.components]), &args.releases)? {
         return Ok(status);
     }
-    let ports = if args.mesh == MeshKind::Istio { FORWARDED_PORTS } else { 0 };
-    match lab::enter_with_ports(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), ports)? {
+    let mut ports = None;
+    let reserve = || ports = (args.mesh == MeshKind::Istio).then(OpenedControlPlane::reserve_ports);
+    match lab::enter_after(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), reserve)? {
         Entered::Outside(status) => Ok(status),
-        Entered::Inside(lab) => match hold(args, &trial, &lab) {
+        Entered::Inside(lab) => match hold(args, &trial, &lab, ports.transpose()?) {
             // The step that was interrupted failed because of the interruption; its error would mislead.
             Err(_) if lab.stop_requested() => Err(Failure::broken("interrupted before the lab was up")),
             // Logs are removed with the lab, so no hint points to them.
@@ -74,19 +77,25 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
     Plan::new(&experiment, 0).trials.into_iter().next().ok_or_else(nothing)
 }
 
-fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Failure> {
+/// `ports` of the machine are for the control plane.
+fn hold(
+    args: &UpArgs,
+    trial: &PlannedTrial,
+    lab: &Lab,
+    ports: Option<[TcpListener; 2]>,
+) -> Result<ExitCode, Failure> {
     let meshmeter =
         std::env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
     let programs = Programs { meshmeter: meshmeter.clone(), overrides: (&args.overrides).into() };
     let mut place = LocalLab::new(lab.clone(), programs)?;
-    place.report_progress_to(progress::in_lines());
+    place.progress = progress::in_lines();
     let logs = lab.create_private_dir(LOGS, lab::ContainerUser::Lab)?;
-    place.keep_control_plane_logs_in(logs.join("control-plane"));
+    place.control_plane_logs = logs.join("control-plane");
     let mut deployment = place.bring_up(&trial.spec, &logs)?;
     let control_plane = place.running_control_plane();
-    let opened = match (&control_plane, deployment.namespace()) {
-        (Some(control_plane), Some(namespace)) => {
-            Some(OpenedControlPlane::open(lab, control_plane, namespace)?)
+    let opened = match (&control_plane, deployment.namespace(), ports) {
+        (Some(control_plane), Some(namespace), Some(ports)) => {
+            Some(OpenedControlPlane::open(lab, control_plane, namespace, ports)?)
         }
         _ => None,
     };
@@ -108,7 +117,7 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
         },
         logs,
     };
-    lab.note_access(access)?;
+    lab.note_access(&access)?;
     let status = lab.status()?;
     print(&if args.json { json(&status) } else { text::lab_up(&status) })?;
     wait_until_the_end(lab, &mut deployment)
@@ -216,9 +225,9 @@ fn control_plane_access(
     let pod = lab.pods.iter().find(|pod| pod.name == name);
     let debug = format!("http://localhost:{ISTIOD_DEBUG_PORT}/debug/syncz");
     ControlPlaneAccess {
-        kubeconfig: opened.kubeconfig().to_owned(),
-        api: format!("https://{}", opened.api()),
-        discovery: opened.discovery().to_string(),
+        kubeconfig: opened.kubeconfig.clone(),
+        api: format!("https://{}", opened.api.address()),
+        discovery: opened.discovery.address().to_string(),
         namespace: deployment.namespace().unwrap_or_default().to_owned(),
         proxy_status: commands.in_pod(name).curl([debug]),
         enter: pod.map(|pod| pod.enter.clone()).unwrap_or_default(),

@@ -94,11 +94,11 @@ impl RunEnvironment for OnLab {
     }
 
     fn keep_logs_in(&mut self, folder: &RunFolder) {
-        self.environment.keep_control_plane_logs_in(folder.control_plane_logs());
-        self.environment.keep_logs_in(folder.logs());
+        self.environment.control_plane_logs = folder.control_plane_logs();
+        self.environment.logs = folder.logs();
     }
 
     fn report_progress_to(&mut self, progress: ProgressSink) {
-        self.environment.report_progress_to(progress);
+        self.environment.progress = progress;
     }
 }

@@ -2,6 +2,9 @@
 //! a Service and a ServiceAccount. Drivers have no objects: load comes from `meshmeter load`.
 
 use crate::failure::Failure;
+use cluster::manifests::{
+    self, MAX_CONFIG_MAP_BYTES, account, config_map, container_port, map, named, resources, service,
+};
 use experiment::Protocol;
 use experiment::topology::{Runs, Topology, Workload};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -10,9 +13,6 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use mesh::kubernetes::manifests::{
-    self, MAX_CONFIG_MAP_BYTES, account, config_map, container_port, map, named, resources, service,
-};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -6,23 +6,17 @@
 //! check of each mode, so the doctor never promises more than a run can do. Not included: the network beyond
 //! this machine, and how fast things are above the noise floor.
 
-mod check;
-mod isolation;
-mod limits;
-mod machine;
-mod programs;
-
-pub use check::{Check, State};
-
-use crate::Result;
-use crate::local_lab::{LocalLab, Programs};
-use crate::observe::host;
-use crate::sandbox::lab::Lab;
+use super::check::{Check, State};
+use super::{isolation, limits, machine, programs};
+use crate::noise_floor;
 use components::output_within;
 use experiment::environment::deploy::Environment as _;
 use experiment::environment::{ComponentsSettings, EnvironmentError, ErrorContext as _, error_chain};
 use experiment::schema::Floor;
 use experiment::{MeshKind, Mode};
+use lab::Lab;
+use lab::environment::{LocalLab, Programs};
+use lab::observe::host;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::process::Command;
@@ -62,15 +56,17 @@ pub struct LabDiagnosis {
     pub modes: Vec<ModeCheck>,
 }
 
-/// Checks this machine. `programs` are the programs that a run would start; `measure_floor` measures the noise
-/// floor.
-pub fn examine(programs: &Programs, measure_floor: impl FnOnce() -> Result<Floor>) -> Diagnosis {
+type Result<T, E = EnvironmentError> = std::result::Result<T, E>;
+
+/// Checks this machine. `programs` are the programs that a run would start; measuring the noise floor takes
+/// `floor_time`.
+pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     let mut checks = machine::checks(&host::describe(&host::Sources::read()));
     checks.extend(limits::checks());
     let lab = examine_lab_in_child(programs).unwrap_or_else(|error| without_lab(&error));
     checks.extend(lab.checks);
     checks.extend(programs::checks(&programs.overrides));
-    let floor = measure_floor();
+    let floor = noise_floor::measure(floor_time);
     if let Err(error) = &floor {
         let remedy = "reports of this machine lack its floor until this works";
         checks.push(Check::warn("floor", error_chain(error), remedy));
@@ -159,7 +155,7 @@ mod tests {
             "{}",
             error_chain(&error)
         );
-        let diagnosis = examine(&programs, || Ok(Floor::default()));
+        let diagnosis = examine(&programs, Duration::from_millis(20));
         assert!(!diagnosis.main_job_runs);
         assert!(diagnosis.floor.is_some(), "the floor needs no lab");
     }

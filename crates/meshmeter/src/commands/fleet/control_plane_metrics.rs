@@ -8,10 +8,9 @@
 //! and type). `pilot_proxy_convergence_time` spans the push request's start to the end of the push, per
 //! proxy. istiod does not expose the length of its push queue.
 
-use crate::Result;
-use crate::exposition::Exposition;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{ControlPlaneFigures, ReportedHistogram};
+use mesh::exposition::Exposition;
 use std::collections::BTreeMap;
 
 /// istiod's histograms, each with its name in results.
@@ -26,7 +25,6 @@ const PUSHES: &str = "pilot_xds_pushes";
 const TRIGGERS: &str = "pilot_push_triggers";
 /// Appears only after the first rejected configuration.
 const REJECTIONS: &str = "pilot_total_xds_rejects";
-const CONNECTED: &str = "pilot_xds";
 /// Metric and label that hold the version, exposed by every istiod.
 const ISTIOD_VERSION: (&str, &str) = ("pilot_info", "version");
 const API_SERVER_VERSION: (&str, &str) = ("kubernetes_build_info", "git_version");
@@ -71,8 +69,6 @@ pub struct MetricsReading {
     started_at: Option<f64>,
     pub memory_bytes: Option<u64>,
     pub goroutines: Option<u64>,
-    /// Proxies connected to an istiod.
-    pub connected: Option<u64>,
     pub counted: Counted,
 }
 
@@ -87,7 +83,7 @@ pub struct Counted {
 }
 
 impl MetricsReading {
-    pub fn parse(exposed: Exposed, page: &str) -> Result<Self> {
+    pub fn parse(exposed: Exposed, page: &str) -> Result<Self, EnvironmentError> {
         let operation = || format!("read the metrics of {}", exposed.name());
         let page = Exposition::parse(page).context(operation())?;
         let (name, label) = exposed.version();
@@ -105,7 +101,6 @@ impl MetricsReading {
             started_at: page.sum(STARTED_AT),
             memory_bytes: whole(MEMORY_BYTES),
             goroutines: whole(GOROUTINES),
-            connected: whole(CONNECTED),
             counted: Counted {
                 cpu_s,
                 chain: CHAIN.into_iter().filter_map(histogram).collect(),
@@ -240,7 +235,6 @@ mod tests {
              process_resident_memory_bytes {}\n\
              go_goroutines 200\n\
              process_start_time_seconds {started_at}\n\
-             pilot_xds{{version=\"1.31.1\"}} 50\n\
              pilot_xds_pushes{{type=\"cds\"}} {pushes}\n\
              pilot_push_triggers{{type=\"endpoint\"}} {pushes}\n\
              pilot_debounce_time_bucket{{le=\"0.1\"}} {pushes}\n\
@@ -268,7 +262,6 @@ mod tests {
         let expected = ReportedHistogram { count: 50, sum: 25.0, buckets: vec![(0.1, 50)] };
         assert_eq!(figures.chain, BTreeMap::from([("debounce".to_owned(), expected)]));
         assert_eq!(figures.version.as_deref(), Some("1.31.1"));
-        assert_eq!(window.last().connected, Some(50));
     }
 
     #[test]

@@ -1,12 +1,9 @@
 //! Time of an Envoy's last configuration updates, by its own clock: the `update_time` of its subscriptions.
 
-use crate::admin::{Admin, AdminError};
-use crate::exposition::samples;
+use mesh::admin::{Admin, AdminError};
+use mesh::exposition::samples;
+use mesh::names::UPDATE_TIME;
 use std::collections::BTreeMap;
-
-/// Suffix of the statistics' names. A sidecar keeps `update_time` only for its clusters and listeners as a
-/// whole, unless its `proxyStatsMatcher` includes this suffix.
-pub const UPDATE_TIME: &str = "update_time";
 
 const PATH: &str = "/stats/prometheus?filter=update_time$";
 

@@ -1,7 +1,6 @@
 //! Objects for a cluster, whose controllers turn them into pods: Deployments, Services, accounts, ConfigMaps. Pure.
-//! [`super::workloads`] has those for a lab, which has neither controllers nor a kubelet.
+//! [`mesh::kubernetes::workloads`] has those for a lab, which has neither controllers nor a kubelet.
 
-use super::workloads;
 use experiment::topology::{Resources, Workload};
 use experiment::units::format_cores;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
@@ -12,6 +11,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use mesh::kubernetes::workloads;
 use std::collections::BTreeMap;
 
 /// Maximum size of a ConfigMap at the API server.

@@ -2,15 +2,13 @@
 //! files.
 
 use super::check::Check;
-use super::machine::gibibytes;
-use crate::Result;
-use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
-use crate::sandbox::registry::RUNTIME_VARIABLE;
-use crate::{ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
+use crate::memory::gibibytes;
 use components::{Component, Overrides, find};
-use experiment::environment::error_chain;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
 use experiment::topology::Resources;
+use lab::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
+use lab::registry::RUNTIME_VARIABLE;
+use lab::{ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::statvfs;
 use rustix::net::sockopt::ip_original_dst;
@@ -88,7 +86,7 @@ fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
     }
 }
 
-fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<()> {
+fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<(), EnvironmentError> {
     let operation = format!("run {} in a pod", spec.program.display());
     let container = pod.start(spec)?;
     let Some(status) = container.wait(PROGRAM_TIMEOUT) else {
@@ -102,7 +100,7 @@ fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<()> {
     }
     if let Some(cgroup) = container.cgroup() {
         let usage = cgroup.cpu_usage().context("read a cgroup's CPU")?;
-        if usage.total_ns == 0 {
+        if usage.total.is_zero() {
             return Err(EnvironmentError::new(
                 "read a cgroup's CPU",
                 "it counted nothing of a program that ran",

@@ -1,6 +1,7 @@
 //! The machine: cores, memory, kernel, clock, frequency, hypervisor.
 
 use super::check::Check;
+use crate::memory::{available_bytes, gibibytes};
 use experiment::schema::Host;
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ pub fn checks(host: &Host) -> Vec<Check> {
     let usable = available_parallelism().map_or(1, usize::from);
     vec![
         cores(host, usable),
-        memory(),
+        memory(host.memory_bytes, available_bytes()),
         quiet(host.cpus, read("/proc/loadavg").as_deref()),
         kernel(&host.kernel),
         clock_source(),
@@ -44,14 +45,10 @@ fn cores(host: &Host, usable: usize) -> Check {
     }
 }
 
-fn memory() -> Check {
-    let Some(meminfo) = read("/proc/meminfo") else {
-        return Check::unreadable("memory", "/proc/meminfo");
-    };
-    let kilobytes = |name| meminfo_kilobytes(&meminfo, name).unwrap_or(0);
-    let (total, available) = (kilobytes("MemTotal") * 1024, kilobytes("MemAvailable") * 1024);
-    let fact = format!("{} of {} free to use", gibibytes(available), gibibytes(total));
-    if available >= COMFORTABLE_MEMORY_BYTES {
+fn memory(total_bytes: u64, available_bytes: Option<u64>) -> Check {
+    let Some(available_bytes) = available_bytes else { return Check::unreadable("memory", "/proc/meminfo") };
+    let fact = format!("{} of {} free to use", gibibytes(available_bytes), gibibytes(total_bytes));
+    if available_bytes >= COMFORTABLE_MEMORY_BYTES {
         Check::ok("memory", fact)
     } else {
         Check::warn("memory", fact, "a run takes about 0.5 GiB: end other programs, or figures show swapping")
@@ -70,15 +67,6 @@ fn quiet(cpus: usize, loadavg: Option<&str>) -> Check {
         Some(average) => Check::ok("quiet", format!("{average:.1} threads ran at once over the last minute")),
         None => Check::unreadable("quiet", "/proc/loadavg"),
     }
-}
-
-fn meminfo_kilobytes(meminfo: &str, name: &str) -> Option<u64> {
-    let (_, rest) = meminfo.split_once(&format!("{name}:"))?;
-    rest.split_ascii_whitespace().next()?.parse().ok()
-}
-
-pub(super) fn gibibytes(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
 fn kernel(release: &str) -> Check {
@@ -204,12 +192,5 @@ mod tests {
         assert_eq!(check.state, State::Warn);
         assert!(check.fact.contains("powersave, boost off"), "{check:?}");
         assert!(check.remedy.unwrap().contains("performance"));
-    }
-
-    #[test]
-    fn meminfo_is_read_by_name() {
-        let meminfo = "MemTotal:       24576000 kB\nMemFree:  1 kB\nMemAvailable:   12288000 kB";
-        assert_eq!(meminfo_kilobytes(meminfo, "MemAvailable"), Some(12_288_000));
-        assert_eq!(meminfo_kilobytes(meminfo, "SwapTotal"), None);
     }
 }
