@@ -181,7 +181,9 @@ mod tests {
                 Hop::inbound(layer, 8080),
             ] {
                 let evidence = hop.evidence(true);
-                let counters: Vec<&str> = evidence.counters().collect();
+                // A proxy that reads no requests has no failed ones either.
+                let is_kept = |counter: &&str| layer != Layer::L4 || !counter.starts_with("http.");
+                let counters: Vec<&str> = evidence.counters().filter(is_kept).collect();
                 assert!(counters.len() >= 10);
                 for counter in counters {
                     assert!(hop.statistics().iter().any(|prefix| counter.starts_with(prefix)), "{counter}");
