@@ -30,9 +30,14 @@ long=(
   lab/lab
   report/browser
 )
-# Afterwards, since they measure how evenly requests are sent. They take little CPU and much time.
-measuring=(load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll load/schedules)
-searching=(meshmeter/load_search meshmeter/load_schedules meshmeter/load_objective)
+# Afterwards, since they measure how evenly requests are sent. All together they take a few hundredths of a CPU, and much time.
+measuring=(
+  meshmeter/load_search
+  'load/engine,load/schedules'
+  'load/engine_on_epoll,meshmeter/load_schedules'
+  'load/several_servers,load/several_servers_on_epoll'
+  meshmeter/load_objective
+)
 # Alone, since it compares the CPU of programs.
 comparing=(meshmeter/benchmarks)
 # Not among the everyday tests: most of the time of all, in few programs.
@@ -78,7 +83,7 @@ run_named() {
 }
 
 "$cargo" test --locked --workspace --no-run --message-format json-render-diagnostics "$@" >"$folder/messages"
-named=("${long[@]//,/ }" "${measuring[@]}" "${searching[@]}" "${comparing[@]}")
+named=("${long[@]//,/ }" "${measuring[@]//,/ }" "${comparing[@]}")
 declare -A folder_of program_of
 others=()
 while IFS=$'\t' read -r package kind target program; do
@@ -117,8 +122,10 @@ for ((slot = 0; slot < slots; slot++)); do
   run_slot &
 done
 wait
-run_named "${searching[@]}" &
-run_named "${measuring[@]}"
+for row in "${measuring[@]}"; do
+  IFS=, read -ra names <<<"$row"
+  run_named "${names[@]}" &
+done
 wait
 run_named "${comparing[@]}"
 

@@ -28,7 +28,8 @@ repeats: 1
 ";
 
 /// Verdict reasons that a busy machine may cause.
-const OF_THE_MACHINE: [&str; 5] = ["other-processes", "schedule-lag", "generator", "saturated", "throughput"];
+const OF_THE_MACHINE: [&str; 6] =
+    ["other-processes", "steal", "schedule-lag", "generator", "saturated", "throughput"];
 
 /// An own components directory, and a directory for everything else.
 struct Scene {

@@ -210,7 +210,7 @@ pub fn check_good(trial: &TrialRecord) {
     assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
     assert!(trial.path.proven, "{:?}", trial.path.reasons);
     assert!(trial.log_tails.is_empty(), "{:?}", trial.log_tails);
-    let of_machine = ["other-processes", "schedule-lag", "generator", "saturated", "throughput"];
+    let of_machine = ["other-processes", "steal", "schedule-lag", "generator", "saturated", "throughput"];
     for reason in &trial.verdict.reasons {
         assert!(of_machine.iter().any(|kind| reason.starts_with(kind)), "{reason}");
     }

@@ -88,8 +88,10 @@ pub fn proxy_that_responds_by_itself_is_not_proof() {
     let ended = scene.start("out").end_within(RUN_TIMEOUT);
     assert_eq!(ended.status, Some(1), "{}", ended.text());
     let trial = &ended.trials()[0];
-    let answered = trial.result.as_ref().and_then(|result| result.requests.status.get("200").copied());
-    assert_eq!(answered, Some(100), "{:?}", trial.verdict);
+    let requests = &trial.result.as_ref().expect("a result").requests;
+    // On a busy machine some are never sent.
+    assert_eq!(requests.status.get("200"), Some(&requests.sent), "{:?}", trial.verdict);
+    assert!(requests.sent > 0, "{:?}", trial.verdict);
     let reasons = trial.path.reasons.join("\n");
     assert!(reasons.contains("server-proxy sent on 0 of the "), "{reasons}");
 }
