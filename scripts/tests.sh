@@ -99,6 +99,13 @@ done < <(sed -n 's/^{"reason":"compiler-artifact",.*"manifest_path":"\([^"]*\)\/
   exit 2
 }
 
+# Runs the programs of a row one after the other.
+run_row() {
+  local names
+  IFS=, read -ra names <<<"$1"
+  run_named "${names[@]}"
+}
+
 # Prints the next row of the queue, and removes it.
 take_row() {
   {
@@ -110,10 +117,9 @@ take_row() {
 
 # Runs row after row until the queue is empty.
 run_slot() {
-  local row names
+  local row
   while row=$(take_row) && [[ -n $row ]]; do
-    IFS=, read -ra names <<<"$row"
-    run_named "${names[@]}"
+    run_row "$row"
   done
 }
 
@@ -123,8 +129,7 @@ for ((slot = 0; slot < slots; slot++)); do
 done
 wait
 for row in "${measuring[@]}"; do
-  IFS=, read -ra names <<<"$row"
-  run_named "${names[@]}" &
+  run_row "$row" &
 done
 wait
 run_named "${comparing[@]}"

@@ -82,7 +82,7 @@ impl MeshContext<'_> {
     }
 }
 
-/// What proxies under a control plane are started with.
+/// Context, programs and CA certificate that proxies under a control plane are started with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeshProxies<'a> {
     pub context: &'a DeploymentContext<'a>,

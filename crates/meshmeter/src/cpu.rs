@@ -7,6 +7,7 @@
 
 use experiment::dataplane::{Entry, ModeParts, ProxyProgram};
 use experiment::{Plan, PlannedTrial};
+use report::format::counted;
 
 /// Cores of an Envoy, as sidecar or gateway, for 1000 requests/s.
 const ENVOY_CORES_PER_1000: f64 = 0.20;
@@ -17,9 +18,10 @@ const ZTUNNEL_CORES_PER_1000: f64 = 0.06;
 /// Compares the trial of a plan that needs most with the CPUs of the machine. Returns a warning as a
 /// sentence.
 pub fn check(plan: &Plan, cpus: usize) -> Option<String> {
-    let needs = plan.trials.iter().filter_map(|trial| Some((ProxyNeed::of(trial)?, trial)));
+    // Each repeat has every cell once.
+    let needs = plan.repeats().next()?.iter().filter_map(|trial| Some((ProxyNeed::of(trial)?, trial)));
     let (need, trial) = needs.max_by(|(one, _), (other, _)| one.cores.total_cmp(&other.cores))?;
-    let machine = if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") };
+    let machine = counted(cpus as u64, "CPU", "CPUs");
     let rate = trial.load.rate?;
     (need.cores >= cpus as f64).then(|| {
         format!(

@@ -79,15 +79,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     }
     rollout.start_held_services()?;
     rollout.pods.wait_for_services()?;
-    // All gateways have their configuration already: they proceed in parallel while this waits for one of
-    // them.
-    for domains in rollout.domains.values() {
-        domains.wait_until_served(|| rollout.check_goes_on())?;
-        domains.check_others_are_refused()?;
-        if let Some((push, written_at)) = &mut push {
-            push.in_force_s.insert(domains.gateway.clone(), written_at.elapsed().as_secs_f64());
-        }
-    }
+    wait_until_domains_are_served(&rollout, push.as_mut())?;
     let destinations = rollout.topology().drivers.iter();
     let destinations =
         destinations.map(|driver| destination(&rollout, &parts, driver)).collect::<Result<_, _>>()?;
@@ -149,6 +141,22 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
         }
         thread::sleep(POLL_INTERVAL.max(look.elapsed()));
     }
+}
+
+/// Waits until all gateways serve their domains, and adds to the push when each did. All have their
+/// configuration already: they proceed in parallel while this waits for one of them.
+fn wait_until_domains_are_served(
+    rollout: &Rollout<'_>,
+    mut push: Option<&mut (ConfigurationPush, Instant)>,
+) -> Result<()> {
+    for domains in rollout.domains.values() {
+        domains.wait_until_served(|| rollout.check_goes_on())?;
+        domains.check_others_are_refused()?;
+        if let Some((push, written_at)) = push.as_deref_mut() {
+            push.in_force_s.insert(domains.gateway.clone(), written_at.elapsed().as_secs_f64());
+        }
+    }
+    Ok(())
 }
 
 /// Writes objects while the proxies are connected, and makes the names of Services among them resolve. Returns

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
-use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -81,10 +80,14 @@ impl Drivers {
             // There is no receiver any more once the trial has ended.
             let send = |kind| drop(sender.send(DriverEvent { generator: driver.clone(), kind }));
             let last_lines = read_events(events, is_fleet, send);
-            let status = iter::repeat(END_INTERVAL).find_map(|interval| container.wait(interval));
-            let exit_code = status.and_then(|status| status.code());
+            let status = loop {
+                if let Some(status) = container.wait(END_INTERVAL) {
+                    break status;
+                }
+            };
             let result = read_result(&result, is_fleet);
-            send(DriverEventKind::Ended(Box::new(DriverEnd { exit_code, result, last_lines })));
+            let end = DriverEnd { exit_code: status.code(), result, last_lines };
+            send(DriverEventKind::Ended(Box::new(end)));
         };
         thread::Builder::new().name(format!("follow {name}")).spawn(follow).map(drop).context(operation)
     }

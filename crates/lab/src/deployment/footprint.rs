@@ -74,7 +74,7 @@ impl Held {
     }
 }
 
-/// What was read. A reason why it was not goes to `unread`.
+/// A part that was read; if it was not, the reason goes to `unread`.
 fn read_part<T>(part: Result<Option<T>, String>, unread: &mut Vec<String>) -> Option<T> {
     part.unwrap_or_else(|reason| {
         unread.push(reason);

@@ -90,10 +90,7 @@ fn responses(gateway: &Domains, probe: &Probe) -> Statuses {
 /// Delta of a gateway's counter over the trial.
 fn delta(gateway: &Domains, counter: &str, replicas: &[Replica]) -> Result<u64, String> {
     let replica = replicas.iter().find(|replica| replica.name == gateway.gateway);
-    let replica = replica.expect("the gateway's counters were read");
-    let after = replica.after.as_ref().map_err(Clone::clone)?;
-    let read = |counters: &BTreeMap<String, u64>| counters.get(counter).copied().unwrap_or(0);
-    Ok(read(after).saturating_sub(read(&replica.before)))
+    replica.expect("the gateway's counters were read").rise(counter)
 }
 
 /// Requests and connections that reached the gateways in the trial. A gateway that could not be queried adds

@@ -73,7 +73,7 @@ impl Proxy {
     }
 }
 
-/// What a query to a component returns, or why it returns nothing. A failed component is not queried: it would
+/// Response of a component to a query, or the reason for none. A failed component is not queried: it would
 /// respond late or never, and its status says more.
 pub(crate) fn response_or_reason<T>(
     container: &Container,

@@ -36,7 +36,7 @@ pub(crate) struct RunningService {
     pub container: Container,
     pub port: u16,
     pub credentials: Option<PrivateDir>,
-    /// Where its counters are read, summed over its protocols.
+    /// Interface with its counters, which are summed over its protocols.
     admin: Admin,
     counts: Counts,
 }

@@ -182,3 +182,11 @@ pub struct Replica {
     pub before: Counters,
     pub after: Result<Counters, String>,
 }
+
+impl Replica {
+    /// Increase of a counter, or why it is not known.
+    pub fn rise(&self, name: &str) -> Result<u64, String> {
+        self.after.as_ref().map_err(Clone::clone)?;
+        Ok(delta(&self.before, &self.after, name))
+    }
+}

@@ -12,7 +12,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use components::sha256_of_texts;
 use mesh::admin::Admin;
-use mesh::concurrent::side_by_side;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs;
@@ -37,6 +36,11 @@ const KINDS: [&str; 6] = [
 ];
 
 const DEFINITIONS: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
+
+/// Limits of a transaction: etcd accepts 128 operations of 1.5 MiB in total. Base64 makes them a third
+/// larger.
+const MAX_OPERATIONS: usize = 100;
+const MAX_TRANSACTION_BYTES: usize = 1_000_000;
 
 /// An object as stored in etcd, with key and value in base64.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -110,8 +114,26 @@ impl StoredObject {
 
 /// Writes objects to an etcd. It may be repeated.
 pub(super) fn write_to(etcd: &Admin, objects: &[StoredObject]) -> bool {
-    let written = side_by_side(objects, |object| etcd.post_json::<Value>("/v3/kv/put", object).is_ok());
-    written.into_iter().all(|is_written| is_written)
+    transactions(objects).into_iter().all(|transaction| {
+        let puts: Vec<Value> = transaction.iter().map(|object| json!({"requestPut": object})).collect();
+        etcd.post_json("/v3/kv/txn", &json!({"success": puts}))
+            .is_ok_and(|done: Value| done["succeeded"] == true)
+    })
+}
+
+/// Splits the objects into consecutive groups within etcd's limits.
+fn transactions(objects: &[StoredObject]) -> Vec<&[StoredObject]> {
+    let (mut transactions, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (index, object) in objects.iter().enumerate() {
+        let length = object.key.len() + object.value.len();
+        if index > begin && (bytes + length > MAX_TRANSACTION_BYTES || index - begin == MAX_OPERATIONS) {
+            transactions.push(&objects[begin..index]);
+            (begin, bytes) = (index, 0);
+        }
+        bytes += length;
+    }
+    transactions.extend((begin < objects.len()).then(|| &objects[begin..]));
+    transactions
 }
 
 #[derive(Deserialize)]
@@ -170,5 +192,24 @@ mod tests {
             r#"{"status":{"conditions":[{"type":"Established","status":"True"}]}}"#,
         );
         assert!(!role.is_established());
+    }
+
+    #[test]
+    fn transactions_stay_within_limits_and_are_complete() {
+        let large = "x".repeat(MAX_TRANSACTION_BYTES / 2);
+        let objects: Vec<StoredObject> = (0..250)
+            .map(|index| object(&index.to_string(), if index % 100 == 7 { &large } else { "" }))
+            .collect();
+        let transactions = transactions(&objects);
+        assert_eq!(transactions.concat(), objects);
+        for transaction in transactions {
+            let bytes: usize = transaction.iter().map(|object| object.key.len() + object.value.len()).sum();
+            assert!(
+                !transaction.is_empty()
+                    && transaction.len() <= MAX_OPERATIONS
+                    && bytes <= MAX_TRANSACTION_BYTES
+            );
+        }
+        assert!(super::transactions(&[]).is_empty());
     }
 }
