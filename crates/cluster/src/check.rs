@@ -280,7 +280,7 @@ fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
 
 /// Findings on quotas that leave too little. The check of rights reports a missing right to list quotas.
 fn check_quotas(cluster: &Connected, namespace: &str, demand: &Demand) -> Vec<Finding> {
-    let quotas = list_objects(&cluster.api, "v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
+    let quotas = list_objects(&cluster.api, ("v1", "ResourceQuota"), Some(namespace), "").unwrap_or_default();
     let hint = "ask for less (resources, replicas), or have the quota raised";
     let lacks = quotas.iter().flat_map(|quota| demand.lacks_in(namespace, quota));
     lacks.map(|lack| Finding::new(CheckOutcome::Missing, lack, Some(hint))).collect()

@@ -130,7 +130,7 @@ fn wait_until_ended(cluster: &Connected, run: &str, namespace: &str) -> Result<(
     let deadline = Instant::now() + GONE_TIMEOUT;
     loop {
         let left =
-            retry(API_TIMEOUT, || list_objects(&cluster.api, "v1", "Pod", Some(namespace), &selector))?;
+            retry(API_TIMEOUT, || list_objects(&cluster.api, ("v1", "Pod"), Some(namespace), &selector))?;
         if left.is_empty() {
             return Ok(());
         }

@@ -218,13 +218,12 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
     };
     let mut found = Vec::new();
     for scope in scopes {
-        let jobs =
-            list_objects(&cluster.api, JOB.0, JOB.1, scope, &selector).map_err(|error| match scope {
-                None => {
-                    error.with_hint("without a right to all namespaces, name the account's: --namespace NAME")
-                }
-                Some(_) => error,
-            })?;
+        let jobs = list_objects(&cluster.api, JOB, scope, &selector).map_err(|error| match scope {
+            None => {
+                error.with_hint("without a right to all namespaces, name the account's: --namespace NAME")
+            }
+            Some(_) => error,
+        })?;
         found.extend(jobs.iter().map(|job| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             DetachedRun {
@@ -262,7 +261,7 @@ impl<'a> Attached<'a> {
                 return Err(EnvironmentError::new(operation(), "it was stopped"));
             }
             let listed = retry(API_TIMEOUT, || {
-                list_objects(&cluster.api, "v1", "Pod", Some(&place.namespace), &selector)
+                list_objects(&cluster.api, ("v1", "Pod"), Some(&place.namespace), &selector)
             })?;
             if let Some(reason) = listed.iter().find_map(ended) {
                 return Err(EnvironmentError::new(operation(), reason).with_hint(clean_hint(&place.run)));

@@ -162,7 +162,7 @@ impl Environment for Cluster {
     /// The nodes, if they may be read. The first one represents all; every distinct kernel and kubelet is
     /// listed as a version.
     fn host(&self) -> Host {
-        let nodes = list_objects(&self.connected.api, "v1", "Node", None, "").unwrap_or_default();
+        let nodes = list_objects(&self.connected.api, ("v1", "Node"), None, "").unwrap_or_default();
         let mut versions = vec![
             version("meshmeter", env!("CARGO_PKG_VERSION")),
             version("kubernetes", self.connected.version.trim_start_matches('v')),
@@ -211,8 +211,9 @@ impl Environment for Cluster {
         let shared = plug.shared().into_iter().filter(|shared| shared.namespace.is_some());
         shared
             .filter_map(|shared| {
-                let pods = list_objects(&self.connected.api, "v1", "Pod", shared.namespace, &shared.selector)
-                    .ok()?;
+                let pods =
+                    list_objects(&self.connected.api, ("v1", "Pod"), shared.namespace, &shared.selector)
+                        .ok()?;
                 let image = pods.first()?["spec"]["containers"][0]["image"].as_str()?.to_owned();
                 Some(version(shared.name, image.rsplit_once(':').map_or("unknown", |(_, tag)| tag)))
             })

@@ -1,4 +1,5 @@
-//! Lists of the objects of a kind, in one or all namespaces, that match a label selector (empty: all).
+//! Lists of the objects of a kind (API version and name), in one or all namespaces, that match a label selector
+//! (empty: all).
 
 use crate::Result;
 use mesh::kubernetes::client::ApiClient;
@@ -7,12 +8,11 @@ use serde_json::Value;
 
 pub(crate) fn list_objects(
     api: &ApiClient,
-    api_version: &str,
-    kind: &str,
+    kind: (&str, &str),
     namespace: Option<&str>,
     selector: &str,
 ) -> Result<Vec<Value>> {
-    let objects = list_unless(api, &[], (api_version, kind), namespace, selector)?;
+    let objects = list_unless(api, &[], kind, namespace, selector)?;
     Ok(objects.unwrap_or_default())
 }
 

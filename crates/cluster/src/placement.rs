@@ -28,7 +28,7 @@ pub(crate) fn place_measured(settings: &ClusterSettings, pod_spec: &mut Value) {
 /// if the user may not list nodes: then the scheduler reports it.
 pub(crate) fn check_nodes(cluster: &Connected, settings: &ClusterSettings) -> Option<Finding> {
     let label = settings.generator_nodes.as_ref()?;
-    Some(finding(label, &list_objects(&cluster.api, "v1", "Node", None, "").ok()?))
+    Some(finding(label, &list_objects(&cluster.api, ("v1", "Node"), None, "").ok()?))
 }
 
 fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {

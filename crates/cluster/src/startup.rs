@@ -90,7 +90,7 @@ impl<'a> Startup<'a> {
     fn check_namespace(&self, namespace: &str, pods: &[PodState]) -> Result<()> {
         let mut makers = Vec::new();
         for (api_version, kind) in self.makers {
-            let list = || list_objects(self.api, api_version, kind, Some(namespace), self.selector);
+            let list = || list_objects(self.api, (api_version, kind), Some(namespace), self.selector);
             makers.extend(retry(API_TIMEOUT, list)?);
         }
         for maker in &makers {
@@ -99,7 +99,7 @@ impl<'a> Startup<'a> {
             }
         }
         // If the user may not read events, the wait ends with its timeout.
-        for event in list_objects(self.api, "v1", "Event", Some(namespace), "").unwrap_or_default() {
+        for event in list_objects(self.api, ("v1", "Event"), Some(namespace), "").unwrap_or_default() {
             let (subject, reason) = (&event["involvedObject"], event["reason"].as_str().unwrap_or_default());
             let message = event["message"].as_str().unwrap_or("no message");
             let maker = makers.iter().find(|maker| maker["metadata"]["uid"] == subject["uid"]);

@@ -156,7 +156,7 @@ impl Written {
     fn pods(&self) -> Result<Vec<Value>> {
         let mut pods = Vec::new();
         for namespace in &self.namespaces {
-            pods.extend(list_objects(&self.api, "v1", "Pod", Some(namespace), &self.selector)?);
+            pods.extend(list_objects(&self.api, ("v1", "Pod"), Some(namespace), &self.selector)?);
         }
         Ok(pods)
     }

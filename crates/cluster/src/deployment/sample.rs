@@ -113,9 +113,22 @@ impl Opening {
         is_new && is_later(sample.at) && sample.network.and_then(|network| network.at).is_none_or(is_later)
     }
 
-    /// True if the samples of a node and of its containers were taken within the window.
-    pub fn has_node(&self, node: &NodeSnapshot) -> bool {
-        node.all.at > self.at && node.containers.values().all(|container| container.at > self.at)
+    /// Adds the first samples within the window of a node and of its containers, each as it comes: a kubelet looks at an idle
+    /// container less often. Returns true if none is missing.
+    pub fn add_node(&self, mut node: NodeSnapshot, added: &mut Vec<NodeSnapshot>) -> bool {
+        let containers = node.containers.len();
+        node.containers.retain(|_, container| container.at > self.at);
+        let Some(index) = added.iter().position(|added| added.name == node.name) else {
+            let is_within = node.all.at > self.at;
+            let is_complete = is_within && node.containers.len() == containers;
+            added.extend(is_within.then_some(node));
+            return is_complete;
+        };
+        let known = &mut added[index].containers;
+        for (name, container) in node.containers {
+            known.entry(name).or_insert(container);
+        }
+        known.len() >= containers
     }
 }
 
@@ -238,16 +251,19 @@ mod tests {
     }
 
     #[test]
-    fn has_node_requires_samples_of_node_and_containers_within_window() {
+    fn add_node_keeps_first_samples_within_window() {
         let cpu = |at_s: u32| CpuSample { at: at_s * SECOND, ..CpuSample::default() };
-        let node = |all_s, container_s| NodeSnapshot {
+        let node = |all_s, [app_s, proxy_s]: [u32; 2]| NodeSnapshot {
             all: cpu(all_s),
-            containers: [("app".to_owned(), cpu(container_s))].into(),
+            containers: [("app".to_owned(), cpu(app_s)), ("proxy".to_owned(), cpu(proxy_s))].into(),
             ..NodeSnapshot::default()
         };
-        let opening = opening(100, Samples::default());
-        assert!(!opening.has_node(&node(105, 99)) && !opening.has_node(&node(99, 105)));
-        assert!(opening.has_node(&node(105, 101)));
+        let (opening, mut added) = (opening(100, Samples::default()), Vec::new());
+        assert!(!opening.add_node(node(99, [101, 101]), &mut added));
+        assert_eq!(added, []);
+        assert!(!opening.add_node(node(102, [103, 98]), &mut added));
+        assert!(opening.add_node(node(112, [113, 114]), &mut added));
+        assert_eq!(added, [node(102, [103, 114])]);
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn note_on_none(component: &SharedComponent, own: &[SharedPod]) -> Option<String
 
 fn list(component: &SharedComponent, written: &Written) -> Result<Vec<Value>> {
     let list =
-        |namespace: &str| list_objects(&written.api, "v1", "Pod", Some(namespace), &component.selector);
+        |namespace: &str| list_objects(&written.api, ("v1", "Pod"), Some(namespace), &component.selector);
     match component.namespace {
         Some(namespace) => list(namespace),
         None => {

@@ -9,9 +9,7 @@ use crate::plug::ENVOY;
 use crate::prometheus::Prometheus;
 use crate::settings::SURE_WINDOW;
 use crate::worker::protocol::{Status, Usage, unix_ns};
-use experiment::environment::{
-    ComponentMemory, ComponentSnapshot, CpuTimes, NodeSnapshot, Snapshot, error_chain,
-};
+use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, error_chain};
 use experiment::schema::{NetworkUsage, Role, Throttling};
 use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
@@ -143,13 +141,13 @@ impl ClusterDeployment<'_> {
         let known = self.by_component(&samples);
         let Some(Window { opening, is_complete, .. }) = &mut self.trial.window else { return };
         let first = opening.add(known);
-        let is_added = |node: &NodeSnapshot| opened.nodes.iter().any(|added| added.name == node.name);
-        let (within, earlier): (Vec<_>, Vec<_>) =
-            nodes.into_iter().filter(|node| !is_added(node)).partition(|node| opening.has_node(node));
+        let mut are_nodes_complete = true;
+        for node in nodes {
+            are_nodes_complete &= opening.add_node(node, &mut opened.nodes);
+        }
         // If nothing can be read, later attempts fail too; notes of the snapshots say why.
         *is_complete =
-            samples.is_empty() || (earlier.is_empty() && opening.components() == self.watched.len());
-        opened.nodes.extend(within);
+            samples.is_empty() || (are_nodes_complete && opening.components() == self.watched.len());
         opened.components.extend(self.snapshots_of(&first));
     }
 
