@@ -214,8 +214,8 @@ impl Environment for Cluster {
                 let pods =
                     list_objects(&self.connected.api, ("v1", "Pod"), shared.namespace, &shared.selector)
                         .ok()?;
-                let image = pods.first()?["spec"]["containers"][0]["image"].as_str()?.to_owned();
-                Some(version(shared.name, image.rsplit_once(':').map_or("unknown", |(_, tag)| tag)))
+                let image = &pods.first()?["spec"]["containers"][0]["image"];
+                Some(version_of_image(shared.name, image.as_str()?))
             })
             .collect()
     }
@@ -243,6 +243,11 @@ pub fn check_mode(
     }
     let plug: Box<dyn MeshPlug> = plug::for_mode(mesh, mode, settings)?;
     plug.needs().iter().try_for_each(|need| need.check(&cluster.api).map(drop))
+}
+
+/// Version of a component by the tag of its image.
+pub(crate) fn version_of_image(name: &str, image: &str) -> ComponentVersion {
+    version(name, image.rsplit_once(':').map_or("unknown", |(_, tag)| tag))
 }
 
 fn version(name: &str, version: &str) -> ComponentVersion {

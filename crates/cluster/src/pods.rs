@@ -34,6 +34,8 @@ pub(crate) struct PodState {
     pub is_ready: bool,
     /// Restarts by container, sidecars included.
     pub restarts: BTreeMap<String, i64>,
+    /// Images by container, sidecars included.
+    pub images: BTreeMap<String, String>,
     pub problem: Option<Problem>,
 }
 
@@ -58,6 +60,9 @@ impl PodState {
         let is_ready = condition(status, "Ready").is_some_and(|ready| ready["status"] == "True");
         let restarts = containers(status)
             .map(|container| (text(&container["name"]), container["restartCount"].as_i64().unwrap_or(0)));
+        let specified = ["containers", "initContainers"].map(|list| pod["spec"][list].as_array());
+        let images = specified.into_iter().flatten().flatten();
+        let images = images.map(|container| (text(&container["name"]), text(&container["image"])));
         Self {
             namespace: text(&metadata["namespace"]),
             name: text(&metadata["name"]),
@@ -67,6 +72,7 @@ impl PodState {
             node: text(&pod["spec"]["nodeName"]),
             is_ready,
             restarts: restarts.collect(),
+            images: images.collect(),
             problem: problem(pod),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::folder::{self, EXPERIMENT_FILE, FolderError};
 use crate::sentences;
-use experiment::schema::{Host, Summary, TrialRecord};
+use experiment::schema::{ComponentVersion, Host, Summary, TrialRecord};
 use experiment::{Experiment, Plan};
 use std::path::Path;
 
@@ -52,12 +52,45 @@ impl RunData {
         experiment: Experiment,
         seed: u64,
         planned: usize,
-        host: Host,
+        mut host: Host,
         trials: Vec<TrialRecord>,
         notes: Vec<String>,
     ) -> Self {
+        add_versions(&mut host, trials.iter().flat_map(|trial| &trial.versions));
         let mut summary = statistics::summarize(&experiment, seed, planned, &host, &trials);
         sentences::fill(&experiment, &mut summary);
         Self { experiment_yaml, experiment, host, trials, summary, notes }
+    }
+}
+
+/// Adds versions that only trials know: those of the proxies that a cluster's mesh injects.
+fn add_versions<'a>(host: &mut Host, of_trials: impl Iterator<Item = &'a ComponentVersion>) {
+    for version in of_trials {
+        let is_same = |known: &ComponentVersion| {
+            (&known.name, &known.version, &known.sha256) == (&version.name, &version.version, &version.sha256)
+        };
+        if !host.versions.iter().any(is_same) {
+            host.versions.push(version.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn add_versions_adds_unknown_ones_once() {
+        let version = |name: &str, version: &str| ComponentVersion {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            ..ComponentVersion::default()
+        };
+        let (istiod, proxy) = (version("istiod", "1.30.4"), version("istio-proxy", "1.30.4"));
+        // As a user has named it, which the trial does not repeat.
+        let known = ComponentVersion { named_by: Some("option".to_owned()), ..istiod.clone() };
+        let mut host = Host { versions: vec![known.clone()], ..Host::default() };
+        add_versions(&mut host, [&istiod, &proxy, &proxy].into_iter());
+        assert_eq!(host.versions, [known, proxy]);
     }
 }

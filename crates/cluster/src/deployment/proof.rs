@@ -3,10 +3,12 @@
 use super::shared::SharedPod;
 use super::{ClusterDeployment, OpenProxy};
 use crate::Result;
+use crate::environment::version_of_image;
 use crate::gateway;
 use crate::plug::{SharedProxy, Stands};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence, expected_calls};
 use experiment::environment::{EnvironmentError, error_chain};
+use experiment::schema::ComponentVersion;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
@@ -165,9 +167,24 @@ impl ClusterDeployment<'_> {
                 services: self.service_counts(&services),
                 gateways: self.gateway_counts(&after),
                 notes: std::mem::take(&mut self.trial.notes),
+                versions: self.proxy_versions(),
                 ..TrialEvidence::default()
             };
         }
+    }
+
+    /// Distinct versions of the proxies that the mesh has injected, and of gateways.
+    fn proxy_versions(&self) -> Vec<ComponentVersion> {
+        let mut versions = Vec::new();
+        for pod in self.pods.iter().flatten().chain(&self.gateways) {
+            let Some(OpenProxy { kind, .. }) = &pod.proxy else { continue };
+            let image = pod.state.images.get(kind.container).map(String::as_str);
+            let version = version_of_image(kind.container, image.unwrap_or_default());
+            if !versions.contains(&version) {
+                versions.push(version);
+            }
+        }
+        versions
     }
 
     /// Counters of each proxy before and after. For a ztunnel only the counters in `own`, since it also

@@ -117,6 +117,10 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
         );
     }
     check_paths(&of_pair, &["client-proxy", "server-proxy"]);
+    for trial in &of_pair {
+        let injected: Vec<&str> = trial.versions.iter().map(|version| version.name.as_str()).collect();
+        assert_eq!(injected, if trial.mode == Mode::Sidecar { vec!["istio-proxy"] } else { vec![] });
+    }
     check_usage(&of_pair);
     check_paths(&trials(&app), &["client-proxy", "emoji-proxy", "voting-proxy", "web-proxy"]);
     for run in [&pair, &app] {
