@@ -34,6 +34,13 @@ fn list_unless(
     selector: &str,
 ) -> Result<Option<Vec<Value>>> {
     let place = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
-    let listed = Listed { kind, namespace, selector, shown: Shown::Whole };
+    let listed = Listed { kind, namespace, selector, fields: "", shown: Shown::Whole };
     api.list(&format!("list {} objects{place}", kind.1), &listed, absent_on)
+}
+
+/// Warnings of a namespace. A large deployment has thousands of other events.
+pub(crate) fn list_warnings(api: &ApiClient, namespace: &str) -> Result<Vec<Value>> {
+    let (kind, namespace) = (("v1", "Event"), Some(namespace));
+    let listed = Listed { kind, namespace, selector: "", fields: "type=Warning", shown: Shown::Whole };
+    Ok(api.list("list warnings", &listed, &[])?.unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 //! events.
 
 use crate::Result;
-use crate::lists::list_objects;
+use crate::lists::{list_objects, list_warnings};
 use crate::pods::{PodState, creation_failure};
 use crate::retry::{API_TIMEOUT, retry};
 use experiment::environment::EnvironmentError;
@@ -99,7 +99,7 @@ impl<'a> Startup<'a> {
             }
         }
         // If the user may not read events, the wait ends with its timeout.
-        for event in list_objects(self.api, ("v1", "Event"), Some(namespace), "").unwrap_or_default() {
+        for event in list_warnings(self.api, namespace).unwrap_or_default() {
             let (subject, reason) = (&event["involvedObject"], event["reason"].as_str().unwrap_or_default());
             let message = event["message"].as_str().unwrap_or("no message");
             let maker = makers.iter().find(|maker| maker["metadata"]["uid"] == subject["uid"]);

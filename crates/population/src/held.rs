@@ -23,7 +23,7 @@ pub fn has_controllers(api: &ApiClient) -> Result<bool> {
 pub(crate) fn list_labelled(api: &ApiClient, kind: Kind, run_id: &str, shown: Shown) -> Result<Vec<Value>> {
     let operation = format!("list objects of kind {} with the label {FLEET_LABEL}", kind.1);
     let selector = format!("{FLEET_LABEL}={run_id}");
-    let listed = Listed { kind, namespace: None, selector: &selector, shown };
+    let listed = Listed { kind, namespace: None, selector: &selector, fields: "", shown };
     Ok(api.list(&operation, &listed, &[403, 404])?.unwrap_or_default())
 }
 

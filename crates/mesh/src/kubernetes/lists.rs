@@ -29,6 +29,8 @@ pub struct Listed<'a> {
     pub namespace: Option<&'a str>,
     /// Label selector; empty: all objects.
     pub selector: &'a str,
+    /// Field selector; empty: all objects.
+    pub fields: &'a str,
     pub shown: Shown,
 }
 
@@ -42,7 +44,7 @@ impl ApiClient {
         absent_on: &'static [u16],
     ) -> Result<Option<Vec<Value>>> {
         let resource = Request::new(self.collection(listed.kind, listed.namespace));
-        let mut params = ListParams::default().labels(listed.selector).limit(PAGE);
+        let mut params = ListParams::default().labels(listed.selector).fields(listed.fields).limit(PAGE);
         let mut objects = Vec::new();
         loop {
             let request = match listed.shown {
