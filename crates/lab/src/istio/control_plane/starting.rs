@@ -19,15 +19,21 @@ use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::SYSTEM_NAMESPACE;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 /// Address range of Services, next to the range of pods, 10.77.0.0/16.
 const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
 
-/// For etcd and kube-apiserver, whose CPU time is not a result: half the number of garbage collections.
-/// istiod keeps Go's default.
-const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
+/// Variables of etcd and kube-apiserver, whose CPU time is not a result: half the number of garbage
+/// collections, and half of the CPUs, since threads that look for work take CPU from what is measured. istiod
+/// keeps Go's defaults.
+fn runtime_variables() -> BTreeMap<String, OsString> {
+    let cpus = available_parallelism().map_or(1, NonZero::get);
+    variables([("GOGC", "200".to_owned()), ("GOMAXPROCS", cpus.div_ceil(2).to_string())])
+}
 
 /// Startup timeout of each of the three components. Together they take some 8 s on two idle cores.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -126,9 +132,13 @@ impl Starting<'_> {
         arguments: impl IntoIterator<Item = String>,
         probe: Option<(u16, &'static str)>,
     ) -> Result<Container> {
-        let environment = variables([GARBAGE_COLLECTION]);
-        let container =
-            self.starter.start(&mut self.pod, program, arguments, environment, Resources::default())?;
+        let container = self.starter.start(
+            &mut self.pod,
+            program,
+            arguments,
+            runtime_variables(),
+            Resources::default(),
+        )?;
         // istiod, if it shares the pod, has nearly all of the pod's traffic. Without an istiod, no other
         // component shows it.
         let shows_network = program.0 == API_SERVER && self.starter.plan.is_studied;
