@@ -123,6 +123,7 @@ fn lab_options_are_refused_on_clusters() {
             &["--calibrate", "--detach", "--service-account=perf:meshmeter"][..],
             "--calibrate measures this machine",
         ),
+        (&["--noise-floor=10s"], "--noise-floor is for this machine"),
         (&["--envoy=/usr/bin/envoy"], "a cluster runs the programs that are installed there"),
         (&["--istiod=/usr/bin/istiod", "--dry-run"], "a cluster runs the programs that are installed there"),
     ] {

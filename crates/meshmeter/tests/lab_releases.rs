@@ -149,7 +149,17 @@ fn release_from_private_registry_is_installed_and_runs() {
     assert!(stderr(&there).contains(&format!("istio {VERSION}: there")), "{}", stderr(&there));
 
     fs::write(scene.path("experiment.yaml"), EXPERIMENT).unwrap();
-    let run = scene.run(&["run", "experiment.yaml", "--istio", VERSION, "--offline", "--out", "run"]);
+    let run = scene.run(&[
+        "run",
+        "experiment.yaml",
+        "--istio",
+        VERSION,
+        "--offline",
+        "--noise-floor",
+        "100ms",
+        "--out",
+        "run",
+    ]);
     let trials = fs::read_to_string(scene.path("run/trials.jsonl"));
     let trials = trials.unwrap_or_else(|error| panic!("{error}: {}", stderr(&run)));
     let trial = json(trials.lines().next().unwrap());
@@ -217,7 +227,7 @@ fn releases_are_fetched_and_compared_in_one_run() {
     let hub = format!("{}/istio", registry.address());
     let compared = "components.istio=[1.98.0, 1.99.0]";
     let arguments = ["run", "experiment.yaml", "--set", compared, "--registry", &hub, "--retakes", "0"];
-    let run = scene.run(&[&arguments[..], &["--out", "run"]].concat());
+    let run = scene.run(&[&arguments[..], &["--noise-floor", "100ms", "--out", "run"]].concat());
     let said = stderr(&run);
     assert!(matches!(run.status.code(), Some(0 | 1)), "{}\n{said}", stdout(&run));
     for version in ["1.98.0", "1.99.0"] {

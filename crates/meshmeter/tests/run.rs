@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, available_parallelism, spawn};
 
+/// For runs whose noise floor does not matter here.
+const SHORT_NOISE_FLOOR: [&str; 2] = ["--noise-floor", "100ms"];
+
 fn trials(folder: &Path) -> Vec<TrialRecord> {
     let text = fs::read_to_string(folder.join("trials.jsonl")).expect("trials are recorded");
     text.lines().map(|line| serde_json::from_str(line).expect("a trial a line")).collect()
@@ -215,7 +218,8 @@ fn an_interrupt_keeps_the_trials_so_far() {
                 "modes=[none]",
                 "--out",
             ])
-            .arg(&folder),
+            .arg(&folder)
+            .args(SHORT_NOISE_FLOOR),
     );
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.trim_start().starts_with("2/5")), "the second trial ends");
@@ -237,6 +241,7 @@ fn start_two_trials(folder: &Path) -> Child {
 fn start_two_trials_with(generators: usize, folder: &Path) -> Child {
     meshmeter()
         .args(["run", "sidecar-cost", "--duration", "4s", "--repeats", "2", "--retakes", "0"])
+        .args(SHORT_NOISE_FLOOR)
         .args(["--set", "load.rate=[100]", "--set", &format!("load.generators={generators}")])
         .args(["--set", "modes=[none]", "--set", "load.timeout=1s", "--out"])
         .arg(folder)
@@ -371,6 +376,7 @@ fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
             // A single trial: if the machine disturbed several, which one is rerun first would depend on the
             // machine.
             .args(["--set", "load.rate=[100]", "--set", "load.pacing=precise"])
+            .args(SHORT_NOISE_FLOOR)
             .args(["--set", "modes=[none]", "--out", out]),
     );
     let mut lines = said(&mut child);

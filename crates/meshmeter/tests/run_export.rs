@@ -37,7 +37,16 @@ fn run_experiment(arguments: &[&str]) -> Run {
     let file = folder.path().join("live.yaml");
     fs::write(&file, EXPERIMENT).unwrap();
     let out = folder.path().join("run");
-    let fixed = ["run", file.to_str().unwrap(), "--seed", "1", "--out", out.to_str().unwrap()];
+    let fixed = [
+        "run",
+        file.to_str().unwrap(),
+        "--seed",
+        "1",
+        "--noise-floor",
+        "100ms",
+        "--out",
+        out.to_str().unwrap(),
+    ];
     let output = run(&[&fixed, arguments].concat());
     // A busy machine may leave no trial valid; nothing else may go wrong.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}{}", stdout(&output), stderr(&output));

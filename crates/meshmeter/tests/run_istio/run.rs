@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Short compared with the steps of a run, long compared with reading its processes.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Directories for an experiment, its runs, and everything else that a run writes.
 pub struct Scene {
@@ -62,7 +62,7 @@ impl Scene {
     /// Like [`Self::start`], with a given command line, which already contains `run`.
     pub fn start_with(&self, name: &str, command: &mut Command) -> Run {
         let mut child = command
-            .args(["experiment.yaml", "--seed", "1", "--out", name])
+            .args(["experiment.yaml", "--seed", "1", "--noise-floor", "100ms", "--out", name])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

@@ -17,6 +17,7 @@ use super::{allowed_cpus, draw_seed};
 use crate::cli::DoctorArgs;
 use crate::commands::report::folder_failure;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::noise_floor;
 use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
 use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Pacing, Pauses};
 use experiment::units::format_duration;
@@ -63,7 +64,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         pacing: None,
     };
     on_lab::enter("calibrate", &args.overrides, |lab| {
-        let floor = on_lab::measure_noise_floor()?;
+        let floor = on_lab::measure_noise_floor(noise_floor::USUAL_TIME)?;
         let calibration = measure(lab, &extent, floor.pauses.as_ref())?;
         print(&calibration, args.json)?;
         let measured = calibration.modes.iter().any(|mode| mode.repeats > 0);

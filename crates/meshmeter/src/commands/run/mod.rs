@@ -34,6 +34,7 @@ use crate::cli::{MeshArg, RunArgs, RunPlace};
 use crate::cpu;
 use crate::failure::Failure;
 use crate::memory;
+use crate::noise_floor;
 use crate::studies;
 use clock::SystemClock;
 use context::RunContext;
@@ -202,7 +203,7 @@ impl Session<'_> {
         self.specs().into_iter().try_for_each(|spec| place.environment().check_settings(spec))?;
         place.check_before(&self.plan)?;
         let mut folder = self.create_folder()?;
-        let floor = place.measure_noise_floor()?;
+        let floor = place.measure_noise_floor(self.args.noise_floor.unwrap_or(noise_floor::USUAL_TIME))?;
         let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
         let chosen = place.choose_pacing(&self.plan, pauses.as_ref());
         let calibration = self.calibration(place, chosen.pacing)?;

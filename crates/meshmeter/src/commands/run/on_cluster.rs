@@ -24,6 +24,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Placeholder image when objects are only printed.
 const ANY_IMAGE: &str = "meshmeter";
@@ -41,6 +42,9 @@ pub(super) struct OnCluster {
 pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.calibrate {
         return Err(Failure::usage("--calibrate measures this machine, and trials run on others"));
+    }
+    if args.noise_floor.is_some() {
+        return Err(Failure::usage("--noise-floor is for this machine, and trials run on others"));
     }
     if args.overrides.is_given() {
         let message = "a cluster runs the programs that are installed there, and none of this machine's";
@@ -117,7 +121,7 @@ impl RunEnvironment for OnCluster {
         )
     }
 
-    fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure> {
+    fn measure_noise_floor(&self, _time: Duration) -> Result<Option<Floor>, Failure> {
         Ok(None)
     }
 

@@ -14,6 +14,7 @@ use lab::{Entered, Lab};
 use report::folder::RunFolder;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Runs `session` in a lab of its own, in another process. Returns the exit code of the session.
 pub(super) fn enter(
@@ -45,9 +46,9 @@ pub(super) fn enter_after<T>(
     }
 }
 
-/// Measures the machine's noise floor.
-pub(super) fn measure_noise_floor() -> Result<Floor, Failure> {
-    noise_floor::measure(noise_floor::USUAL_TIME).map_err(|error| Failure::environment(&error))
+/// Measures the machine's noise floor in about this time.
+pub(super) fn measure_noise_floor(time: Duration) -> Result<Floor, Failure> {
+    noise_floor::measure(time).map_err(|error| Failure::environment(&error))
 }
 
 /// Lab of a run, seen from inside.
@@ -77,8 +78,8 @@ impl RunEnvironment for OnLab {
         check_needs(plan)
     }
 
-    fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure> {
-        measure_noise_floor().map(Some)
+    fn measure_noise_floor(&self, time: Duration) -> Result<Option<Floor>, Failure> {
+        measure_noise_floor(time).map(Some)
     }
 
     fn calibration(&mut self, asked: bool, pacing: Pacing) -> Result<Option<Calibration>, Failure> {

@@ -7,6 +7,7 @@ use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
 use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use report::folder::RunFolder;
+use std::time::Duration;
 
 /// Environment of a run.
 pub(super) trait RunEnvironment {
@@ -18,8 +19,8 @@ pub(super) trait RunEnvironment {
     /// Checks that the plan's deployments have what they need, before anything is written.
     fn check_before(&self, plan: &Plan) -> Result<(), Failure>;
 
-    /// Noise floor of the machine under test; `None` if that is another machine.
-    fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure>;
+    /// Noise floor of the machine under test, measured in about this time; `None` if that is another machine.
+    fn measure_noise_floor(&self, time: Duration) -> Result<Option<Floor>, Failure>;
 
     /// Resolution of that machine: measured now if `asked`, otherwise as stored.
     fn calibration(&mut self, asked: bool, pacing: Pacing) -> Result<Option<Calibration>, Failure>;
