@@ -26,6 +26,7 @@ long=(
   statistics/studies
   meshmeter/run
   meshmeter/run_export
+  meshmeter/benchmarks
   lab/arrangement
   lab/lab
   report/browser
@@ -38,12 +39,10 @@ measuring=(
   'load/several_servers,load/several_servers_on_epoll'
   meshmeter/load_objective
 )
-# Alone, since it compares the CPU of programs.
-comparing=(meshmeter/benchmarks)
 # Not among the everyday tests: most of the time of all, in few programs.
 rare=(
   meshmeter/istio meshmeter/one_node_cluster meshmeter/cluster_meshes meshmeter/run_istio meshmeter/lab_releases
-  lab/istio meshmeter/lab_up meshmeter/size "${comparing[@]}"
+  lab/istio meshmeter/lab_up meshmeter/size meshmeter/benchmarks
 )
 
 left_out=()
@@ -83,7 +82,7 @@ run_named() {
 }
 
 "$cargo" test --locked --workspace --no-run --message-format json-render-diagnostics "$@" >"$folder/messages"
-named=("${long[@]//,/ }" "${measuring[@]//,/ }" "${comparing[@]}")
+named=("${long[@]//,/ }" "${measuring[@]//,/ }")
 declare -A folder_of program_of
 others=()
 while IFS=$'\t' read -r package kind target program; do
@@ -132,7 +131,6 @@ for row in "${measuring[@]}"; do
   run_row "$row" &
 done
 wait
-run_named "${comparing[@]}"
 
 echo
 [[ ${#left_out[@]} -eq 0 ]] || echo "Left out: ${left_out[*]}"

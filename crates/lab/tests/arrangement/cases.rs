@@ -66,7 +66,7 @@ impl Demand {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = match self {
             Self::Cpu => cpus,
-            Self::Time => 2 * cpus,
+            Self::Time => cpus + 1,
         };
         at_once.min(MAX_CASES_AT_ONCE)
     }

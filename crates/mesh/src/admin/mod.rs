@@ -17,7 +17,7 @@ use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,7 +122,8 @@ impl Admin {
 }
 
 fn json<T: DeserializeOwned>(response: &mut dyn Read) -> Result<T, serde_json::Error> {
-    serde_json::from_reader(BufReader::new(response))
+    // Twice as fast as from a reader, and the length of a response has a limit.
+    serde_json::from_slice(&whole(response)?)
 }
 
 fn whole(response: &mut dyn Read) -> Result<Vec<u8>, serde_json::Error> {
