@@ -143,9 +143,13 @@ pub(crate) fn first_takes<'a>(
     trials: &[&'a TrialRecord],
     meets: impl Fn(&TrialRecord) -> bool,
 ) -> Vec<&'a TrialRecord> {
+    let met: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| meets(trial)).collect();
+    if met.iter().all(|trial| trial.retake.is_none()) {
+        return met;
+    }
     let mut positions: HashMap<(CellKey<'a>, usize), usize> = HashMap::new();
     let mut first: Vec<&TrialRecord> = Vec::new();
-    for trial in trials.iter().filter(|trial| meets(trial)) {
+    for trial in met {
         let position = *positions.entry((trial.cell(), trial.repeat)).or_insert_with(|| {
             first.push(trial);
             first.len() - 1

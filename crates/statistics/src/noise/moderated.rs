@@ -135,13 +135,19 @@ fn borrowed(samples: &[SampleVariance], groups: &[usize]) -> Borrowed {
     Borrowed { spreads: samples.iter().zip(groups).map(spread).collect(), evidence: evidence.ln() + factors }
 }
 
-/// Log variances that a group may have.
-fn levels(samples: &[SampleVariance]) -> Vec<f64> {
+/// A variance that a group may have.
+struct Level {
+    logarithm: f64,
+    variance: f64,
+}
+
+fn levels(samples: &[SampleVariance]) -> Vec<Level> {
     let logarithms = || samples.iter().map(|sample| sample.variance.ln());
     let low = logarithms().fold(f64::INFINITY, f64::min) - MARGIN;
     let high = logarithms().fold(f64::NEG_INFINITY, f64::max) + MARGIN;
     let count = (((high - low) / STEP).ceil() as usize + 1).clamp(2, MAX_LEVELS);
-    (0..count).map(|level| low + (high - low) * level as f64 / (count - 1) as f64).collect()
+    let logarithms = (0..count).map(|level| low + (high - low) * level as f64 / (count - 1) as f64);
+    logarithms.map(|logarithm| Level { logarithm, variance: logarithm.exp() }).collect()
 }
 
 /// Likelihoods or weights per group, by degrees of freedom and level.
@@ -149,7 +155,7 @@ type ByGroup = Vec<Vec<Vec<f64>>>;
 
 /// Likelihood of each group's sample variances, up to a factor, and the logarithm of the product of these
 /// factors.
-fn likelihoods(samples: &[SampleVariance], groups: &[usize], levels: &[f64]) -> (ByGroup, f64) {
+fn likelihoods(samples: &[SampleVariance], groups: &[usize], levels: &[Level]) -> (ByGroup, f64) {
     let count = groups.iter().map(|group| group + 1).max().unwrap_or(0);
     let mut logarithms = vec![vec![vec![0.0; levels.len()]; FREEDOMS.len()]; count];
     for (sample, group) in samples.iter().zip(groups) {
@@ -158,8 +164,8 @@ fn likelihoods(samples: &[SampleVariance], groups: &[usize], levels: &[f64]) -> 
             let constant = ln_gamma(half) - ln_gamma(prior / 2.0)
                 + sample.added_freedom / 2.0 * (sample.added_freedom / prior).ln();
             for (level, sum) in levels.iter().zip(of_freedom) {
-                let ratio = sample.added_freedom * sample.variance / (prior * level.exp());
-                *sum += constant - sample.added_freedom / 2.0 * level - half * ratio.ln_1p();
+                let ratio = sample.added_freedom * sample.variance / (prior * level.variance);
+                *sum += constant - sample.added_freedom / 2.0 * level.logarithm - half * ratio.ln_1p();
             }
         }
     }
@@ -173,7 +179,7 @@ fn likelihoods(samples: &[SampleVariance], groups: &[usize], levels: &[f64]) -> 
 }
 
 /// Posterior weights of each group given the other groups, and the likelihood of all samples.
-fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> (ByGroup, f64) {
+fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[Level]) -> (ByGroup, f64) {
     let mut weights = vec![vec![vec![0.0; levels.len()]; FREEDOMS.len()]; likelihoods.len()];
     let mut evidence = 0.0;
     for spread in GROUP_SPREADS {
@@ -201,10 +207,11 @@ fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> (ByGroup, f64
 }
 
 /// Weights of all levels around each level: Student's t with three degrees of freedom, normalised to 1.
-fn kernel(levels: &[f64], spread: f64) -> Vec<Vec<f64>> {
-    let around = |center: &f64| {
-        let near: Vec<f64> =
-            levels.iter().map(|level| (1.0 + ((level - center) / spread).powi(2) / 3.0).powi(-2)).collect();
+fn kernel(levels: &[Level], spread: f64) -> Vec<Vec<f64>> {
+    let around = |center: &Level| {
+        let near =
+            |level: &Level| (1.0 + ((level.logarithm - center.logarithm) / spread).powi(2) / 3.0).powi(-2);
+        let near: Vec<f64> = levels.iter().map(near).collect();
         let sum: f64 = near.iter().sum();
         near.into_iter().map(|weight| weight / sum).collect()
     };
@@ -217,12 +224,12 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
 
 /// Approximates a cell's precision, a mixture of gamma variables, by a single one with the same mean and
 /// variance.
-fn posterior(sample: &SampleVariance, levels: &[f64], weights: &[Vec<f64>]) -> Spread {
+fn posterior(sample: &SampleVariance, levels: &[Level], weights: &[Vec<f64>]) -> Spread {
     let (mut sum, mut mean, mut square) = (0.0, 0.0, 0.0);
     for (prior, of_freedom) in FREEDOMS.iter().zip(weights) {
         for (level, weight) in levels.iter().zip(of_freedom) {
             let shape = f64::midpoint(*prior, sample.added_freedom);
-            let rate = f64::midpoint(prior * level.exp(), sample.added_freedom * sample.variance);
+            let rate = f64::midpoint(prior * level.variance, sample.added_freedom * sample.variance);
             let precision = shape / rate;
             sum += weight;
             mean += weight * precision;
