@@ -24,9 +24,6 @@ self=$(readlink -f "${BASH_SOURCE[0]}")
 root=$(dirname "$(dirname "$self")")
 parts=$root/scripts/cluster
 readonly ready_timeout_s=180 end_timeout_s=60
-# Half of the CPUs for each program of the node: threads that look for work take CPU from what runs on it. Containers do not inherit it.
-GOMAXPROCS=$((($(nproc) + 1) / 2))
-export GOMAXPROCS
 
 fail() {
   echo "cluster.sh: $1" >&2

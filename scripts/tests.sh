@@ -73,14 +73,6 @@ run() {
   rm "$output" "$output.cpu"
 }
 
-# Runs the built programs of these names, as far as they are selected, one after the other.
-run_named() {
-  local name
-  for name in "$@"; do
-    [[ -z ${folder_of[$name]:-} || " ${left_out[*]} " == *" $name "* ]] || run "$name" "${folder_of[$name]}" "${program_of[$name]}"
-  done
-}
-
 "$cargo" test --locked --workspace --no-run --message-format json-render-diagnostics "$@" >"$folder/messages"
 named=("${long[@]//,/ }" "${measuring[@]//,/ }")
 declare -A folder_of program_of
@@ -98,11 +90,13 @@ done < <(sed -n 's/^{"reason":"compiler-artifact",.*"manifest_path":"\([^"]*\)\/
   exit 2
 }
 
-# Runs the programs of a row one after the other.
+# Runs the built programs of a row, as far as they are selected, one after the other.
 run_row() {
-  local names
+  local names name
   IFS=, read -ra names <<<"$1"
-  run_named "${names[@]}"
+  for name in "${names[@]}"; do
+    [[ -z ${folder_of[$name]:-} || " ${left_out[*]} " == *" $name "* ]] || run "$name" "${folder_of[$name]}" "${program_of[$name]}"
+  done
 }
 
 # Prints the next row of the queue, and removes it.

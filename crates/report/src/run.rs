@@ -87,7 +87,7 @@ mod tests {
             ..ComponentVersion::default()
         };
         let (istiod, proxy) = (version("istiod", "1.30.4"), version("istio-proxy", "1.30.4"));
-        // As a user has named it, which the trial does not repeat.
+        // What selected the program does not make it another.
         let known = ComponentVersion { named_by: Some("option".to_owned()), ..istiod.clone() };
         let mut host = Host { versions: vec![known.clone()], ..Host::default() };
         add_versions(&mut host, [&istiod, &proxy, &proxy].into_iter());

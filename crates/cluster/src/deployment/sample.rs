@@ -116,19 +116,20 @@ impl Opening {
     /// Adds the first samples within the window of a node and of its containers, each as it comes: a kubelet looks at an idle
     /// container less often. Returns true if none is missing.
     pub fn add_node(&self, mut node: NodeSnapshot, added: &mut Vec<NodeSnapshot>) -> bool {
-        let containers = node.containers.len();
+        let wanted = node.containers.len();
         node.containers.retain(|_, container| container.at > self.at);
-        let Some(index) = added.iter().position(|added| added.name == node.name) else {
-            let is_within = node.all.at > self.at;
-            let is_complete = is_within && node.containers.len() == containers;
-            added.extend(is_within.then_some(node));
-            return is_complete;
-        };
-        let known = &mut added[index].containers;
-        for (name, container) in node.containers {
-            known.entry(name).or_insert(container);
+        if let Some(known) = added.iter_mut().find(|known| known.name == node.name) {
+            for (name, container) in node.containers {
+                known.containers.entry(name).or_insert(container);
+            }
+            return known.containers.len() >= wanted;
         }
-        known.len() >= containers
+        if node.all.at <= self.at {
+            return false;
+        }
+        let is_complete = node.containers.len() == wanted;
+        added.push(node);
+        is_complete
     }
 }
 

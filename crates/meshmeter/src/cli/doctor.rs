@@ -34,7 +34,7 @@ pub struct DoctorArgs {
     pub repeats: Option<u16>,
 
     /// With --calibrate: measured window of each trial [default: 2s]
-    #[arg(long, value_name = "D", requires = "calibrate", value_parser = parse_window)]
+    #[arg(long, value_name = "D", requires = "calibrate", value_parser = parse_measuring_time)]
     pub duration: Option<Duration>,
 
     /// With --calibrate: modes to calibrate [default: all that can run here]
@@ -56,7 +56,8 @@ fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
     names.map(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name).expect("the name of a mode"))
 }
 
-fn parse_window(text: &str) -> Result<Duration, String> {
+/// Time for a measurement of this machine.
+pub(super) fn parse_measuring_time(text: &str) -> Result<Duration, String> {
     let window = parse_duration(text).map_err(|error| error.to_string())?;
     let fits = (Duration::from_millis(100)..=Duration::from_secs(600)).contains(&window);
     if fits { Ok(window) } else { Err("expected 100ms to 10m".to_owned()) }

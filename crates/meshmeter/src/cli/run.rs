@@ -1,14 +1,11 @@
 //! Options of `meshmeter run`.
 
+use super::doctor::parse_measuring_time;
 use super::{AutomationArgs, DetachArgs, ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use components::IstioVersion;
-use experiment::units::{format_duration, parse_duration};
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Minimum and maximum time for the noise floor.
-const NOISE_FLOOR_TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
 /// Run an experiment, a preset study or a file, in a lab on this machine
 ///
@@ -87,7 +84,7 @@ pub struct RunArgs {
 
     /// Time to measure this machine's noise floor, before the first trial [default: 2.5s]. A longer one finds
     /// rarer pauses of the CPUs
-    #[arg(long, value_name = "D", value_parser = parse_noise_floor_time)]
+    #[arg(long, value_name = "D", value_parser = parse_measuring_time)]
     pub noise_floor: Option<Duration>,
 
     /// First calibrate this machine, as `meshmeter doctor --calibrate` does, in about four minutes
@@ -145,13 +142,4 @@ pub enum RunPlace {
     Lab,
     /// A Kubernetes cluster
     Cluster,
-}
-
-fn parse_noise_floor_time(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text).map_err(|error| error.to_string())?;
-    let (min, max) = NOISE_FLOOR_TIMES;
-    if (min..=max).contains(&time) {
-        return Ok(time);
-    }
-    Err(format!("it takes {} to {}", format_duration(min), format_duration(max)))
 }

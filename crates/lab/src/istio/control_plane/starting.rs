@@ -27,14 +27,6 @@ use std::time::Duration;
 /// Address range of Services, next to the range of pods, 10.77.0.0/16.
 const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
 
-/// Variables of etcd and kube-apiserver, whose CPU time is not a result: half the number of garbage
-/// collections, and half of the CPUs, since threads that look for work take CPU from what is measured. istiod
-/// keeps Go's defaults.
-fn runtime_variables() -> BTreeMap<String, OsString> {
-    let cpus = available_parallelism().map_or(1, NonZero::get);
-    variables([("GOGC", "200".to_owned()), ("GOMAXPROCS", cpus.div_ceil(2).to_string())])
-}
-
 /// Startup timeout of each of the three components. Together they take some 8 s on two idle cores.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -180,6 +172,14 @@ impl Starting<'_> {
             Ok(map.and_then(|map| map["data"]["root-cert.pem"].as_str().map(ToOwned::to_owned)))
         })
     }
+}
+
+/// Variables of etcd and kube-apiserver, whose CPU time is not a result: half the number of garbage
+/// collections, and half of the CPUs, since threads that look for work take CPU from what is measured. istiod
+/// keeps Go's defaults.
+fn runtime_variables() -> BTreeMap<String, OsString> {
+    let cpus = available_parallelism().map_or(1, NonZero::get);
+    variables([("GOGC", "200".to_owned()), ("GOMAXPROCS", cpus.div_ceil(2).to_string())])
 }
 
 /// Definitions of the kinds that Istio and the Gateway API add to the API, as YAML documents.
