@@ -34,10 +34,10 @@ long=(
 # Afterwards, since they measure how evenly requests are sent. Side by side they leave up to a third of two CPUs idle.
 measuring=(
   meshmeter/load_search
-  'load/engine,load/schedules'
+  'load/engine,meshmeter/load_objective'
   'load/engine_on_epoll,meshmeter/load_schedules'
-  'load/several_servers,load/several_servers_on_epoll'
-  meshmeter/load_objective
+  'load/several_servers,load/schedules'
+  load/several_servers_on_epoll
 )
 # Not among the everyday tests: most of the time of all, in few programs.
 rare=(

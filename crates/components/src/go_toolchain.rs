@@ -93,7 +93,7 @@ fn numbers(version: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::program;
+    use test_support::program;
 
     const GO_MOD: &str = "module m\n\ngo 1.26.0\n";
 

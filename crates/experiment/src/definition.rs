@@ -161,6 +161,8 @@ pub struct LoadSettings {
     pub protocol: Protocol,
     /// Connections kept open. Absent in closed loop: one per client.
     pub connections: Option<usize>,
+    /// Requests after which the generator replaces a connection. Absent: connections stay open.
+    pub requests_per_connection: Option<usize>,
     /// Load levels to measure. Each is one cell per mode.
     pub levels: LoadLevels,
     /// Time before the measured window, under the same load.
@@ -184,6 +186,7 @@ impl LoadSettings {
         Self {
             protocol: Protocol::default(),
             connections: None,
+            requests_per_connection: None,
             levels: LoadLevels::Fleet,
             warmup: Duration::ZERO,
             duration: fleet.window(),

@@ -132,25 +132,15 @@ fn ask(
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-    use std::sync::Mutex;
-
     use super::*;
-
-    /// Executing a file fails while a child process of another thread still has it open for writing.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     fn helper(script: &str) -> (tempfile::TempDir, String) {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("docker-credential-test");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let program = path.to_str().unwrap().to_owned();
+        let program = test_support::program(folder.path(), "docker-credential-test", script);
         (folder, program)
     }
 
     fn run(script: &str) -> Result<Credentials, String> {
-        let _guard = ONE_AT_A_TIME.lock();
         let (_folder, program) = helper(script);
         match ask(&program, "registry.example", &mut || false) {
             Ok(credentials) => Ok(credentials),
@@ -181,14 +171,12 @@ mod tests {
     fn failing_helper_is_named() {
         assert!(run("echo locked; exit 1").unwrap_err().contains("failed: locked"));
         assert!(run("echo hello").unwrap_err().contains("no credentials"));
-        let _guard = ONE_AT_A_TIME.lock();
         let absent = ask("docker-credential-absent-from-here", "a", &mut || false);
         assert!(matches!(absent, Err(Unavailable::Failed(reason)) if reason.contains("does not start")));
     }
 
     #[test]
     fn interruption_ends_hanging_helper() {
-        let _guard = ONE_AT_A_TIME.lock();
         let (_folder, program) = helper("exec sleep 600");
         let started = Instant::now();
         let mut calls = 0;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::{Place, wanted};
 use images::{ImageError, Wanted, Watch};
 use socket2::{Domain, Socket, Type};
-use test_registry::{
+use test_support::{
     Artifact, Behaviour, Body, Compression, Content, HostileRegistry, ImageBuilder, Index, LayerBuilder,
     MediaTypes, Response, Server,
 };

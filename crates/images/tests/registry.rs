@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use common::{Place, wanted};
 use images::{ImageError, ImageReference, Platform, Wanted, Watch, digest};
-use test_registry::{
+use test_support::{
     Artifact, Chart, Compression, Content, ImageBuilder, Index, LayerBuilder, MediaTypes, Registry,
     RegistryOptions,
 };

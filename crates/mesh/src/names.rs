@@ -1,5 +1,7 @@
 //! Names and ports that Istio fixes, and those shared by all parts of the mesh.
 
+use experiment::mesh_settings::WorkloadKeys;
+
 pub const SYSTEM_NAMESPACE: &str = "istio-system";
 /// Name of the only node, which all pods are reported to run on.
 pub const NODE: &str = "meshmeter";
@@ -36,4 +38,12 @@ pub const INBOUND_PORT: u16 = 15006;
 
 pub fn service_host(service: &str, namespace: &str) -> String {
     format!("{service}.{namespace}.{CLUSTER_DOMAIN}")
+}
+
+/// Setting of a proxy's agent, and its value, with which it makes these keys; absent for those that it makes by default.
+pub fn setting_for_keys(keys: WorkloadKeys) -> Option<(&'static str, &'static str)> {
+    match keys {
+        WorkloadKeys::Rsa => None,
+        WorkloadKeys::Ecdsa => Some(("ECC_SIGNATURE_ALGORITHM", "ECDSA")),
+    }
 }

@@ -8,7 +8,7 @@ mod release_images;
 use release_images::push_release;
 use std::io::{Read as _, stdin};
 use std::path::PathBuf;
-use test_registry::{Registry, RegistryOptions};
+use test_support::{Registry, RegistryOptions};
 
 #[allow(clippy::print_stdout, reason = "whoever starts it reads the address")]
 fn main() {

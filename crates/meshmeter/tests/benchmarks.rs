@@ -1,5 +1,7 @@
 //! Runs the benchmarks in a tiny form, so that they keep working. Their figures mean nothing here.
 
+#[path = "../benches/fan_out/bare.rs"]
+mod bare;
 #[path = "../benches/contest/mod.rs"]
 mod contest;
 #[path = "../benches/fan_out/fan_out_contest.rs"]
@@ -59,6 +61,7 @@ fn fan_out() {
     }
     assert!(result.idle_memory_bytes > 100_000, "{result}");
     assert!(result.added_p50_us(fan_out_contest::PROMISED).is_some(), "{result}");
+    assert!(result.pairs.iter().any(|pair| pair.bare_p50_us.is_some_and(|p50_us| p50_us > 1.0)), "{result}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Checks what the documents show: commands with their options, experiment files, make targets, linked files.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -37,30 +38,56 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
         .collect()
 }
 
-fn meshmeter(arguments: &[&str]) -> Output {
+fn meshmeter(arguments: &[impl AsRef<OsStr>]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_meshmeter")).args(arguments).output().expect("meshmeter starts")
+}
+
+/// Words of a command line as a shell splits them, with text in single quotes as part of a word.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut is_quoted) = (vec![String::new()], false);
+    for character in line.chars() {
+        match character {
+            '\'' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(String::new()),
+            _ => words.last_mut().expect("there is one").push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// True if this is a run of a preset study in the lab, which can be planned without a lab.
+fn can_be_planned(arguments: &[String]) -> bool {
+    let is_elsewhere = |argument: &String| ["--on", "--istio", "--dry-run"].contains(&argument.as_str());
+    let study = |name: &String| repository().join(format!("studies/{name}.yaml")).exists();
+    arguments[0] == "run" && arguments.get(1).is_some_and(study) && !arguments.iter().any(is_elsewhere)
 }
 
 #[test]
 fn every_documented_command_parses() {
-    let mut commands = 0;
+    let (mut commands, mut plans) = (0, 0);
     for (path, text) in documents() {
         for line in blocks(&text, "sh").into_iter().flat_map(str::lines) {
             let command = line.split(" #").next().unwrap_or_default().trim();
+            let command = command.strip_prefix("sudo ").unwrap_or(command);
             let Some(arguments) =
                 command.strip_prefix("target/release/").unwrap_or(command).strip_prefix("meshmeter ")
             else {
                 continue;
             };
-            // With --help, options and values are parsed as usual, but nothing is run.
-            let arguments: Vec<&str> = arguments.split_whitespace().chain(["--help"]).collect();
+            let mut arguments = words(arguments);
+            // With --help, options and values are parsed as usual, but nothing is run. A plan checks settings, too.
+            let is_plan = can_be_planned(&arguments);
+            arguments.push(if is_plan { "--dry-run" } else { "--help" }.to_owned());
             let output = meshmeter(&arguments);
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{}: `{command}`: {error}", path.display());
             commands += 1;
+            plans += usize::from(is_plan);
         }
     }
     assert!(commands >= 4, "the README shows commands; {commands} were found");
+    assert!(plans >= 4, "documents show runs of studies; {plans} were found");
 }
 
 #[test]
@@ -100,6 +127,7 @@ fn prose_keeps_to_its_width() {
         "export.md",
         "terminology.md",
         "studies.md",
+        "questions.md",
         "topology.md",
     ];
     let is_checked =

@@ -5,7 +5,6 @@ mod command;
 use command::{meshmeter, said, stderr, stdout};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,10 +32,7 @@ impl Scene {
     }
 
     fn program(&self, name: &str, script: &str) -> PathBuf {
-        let path = self.tools.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
+        test_support::program(self.tools.path(), name, script).into()
     }
 
     fn lab(&self, arguments: &[&str]) -> Command {

@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use test_registry::{Behaviour, Compression, HostileRegistry, LayerBuilder, Registry, RegistryOptions};
+use test_support::{Behaviour, Compression, HostileRegistry, LayerBuilder, Registry, RegistryOptions};
 
 const VERSION: &str = "1.99.0-test";
 

@@ -40,7 +40,7 @@ fn the_highest_rate_that_holds_the_objective_is_found_with_its_curve() {
         "--duration",
         "500ms",
         "--search-probe-max",
-        "1s",
+        "600ms",
         "--warmup",
         "100ms",
         "--json",

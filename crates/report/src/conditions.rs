@@ -103,6 +103,10 @@ impl ConditionLabels {
         if !self.varying.connections && same_connections {
             parts.push(connections(load));
         }
+        let of_all = |each| self.all().all(|other| other.load.requests_per_connection == Some(each));
+        if let Some(each) = load.requests_per_connection.filter(|each| of_all(*each)) {
+            parts.push(requests_per_connection(each));
+        }
         if !self.varying.payload {
             parts.push(format!("{} responses", format::payload(load.payload_bytes)));
         }
@@ -118,6 +122,9 @@ fn factor(key: &str, value: &FactorValue, load: &LoadPoint) -> String {
     match (key, load.surrounding_services) {
         (BACKGROUND_SERVICES, Some(services)) => other_services(services),
         ("load.connections", _) => connections(load),
+        ("load.requests-per-connection", _) => {
+            load.requests_per_connection.map_or_else(|| format!("{key} {value}"), requests_per_connection)
+        }
         ("load.payload", _) => format::payload(load.payload_bytes),
         _ => format!("{key} {value}"),
     }
@@ -149,6 +156,10 @@ fn connections(load: &LoadPoint) -> String {
     format::counted(load.connections as u64, "connection", "connections")
 }
 
+fn requests_per_connection(each: usize) -> String {
+    format!("{} per connection", format::counted(each as u64, "request", "requests"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +180,7 @@ mod tests {
             rate: Some(rate),
             clients: None,
             connections,
+            requests_per_connection: None,
             payload_bytes: 1024,
             arrival: "uniform".to_owned(),
             surrounding_services: None,
@@ -196,6 +208,25 @@ mod tests {
         assert_eq!(label(&named, &among(1000)), "500/s, 1000 other services");
         let named = labels(&[load(500.0, 4), load(500.0, 1)]);
         assert_eq!(label(&named, &load(500.0, 1)), "500/s, 1 connection");
+    }
+
+    #[test]
+    fn replaced_connections_are_named_once() {
+        let replaced = |each| LoadPoint { requests_per_connection: Some(each), ..load(500.0, 4) };
+        let named = labels(&[replaced(1)]);
+        assert_eq!(label(&named, &replaced(1)), "500/s");
+        let shared =
+            "HTTP/1.1, 4 connections, 1 request per connection, 1\u{a0}KiB responses, uniform arrivals";
+        assert_eq!(named.shared(), shared);
+        let at = |each: usize| {
+            let value = FactorValue::from_typed(&each.to_string());
+            (Factors::from([("load.requests-per-connection".to_owned(), value)]), replaced(each))
+        };
+        let (one, other) = (at(1), at(100));
+        let conditions = [&one, &other].map(|(factors, load)| Conditions { factors, load });
+        let named = ConditionLabels::new(conditions);
+        assert_eq!(named.label(conditions[1]), "500/s, 100 requests per connection");
+        assert!(!named.shared().contains("per connection"), "{}", named.shared());
     }
 
     #[test]

@@ -15,7 +15,7 @@ const MAX_NAMED: usize = 3;
 pub struct EdgeTable {
     /// Unit of every time in the table.
     pub unit: &'static str,
-    /// One group per cell with edges.
+    /// One group per cell with edges of which something was measured, or that failed.
     pub cells: Vec<Group<EdgeRow>>,
 }
 
@@ -48,10 +48,15 @@ pub(crate) struct EdgeGroup<'a> {
 }
 
 impl EdgeTable {
-    /// The table of a run; `None` if services call no others.
+    /// The table of a run; `None` if services call no others, or nothing is known of their calls.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
-        let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| !cell.edges.is_empty()).collect();
+        let says_something = |edge: &EdgeSummary| {
+            let is_measured = edge.requests_per_s.is_some() || edge.response_time_us.is_some();
+            is_measured || edge.errors > 0.0 || !edge.proven
+        };
+        let has_figures = |cell: &&Cell| cell.edges.iter().any(says_something);
+        let cells: Vec<&Cell> = summary.cells.iter().filter(has_figures).collect();
         let unit = unit(&cells);
         let rows = |cell: &Cell| {
             let all = all(cell).iter().map(|group| group.row(unit)).collect();

@@ -273,6 +273,7 @@ mod tests {
                 rate: Some(1000.0),
                 clients: None,
                 connections: 4,
+                requests_per_connection: None,
                 payload_bytes: 1024,
                 arrival: "uniform".to_owned(),
                 surrounding_services: None,

@@ -3,8 +3,9 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format;
+use experiment::TimeFigure;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{Cell, Figure, Figures, SpoiledTrials, Summary};
+use experiment::schema::{Cell, Figure, Figures, FindingVerdict, SpoiledTrials, Summary};
 
 /// Mark of a cell's figure, with the reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,18 +139,53 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         .collect();
     let few = (!few.is_empty())
         .then(|| format!("Fewer than ten separate events at p99 and beyond: {}", few.join(", ")));
-    spoiled.chain(few).collect()
+    spoiled.chain(few).chain(not_shown(summary)).collect()
+}
+
+/// Explains differences that are not shown although their intervals do not contain zero; `None` if there are none.
+fn not_shown(summary: &Summary) -> Option<String> {
+    let added = summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
+    let added = added.flat_map(|added| TimeFigure::ALL.into_iter().filter_map(|figure| added.judged(figure)));
+    let of_factors = summary.factor_differences.iter().map(|one| (one.estimate, one.verdict));
+    let mut differences = added.chain(of_factors);
+    let has_any =
+        differences.any(|(estimate, verdict)| verdict != FindingVerdict::Shown && estimate.excludes_zero());
+    has_any.then(|| {
+        "None shown beside an interval without 0: a difference is shown if it holds among all that this run tests \
+         together, not by its own interval alone; more repeats show more"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::schema::{AddedLatency, AddedVerdicts, Estimate};
     use std::collections::BTreeMap;
 
+    fn summary() -> Summary {
+        serde_json::from_str(include_str!("../tests/fixture/summary.json")).expect("the kept summary is good")
+    }
+
     fn cell() -> Cell {
-        let text = include_str!("../tests/fixture/summary.json");
-        let summary: Summary = serde_json::from_str(text).expect("the kept summary is good");
-        summary.cells[0].clone()
+        summary().cells[0].clone()
+    }
+
+    #[test]
+    fn difference_that_is_not_shown_beside_an_interval_without_zero_is_explained() {
+        let notes = |low, verdict| {
+            let mut summary = summary();
+            let p50 = Some(Estimate { estimate: 300.0, low: Some(low), high: Some(500.0), n: 2 });
+            let verdicts = AddedVerdicts { p50: Some(verdict), ..AddedVerdicts::default() };
+            summary.factor_differences.clear();
+            for cell in &mut summary.cells {
+                cell.added_us = Some(AddedLatency { p50, verdicts, ..AddedLatency::default() });
+            }
+            notes(&summary).iter().filter(|note| note.starts_with("None shown beside")).count()
+        };
+        assert_eq!(notes(100.0, FindingVerdict::NotShown), 1);
+        assert_eq!(notes(100.0, FindingVerdict::Shown), 0);
+        assert_eq!(notes(-100.0, FindingVerdict::NotShown), 0);
     }
 
     fn spoiled_trials(figure: Figure, trials: usize, reason: &str) -> SpoiledTrials {

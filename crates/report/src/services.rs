@@ -12,7 +12,7 @@ use statistics::copies::grouped;
 pub struct ServiceTable {
     /// True if any service has proxies in its pods.
     pub has_proxies: bool,
-    /// One group per cell with several services.
+    /// One group per cell with several services of which something was measured.
     pub cells: Vec<Group<ServiceRow>>,
 }
 
@@ -38,10 +38,13 @@ pub struct ServiceRow {
 }
 
 impl ServiceTable {
-    /// The table of a run; `None` if no cell has several services.
+    /// The table of a run; `None` if no cell has several services, or figures of them.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
-        let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| cell.services.len() > 1).collect();
+        let is_measured =
+            |service: &ServiceSummary| service.requests_per_s.is_some() || service.cpu_cores.is_some();
+        let has_figures = |cell: &&Cell| cell.services.len() > 1 && cell.services.iter().any(is_measured);
+        let cells: Vec<&Cell> = summary.cells.iter().filter(has_figures).collect();
         let mut services = cells.iter().flat_map(|cell| &cell.services);
         let has_proxies = services.any(|service| service.proxy_cpu_cores.is_some());
         (!cells.is_empty()).then_some(Self { has_proxies, cells: groups(summary, &cells, rows) })

@@ -160,11 +160,21 @@ impl Difference {
 
     /// A relative difference, in percent.
     #[must_use]
-    pub fn percent((fraction, verdict): (&Estimate, FindingVerdict)) -> Self {
+    pub fn percent(fraction: (&Estimate, FindingVerdict)) -> Self {
+        Self::scaled(fraction, 100.0)
+    }
+
+    /// A difference of bytes, in MB.
+    #[must_use]
+    pub fn megabytes(bytes: (&Estimate, FindingVerdict)) -> Self {
+        Self::scaled(bytes, 1e-6)
+    }
+
+    fn scaled((difference, verdict): (&Estimate, FindingVerdict), factor: f64) -> Self {
         Self {
-            interval: Interval::scaled(fraction, 100.0).signed(),
+            interval: Interval::scaled(difference, factor).signed(),
             shown: verdict == FindingVerdict::Shown,
-            has_interval: fraction.low.is_some() && fraction.high.is_some(),
+            has_interval: difference.low.is_some() && difference.high.is_some(),
             relative: None,
         }
     }

@@ -157,6 +157,25 @@ fn calls_between_services_are_folded_over_namespaces() {
 }
 
 #[test]
+fn services_and_calls_of_a_cell_without_any_figure_have_no_table() {
+    let mut summary = summary(fixture::tiered::tiered_trials(5));
+    let cell = summary.cells.iter_mut().find(|cell| cell.mode == Mode::Sidecar).expect("it was measured");
+    for service in &mut cell.services {
+        (service.requests_per_s, service.cpu_cores, service.proxy_cpu_cores) = (None, None, None);
+    }
+    for edge in &mut cell.edges {
+        (edge.requests_per_s, edge.response_time_us, edge.errors) = (None, None, 0.0);
+    }
+    let text = text(&summary, 120);
+    let shown = |mode: &str, what: &str| {
+        text.lines().any(|line| line.starts_with(&format!("{mode} at ")) && line.contains(what))
+    };
+    for what in ["services:", "edges:"] {
+        assert!(shown("none", what) && !shown("sidecar", what), "{text}");
+    }
+}
+
+#[test]
 fn single_mode_has_no_comparison() {
     let text = text(&summary(fixture::trials(&[Mode::Sidecar], &[1000.0], 3)), 80);
     assert!(!text.contains("added"), "{text}");

@@ -8,12 +8,13 @@ mod generated_clients;
 #[path = "size/generated_run.rs"]
 mod generated_run;
 
-use experiment::Mode;
+use experiment::plan::{Plan, PlannedTrial};
 use experiment::schema::{
-    BindingResource, ComponentUsage, DriverRecord, MachineUsage, Prices, Role, SizeAnswer, SizeNoteKind,
-    SizeQuestion, SizeResult,
+    BindingResource, ComponentUsage, DriverRecord, MachineUsage, Prices, Rates, Role, SizeAnswer,
+    SizeNoteKind, SizeQuestion, SizeResult, Verdict,
 };
-use generated::{ClosedLoop, OpenLoop, proxy, run_of};
+use experiment::{Experiment, Mode};
+use generated::{ClosedLoop, OpenLoop, proxy, record, run_of, times};
 use generated_clients::Clients;
 use statistics::size::{MeasuredRun, size};
 use statistics::summary::summarize;
@@ -187,6 +188,32 @@ fn cpu_without_limit_is_read_at_share_of_target() {
     assert!((cores - OpenLoop::cores(3000.0)).abs() < 1e-6, "{cores}");
     let small = ask(&question(100.0), "p99=20ms", &[design.run(1)]);
     assert!(kinds(&small).contains(&SizeNoteKind::BelowSweep));
+}
+
+/// Many proxies are counted together: those of the cell itself, though other topologies of the run have more.
+#[test]
+fn proxies_of_each_topology_are_counted_together() {
+    let text = "{name: t, mesh: istio, modes: [sidecar], topology: {shape: star, width: [8, 10]}, \
+                load: {rate: 100, duration: 10s}, repeats: 3}";
+    let experiment = Experiment::parse(text, "test").expect("a good experiment");
+    let trial = |planned: &PlannedTrial| {
+        let count = planned.spec.topology.pods();
+        let proxies = (0..count).map(|number| proxy(&format!("{number}-proxy"), 0.1)).collect();
+        let rate = Rates { offered: Some(100.0), sent: 100.0, completed: 100.0 };
+        record(planned, &Verdict::usable(), times([500.0, 600.0, 700.0], 1000.0), rate, proxies)
+    };
+    let run = run_of(&experiment, Plan::new(&experiment, 1).trials.iter().map(trial).collect());
+    let result = ask(&question(100.0), "", &[run]);
+    let answers: Vec<_> =
+        result.answers.iter().map(|answer| (answer.component.as_str(), answer.proxies)).collect();
+    assert_eq!(answers, [("all proxies", 10), ("all proxies", 12)]);
+    for answer in &result.answers {
+        let memory_bytes = answer.options[0].memory_bytes.expect("it is measured").estimate;
+        assert!(
+            (memory_bytes - 50e6 * answer.proxies as f64).abs() < 1.0,
+            "the working sets: {memory_bytes}"
+        );
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ use self::rollout::PROBE;
 use self::shared::SharedPods;
 use self::unresponsive::{API, UnresponsivePeriods};
 use self::usage::{Watched, Window};
-use self::worker::{Followed, Worker, send_line, send_signal};
+use self::worker::{Followed, Worker, release_delay, send_line, send_signal};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::gateway::GatewayCertificates;
@@ -62,9 +62,6 @@ use std::time::{Duration, Instant, SystemTime};
 const AWAY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum time without another pod of a removed deployment being gone.
 const GONE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Messages to a generator pass the API server and a kubelet. On a busy node of two CPUs this took up to 0.9
-/// s.
-const RELEASE_DELAY: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Running workloads. Dropping it removes their objects.
@@ -419,7 +416,7 @@ impl Deployment for ClusterDeployment<'_> {
     }
 
     fn release_delay(&self) -> Duration {
-        RELEASE_DELAY
+        release_delay(self.workers.iter().flatten().map(Worker::slowest_message).max().unwrap_or_default())
     }
 
     /// Does nothing: starting a fleet is already an error.

@@ -21,7 +21,7 @@ use mesh::admin::Admin;
 use mesh::kubernetes::client::ApiClient;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,6 +32,13 @@ const CLOCK_READINGS: usize = 5;
 const LOST_AFTER: Duration = Duration::from_secs(20);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 const LAST_LINES: usize = 20;
+/// Minimum time that generators get for the message that starts them. Messages pass the API server and a kubelet: on
+/// a full node of two CPUs this took up to 0.9 s, with compilers beside it more than two.
+const MIN_RELEASE_DELAY: Duration = Duration::from_secs(2);
+/// The same in messages: a multiple of the slowest one to any worker so far.
+const RELEASE_DELAY_MESSAGES: u32 = 3;
+/// Maximum: a worker that slow is about to be considered lost.
+const MAX_RELEASE_DELAY: Duration = LOST_AFTER;
 /// Exit status of a container that was killed: 128 plus the number of SIGKILL.
 const KILLED: i32 = 137;
 
@@ -41,6 +48,8 @@ pub(super) struct Worker {
     pub admin: Admin,
     forward: PortForward,
     pub clock: Clock,
+    /// Duration of the slowest message so far, nanoseconds.
+    slowest_message_ns: AtomicU64,
 }
 
 /// A worker's clock relative to this machine's.
@@ -67,7 +76,13 @@ impl Worker {
     pub fn connect(api: &ApiClient, namespace: &str, pod: &str) -> Result<Self> {
         let forward = PortForward::open(api, namespace, pod, WORKER_PORT)?;
         let admin = forward.admin(pod);
-        Ok(Self { pod: pod.to_owned(), admin, forward, clock: Clock::default() })
+        Ok(Self {
+            pod: pod.to_owned(),
+            admin,
+            forward,
+            clock: Clock::default(),
+            slowest_message_ns: AtomicU64::new(0),
+        })
     }
 
     /// Queries its status. If the API is the reason for a failure, the error says why.
@@ -79,11 +94,25 @@ impl Worker {
         })
     }
 
+    /// Duration of the slowest message to this worker so far, its acknowledgement included.
+    pub fn slowest_message(&self) -> Duration {
+        Duration::from_nanos(self.slowest_message_ns.load(Ordering::Relaxed))
+    }
+
+    /// Notes how long a message took that got through.
+    fn timed<T>(&self, send: impl FnOnce() -> Result<T>) -> Result<T> {
+        let sent_at = Instant::now();
+        let answer = send()?;
+        let took_ns = u64::try_from(sent_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.slowest_message_ns.fetch_max(took_ns, Ordering::Relaxed);
+        Ok(answer)
+    }
+
     pub fn read_clock(&mut self) -> Result<()> {
         let mut best: Option<Clock> = None;
         for _ in 0..CLOCK_READINGS {
             let before = i128::from(unix_ns(Timestamp::now()));
-            let status = self.status()?;
+            let status = self.timed(|| self.status())?;
             let after = i128::from(unix_ns(Timestamp::now()));
             let bound_ns = (after - before) / 2;
             let offset_ns = i128::from(status.now_ns) - (before + bound_ns);
@@ -117,7 +146,8 @@ impl Worker {
     }
 
     pub fn start_with(&self, number: u64, arguments: Vec<StartArgument>) -> Result<()> {
-        self.admin.post_json::<()>(START_PATH, &Start { number, arguments }).context("start a generator")
+        let start = Start { number, arguments };
+        self.timed(|| self.admin.post_json::<()>(START_PATH, &start).context("start a generator"))
     }
 
     pub fn progress(&self, from: usize) -> Result<Progress> {
@@ -132,6 +162,11 @@ impl Worker {
         // A worker that is gone need not be told.
         let _ = self.admin.post_json::<()>(FINISH_PATH, &());
     }
+}
+
+/// Time for the message that starts generators to reach all of them.
+pub(super) fn release_delay(slowest_message: Duration) -> Duration {
+    (slowest_message * RELEASE_DELAY_MESSAGES).clamp(MIN_RELEASE_DELAY, MAX_RELEASE_DELAY)
 }
 
 /// Sends a line to a generator, from a separate thread: several generators must receive their start at once.
@@ -245,6 +280,12 @@ impl Followed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn generators_get_three_messages_time_to_start() {
+        let delay_ms = |slowest_ms| release_delay(Duration::from_millis(slowest_ms)).as_millis();
+        assert_eq!([0, 10, 1500, 60_000].map(delay_ms), [2000, 2000, 4500, 20_000]);
+    }
 
     #[test]
     fn offset_within_reading_error_is_not_corrected() {

@@ -4,7 +4,7 @@ use super::certificates::PLACEHOLDER;
 use super::{Gateway, gateways};
 use crate::manifests::{self, app_labels, resources};
 use crate::placement::place_measured;
-use crate::plug::{ENVOY, Labels, PlugContext, with_subject};
+use crate::plug::{ENVOY, Labels, PlugContext, proxy_config, with_subject};
 use crate::pods::IMAGE_OF_WEBHOOK;
 use crate::settings::RUN_LABEL;
 use experiment::mesh_settings::IngressApi;
@@ -83,13 +83,9 @@ impl Gateway {
         labels
     }
 
-    /// Proxy configuration with the counters that prove the path: Istio's proxies have few by default.
     fn proxy_config(&self, context: &PlugContext<'_>) -> String {
-        let config = json!({
-            "concurrency": context.spec.gateway.workers(&context.spec.proxy),
-            "proxyStatsMatcher": {"inclusionPrefixes": self.statistics(context)},
-        });
-        config.to_string()
+        let workers = context.spec.gateway.workers(&context.spec.proxy);
+        proxy_config(context.spec, workers, self.statistics(context)).to_string()
     }
 
     fn metadata(&self, name: &str) -> Value {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::plug;
 use experiment::environment::{AccessLog, MutualTls};
+use experiment::settings::istio::WorkloadKeys;
 use experiment::{MeshKind, Mode};
 use std::sync::Arc;
 
@@ -185,6 +186,32 @@ fn waypoints_keep_counters_that_prove_path_and_have_run_label() {
         "listener.0.0.0.0_15008",
     ];
     assert_eq!(config["proxyStatsMatcher"]["inclusionPrefixes"], json!(expected));
+}
+
+#[test]
+fn proxies_make_keys_of_the_kind_that_the_experiment_asks_for() {
+    let settings = settings();
+    let configs = |mode, workload_keys| -> Vec<Value> {
+        let plug = plug::for_mode(MeshKind::Istio, mode, &settings).unwrap();
+        let mut spec = DeploymentSpec::new(MeshKind::Istio, mode);
+        Arc::make_mut(&mut spec.istio).workload_keys = workload_keys;
+        let objects = objects(&spec, &settings, &*plug).unwrap();
+        let places = objects
+            .iter()
+            .flat_map(|object| [&object["spec"]["template"]["metadata"], &object["spec"]["infrastructure"]]);
+        let configs = places.filter_map(|place| place["annotations"]["proxy.istio.io/config"].as_str());
+        configs.map(|config| serde_json::from_str(config).unwrap()).collect()
+    };
+    for (mode, proxies) in [(Mode::Sidecar, 2), (Mode::Ingress, 2), (Mode::AmbientWaypoint, 1)] {
+        let ecdsa = configs(mode, WorkloadKeys::Ecdsa);
+        assert_eq!(ecdsa.len(), proxies, "{mode}");
+        for config in ecdsa {
+            assert_eq!(config["proxyMetadata"], json!({"ECC_SIGNATURE_ALGORITHM": "ECDSA"}), "{mode}");
+        }
+        for config in configs(mode, WorkloadKeys::Rsa) {
+            assert_eq!(config.get("proxyMetadata"), None, "{mode}");
+        }
+    }
 }
 
 #[test]

@@ -13,9 +13,9 @@ use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, ingress};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::names::{ADMIN_PORT, SYSTEM_NAMESPACE};
+use mesh::names::{ADMIN_PORT, SYSTEM_NAMESPACE, setting_for_keys};
 use mesh::proxy::CounterSource as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// A sidecar, or the proxy of a gateway.
@@ -135,6 +135,21 @@ pub(crate) fn with_subject<T>(
         protocol: workload.protocol,
         endpoints: &endpoints,
     })
+}
+
+/// Configuration of a proxy in an annotation of its pod, with the counters that prove the path: Istio's proxies have few by
+/// default.
+pub(crate) fn proxy_config(
+    spec: &DeploymentSpec,
+    workers: usize,
+    statistics: impl IntoIterator<Item = String>,
+) -> Value {
+    let statistics: Vec<String> = statistics.into_iter().collect();
+    let mut config = json!({"concurrency": workers, "proxyStatsMatcher": {"inclusionPrefixes": statistics}});
+    if let Some((name, value)) = setting_for_keys(spec.istio.workload_keys) {
+        config["proxyMetadata"] = json!({name: value});
+    }
+    config
 }
 
 /// Rejects settings that belong to the configuration of the mesh itself, which a run never changes.

@@ -48,17 +48,14 @@ impl Ambient {
         self.data_plane.proxies().namespace.is_some()
     }
 
-    /// A Gateway for which istiod deploys a waypoint. Its pods carry the run's label and keep the counters
-    /// that prove the path.
+    /// A Gateway for which istiod deploys a waypoint. Its pods carry the run's label.
     fn gateway(&self, context: &PlugContext<'_>, namespace: &str) -> Value {
         let mut gateway = waypoint::gateway(namespace);
         if let Some(revision) = &self.settings.revision {
             gateway["metadata"]["labels"]["istio.io/rev"] = json!(revision);
         }
-        let config = json!({
-            "concurrency": context.spec.proxy.workers,
-            "proxyStatsMatcher": {"inclusionPrefixes": statistics(context, namespace)},
-        });
+        let (spec, statistics) = (context.spec, statistics(context, namespace));
+        let config = istio::proxy_config(spec, spec.proxy.workers, statistics);
         gateway["spec"]["infrastructure"] = json!({
             "labels": {RUN_LABEL: context.settings.run},
             "annotations": {"proxy.istio.io/config": config.to_string()},

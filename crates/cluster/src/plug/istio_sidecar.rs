@@ -33,13 +33,10 @@ impl MeshPlug for Sidecars {
         all
     }
 
-    /// Keeps the counters that prove the path: Istio's proxies have few by default.
     fn pod_annotations(&self, context: &PlugContext<'_>, workload: WorkloadId) -> Labels {
-        let config = json!({
-            "holdApplicationUntilProxyStarts": true,
-            "concurrency": context.spec.proxy.workers,
-            "proxyStatsMatcher": {"inclusionPrefixes": statistics(context, workload)},
-        });
+        let (spec, statistics) = (context.spec, statistics(context, workload));
+        let mut config = istio::proxy_config(spec, spec.proxy.workers, statistics);
+        config["holdApplicationUntilProxyStarts"] = json!(true);
         let mut all = labels([("proxy.istio.io/config", &config.to_string())]);
         all.extend(resources(context));
         all

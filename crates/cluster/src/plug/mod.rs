@@ -8,7 +8,7 @@ mod istio_sidecar;
 mod linkerd;
 mod none;
 
-pub(crate) use self::istio::{ENVOY, with_subject};
+pub(crate) use self::istio::{ENVOY, proxy_config, with_subject};
 pub(crate) use self::istio_sidecar::hop_to;
 
 use crate::Result;

@@ -4,8 +4,9 @@ use super::*;
 use crate::ENVOY_VERSION;
 use crate::Result;
 use crate::package::state;
-use crate::testing::{pip_unpacking, program};
+use crate::testing::pip_unpacking;
 use std::cell::Cell;
+use test_support::program;
 
 /// Records the news in short form. Requests a stop once an operation has worked for a while.
 #[derive(Default)]

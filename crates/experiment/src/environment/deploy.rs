@@ -161,6 +161,9 @@ pub trait Deployment {
 /// Thoroughness of [`Deployment::health`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HealthProbe {
+    /// Finds exited components. Looks for stopped ones in turn, in a few at each call, so that polling costs little
+    /// however many components there are: for use within the measured window.
+    Polled,
     /// Finds exited and stopped components.
     Processes,
     /// Also finds components that run but do not respond. Takes seconds if one is unresponsive, and disturbs

@@ -37,11 +37,14 @@ const LISTS: [&str; 9] = [
     "topology.clients",
 ];
 
+const NAMES_A_FILE: &str =
+    "it names a file: runs with different files are shown side by side by `meshmeter report --beside`";
+
 /// Keys that apply to the whole run and cannot be factors, with the reason. Sections end with a dot.
 const SINGLE: [(&str, &str); 25] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
-    ("mesh", "runs of different meshes are compared by `meshmeter compare`"),
+    ("mesh", "runs of different meshes are shown side by side by `meshmeter report --beside`"),
     ("repeats", "every cell is repeated equally often"),
     ("retakes", "one rule holds for the whole run"),
     ("seed", "one seed orders the whole run"),
@@ -57,10 +60,10 @@ const SINGLE: [(&str, &str); 25] = [
     ("fleet.settle", "all trials are measured alike"),
     ("fleet.witnesses", "all trials are measured alike"),
     ("fleet.threads", "all trials are measured by the same fleet"),
-    ("istio.wasm", "it names a file: runs with different files are compared by `meshmeter compare`"),
-    ("istio.extra", "it names a file: runs with different files are compared by `meshmeter compare`"),
+    ("istio.wasm", NAMES_A_FILE),
+    ("istio.extra", NAMES_A_FILE),
     ("topology", "`topology.shape` takes a list"),
-    ("topology.file", "it names a file: runs with different files are compared by `meshmeter compare`"),
+    ("topology.file", NAMES_A_FILE),
     ("topology.name", "a topology has one name"),
     ("objective.", "one objective holds for the whole run"),
     ("resolve.", "it holds for the whole run"),

@@ -73,6 +73,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     }
     protocol(experiment, given)?;
     sizes(&experiment.ingress, given)?;
+    requests_per_connection(experiment, given)?;
     tls(experiment, given)
 }
 
@@ -125,6 +126,19 @@ fn counted(count: Option<usize>, noun: &str) -> String {
         Some(1) => format!("is 1 {noun}"),
         Some(count) => format!("are {count} {noun}s"),
     }
+}
+
+/// Some scenarios set the requests of each connection themselves.
+fn requests_per_connection(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let scenario = experiment.ingress.scenario;
+    if !matches!(scenario, Scenario::Resumption | Scenario::FullHandshakes) {
+        return Ok(());
+    }
+    let Some(field) = given.load.field("requests-per-connection")? else { return Ok(()) };
+    Err(field.key_place.error(
+        format!("scenario `{}` opens a connection for each request", scenario.name()),
+        "leave out one of both",
+    ))
 }
 
 /// A scenario about TLS requires TLS, and its change must not be set already.

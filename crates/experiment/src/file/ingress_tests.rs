@@ -118,6 +118,9 @@ fn every_scenario_is_read_and_direct_has_no_gateway() {
         let text = with(&format!("ingress: {{scenario: {}}}", scenario.name()));
         assert_eq!(read(&text).ingress.scenario, scenario);
     }
+    let own = "ingress: {scenario: full-handshakes}\nload: {rate: 100, requests-per-connection: 10}";
+    let said = refused(&format!("name: x\nmesh: istio\nmodes: [ingress]\n{own}\n"));
+    assert!(said.contains("scenario `full-handshakes` opens a connection for each request"), "{said}");
     let direct = Plan::new(&read(&with("ingress: {scenario: direct}")), 1);
     assert_eq!(direct.trials[0].spec.parts(), Mode::None.parts(crate::MeshKind::Istio));
 }

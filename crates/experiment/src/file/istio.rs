@@ -6,7 +6,7 @@ use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::settings::istio::{
     AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, IstiodSettings, LuaScript,
-    MeshSettings, Surroundings, TelemetrySetting, ZtunnelPlacement,
+    MeshSettings, Surroundings, TelemetrySetting, WorkloadKeys, ZtunnelPlacement,
 };
 use crate::units::{format_duration, parse_cores, parse_fraction, parse_size};
 use std::collections::HashMap;
@@ -67,6 +67,9 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         ingress: ingress(&section.section("ingress")?)?,
         ztunnel: section.field("ztunnel")?.map_or(Ok(ZtunnelPlacement::default()), |field| {
             field.choice(&[("shared", ZtunnelPlacement::Shared), ("per-pod", ZtunnelPlacement::PerPod)])
+        })?,
+        workload_keys: section.field("workload-keys")?.map_or(Ok(WorkloadKeys::default()), |field| {
+            field.choice(&[("rsa", WorkloadKeys::Rsa), ("ecdsa", WorkloadKeys::Ecdsa)])
         })?,
         istiod: istiod(&section.section("istiod")?)?,
         extra: section.field("extra")?.map(|field| extra(&field, files)).transpose()?,

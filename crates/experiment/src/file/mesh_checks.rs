@@ -25,8 +25,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             identities(experiment, given)?;
             mutual_tls(experiment, given)?;
             gateways(experiment, given)?;
-            ztunnels(experiment, given)?;
-            telemetry(experiment, given)?;
+            modes_apply_settings(experiment, given)?;
             scope_and_surroundings(experiment, given)?;
             istiod(given)?;
             timeout(experiment, given)
@@ -172,26 +171,45 @@ fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     Ok(())
 }
 
-fn ztunnels(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    match given.istio.field("ztunnel")? {
-        Some(field) if !experiment.modes.iter().any(|mode| mode.is_ambient()) => Err(field.key_place.error(
-            "`istio.ztunnel` says nothing here",
-            "expected only where `ambient` or `ambient-waypoint` is among the `modes`",
-        )),
-        _ => Ok(()),
-    }
+/// A key under `istio` that only some modes apply.
+struct OfSomeModes {
+    key: &'static str,
+    applies: fn(Mode) -> bool,
+    expected: &'static str,
 }
 
-fn telemetry(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    match given.istio.field("telemetry")? {
-        Some(field) if !experiment.modes.iter().any(|mode| mode.configures_envoys()) => {
-            Err(field.key_place.error(
-                "`istio.telemetry` says nothing here",
-                "expected with a mode that has sidecars, waypoints, gateways or a fleet: ztunnel has no such switch",
-            ))
+const OF_SOME_MODES: [OfSomeModes; 3] = [
+    OfSomeModes {
+        key: "ztunnel",
+        applies: Mode::is_ambient,
+        expected: "expected only where `ambient` or `ambient-waypoint` is among the `modes`",
+    },
+    OfSomeModes {
+        key: "workload-keys",
+        applies: |mode| mode.has_requests() && mode.configures_envoys(),
+        expected: "expected with a mode that has sidecars, waypoints or gateways: the keys of ztunnels are always ECDSA",
+    },
+    OfSomeModes {
+        key: "telemetry",
+        applies: Mode::configures_envoys,
+        expected: "expected with a mode that has sidecars, waypoints, gateways or a fleet: ztunnel has no such switch",
+    },
+];
+
+fn modes_apply_settings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    for of_some in &OF_SOME_MODES {
+        if experiment.modes.iter().any(|mode| (of_some.applies)(*mode)) {
+            continue;
         }
-        _ => Ok(()),
+        if let Some(field) = given.istio.field(of_some.key)? {
+            return Err(says_nothing(&field, of_some.expected));
+        }
     }
+    Ok(())
+}
+
+fn says_nothing(field: &Field<'_>, expected: &str) -> Box<ExperimentError> {
+    field.key_place.error(format!("`{}` says nothing here", field.path), expected)
 }
 
 fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
@@ -199,8 +217,8 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
     if let Some(field) =
         given.istio.field("sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
     {
-        return Err(field.key_place.error(
-            "`istio.sidecar-scope` says nothing here",
+        return Err(says_nothing(
+            &field,
             "expected with a mode that has sidecars: it scopes what they are told",
         ));
     }
@@ -209,8 +227,8 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
         .field("dns-auto-allocate")?
         .filter(|_| experiment.istio.dns_auto_allocate && !experiment.istio.dns_capture)
     {
-        return Err(field.key_place.error(
-            "`istio.dns-auto-allocate` says nothing here",
+        return Err(says_nothing(
+            &field,
             "expected with `istio.dns-capture`: the addresses are for names that proxies answer",
         ));
     }

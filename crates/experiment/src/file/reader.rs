@@ -37,6 +37,8 @@ const DEFAULT_THREADS: usize = 1;
 const DEFAULT_REPEATS: usize = 5;
 /// Maximum connections or clients per generator: more would exhaust the ephemeral ports to one address.
 const MAX_CONNECTIONS: usize = 25_000;
+/// More than a connection carries in any trial.
+const MAX_REQUESTS_PER_CONNECTION: usize = 1_000_000_000;
 pub(super) const MAX_LEVELS: usize = 100;
 const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
 
@@ -204,6 +206,10 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
     Ok(LoadSettings {
         protocol,
         connections,
+        requests_per_connection: section
+            .field("requests-per-connection")?
+            .map(|field| field.whole(1..=MAX_REQUESTS_PER_CONNECTION))
+            .transpose()?,
         levels,
         warmup: span("warmup", DEFAULT_WARMUP)?,
         duration: span("duration", DEFAULT_DURATION)?,

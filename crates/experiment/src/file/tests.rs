@@ -24,7 +24,7 @@ topology: pair
 mesh: envoy
 modes: [none, gateway, sidecar]
 load:
-  {protocol: http/1.1, payload: 2KB, connections: 8, rate: [500/s, 1k], arrival: poisson, warmup: 250ms,
+  {protocol: http/1.1, payload: 2KB, connections: 8, requests-per-connection: 100, rate: [500/s, 1k], arrival: poisson, warmup: 250ms,
    duration: 1m30s, timeout: 2s, threads: 2}
 repeats: 3
 retakes: 2
@@ -56,6 +56,7 @@ istio:
   surroundings: {services: 100, endpoints: 3}
   ingress: {tls: mutual, api: kubernetes}
   ztunnel: per-pod
+  workload-keys: ecdsa
   extra: more.yaml
 ";
 const MORE: &str = "\
@@ -106,6 +107,7 @@ fn every_key_is_read_and_missing_keys_have_defaults() {
     assert_eq!(full.proxy.access_log, AccessLog::Json);
     assert_eq!(full.proxy.mtls, MutualTls::Off);
     assert_eq!(full.load.duration, Duration::from_secs(90));
+    assert_eq!(full.load.requests_per_connection, Some(100));
     assert_eq!(full.objective.p99_9, Some(Duration::from_millis(1500)));
     assert_eq!(full.objective.max, Some(Duration::from_secs(2)));
     assert_eq!(full.server.payload_bytes, 2000);
@@ -272,6 +274,7 @@ fn unsupported_settings_of_mesh_or_mode_are_rejected_at_their_place() {
         with("istio", "sidecar", &format!("{load}istio: {{dns-auto-allocate: on}}")),
         with("istio", "none, sidecar", &format!("{load}istio: {{ztunnel: shared}}")),
         with("istio", "none, ambient", &format!("{load}istio: {{telemetry: [on, off]}}")),
+        with("istio", "none, ambient", &format!("{load}istio: {{workload-keys: ecdsa}}")),
         with("istio", "sidecar", &format!("{load}istio: {{telemetry: maybe}}")),
         with("istio", "ingress, ambient-waypoint", &format!("{load}istio: {{http2-upgrade: on}}")),
         with("istio", "sidecar", "load: {rate: 1000, protocol: grpc}\nistio: {http2-upgrade: on}"),

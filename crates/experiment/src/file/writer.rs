@@ -11,7 +11,7 @@ use crate::published::{PublishedSource, ReferenceValue};
 use crate::schema::factor::FactorValue;
 use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::GatewaySettings;
-use crate::settings::istio::{LuaScript, MeshSettings, TelemetrySetting};
+use crate::settings::istio::{LuaScript, MeshSettings, TelemetrySetting, WorkloadKeys};
 use crate::topology::file::{Yaml, view};
 use crate::topology::settings::TopologySource;
 use crate::topology::shapes::ParameterKind;
@@ -136,6 +136,7 @@ fn load(experiment: &Experiment) -> LoadView {
         payload: is_common(experiment, "load.payload", |one| one.server.payload_bytes)
             .then_some(ByteSize(experiment.server.payload_bytes)),
         connections: load.connections,
+        requests_per_connection: load.requests_per_connection,
         rate,
         clients,
         arrival,
@@ -270,6 +271,7 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
             .contains(&Mode::Ingress)
             .then_some(IngressView { tls: settings.ingress.tls, api: settings.ingress.api }),
         ztunnel: experiment.modes.iter().any(|mode| mode.is_ambient()).then_some(settings.ztunnel),
+        workload_keys: Some(settings.workload_keys).filter(|keys| *keys != WorkloadKeys::default()),
         extra: settings.extra.as_ref().map(|extra| extra.text.as_str()),
     }
 }

@@ -54,6 +54,7 @@ pub(super) fn level_points(combination: &Experiment, whole: &Experiment) -> Vec<
         rate,
         clients,
         connections: settings.connections.or(clients).unwrap_or(1),
+        requests_per_connection: settings.requests_per_connection,
         payload_bytes: combination.server.payload_bytes,
         arrival: arrival.name().to_owned(),
         surrounding_services: compares_sizes.then_some(combination.istio.surroundings.services),

@@ -30,12 +30,13 @@ impl fmt::Display for Plan {
         if let Some(trial) = self.trials.first().filter(|trial| trial.fleet.is_none()) {
             writeln!(
                 f,
-                "each: {} warm-up, {} measured, {} of {} bytes on {} connections, {} arrivals",
+                "each: {} warm-up, {} measured, {} of {} bytes on {} connections{}, {} arrivals",
                 format_duration(trial.warmup),
                 format_duration(trial.duration),
                 self.any_of(|load| load.protocol.clone()),
                 self.any_of(|load| load.payload_bytes),
                 self.any_of(|load| load.connections),
+                self.requests_per_connection(),
                 self.any_of(|load| load.arrival.clone())
             )?;
         }
@@ -63,6 +64,17 @@ impl Plan {
     /// Every distinct value of a load parameter, ascending: `4`, or `2, 4 or 8`.
     fn any_of<T: Ord + fmt::Display>(&self, value: impl Fn(&LoadPoint) -> T) -> String {
         listed(&self.trials.iter().map(|trial| value(&trial.load)).collect())
+    }
+
+    /// After how many requests connections are replaced; empty if they stay open.
+    fn requests_per_connection(&self) -> String {
+        let each: BTreeSet<usize> =
+            self.trials.iter().filter_map(|trial| trial.load.requests_per_connection).collect();
+        match each.last() {
+            None => String::new(),
+            Some(1) => ", 1 request per connection".to_owned(),
+            Some(_) => format!(", {} requests per connection", listed(&each)),
+        }
     }
 
     /// Common and differing settings of the trials' fleets.

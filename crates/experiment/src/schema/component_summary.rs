@@ -18,6 +18,9 @@ pub struct RoleTotal {
     pub cpu_cores_per_1000_rps: Estimate,
     /// Memory under load, bytes. Shared pages count for each component.
     pub memory_bytes: Option<Estimate>,
+    /// Working set under load, bytes, as a cluster shows it; absent if not all components have one, and in older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_working_set_bytes: Option<Estimate>,
     /// Anonymous part of it, bytes: pages that are not shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_anonymous_bytes: Option<Estimate>,

@@ -22,8 +22,9 @@ pub struct EdgeRecord {
     pub retries: u64,
     /// Connections opened.
     pub connections: u64,
-    /// Time from sending a request to the end of its response, including error responses. Requests without a
-    /// response rank above all. Absent if the caller does not measure it.
+    /// Time from sending a request to the end of its response, including error responses, of the requests that ended
+    /// after the opening of the measured window. Requests without a response rank above all. Absent if the caller does not
+    /// measure it, or could not be read at the opening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_time_us: Option<HistogramSummary>,
 }
@@ -38,7 +39,7 @@ pub struct EdgeSummary {
     /// Requests per second in the measured window, scaled from the count of the whole trial like those of
     /// services.
     pub requests_per_s: Option<Estimate>,
-    /// Response time seen by the caller over the whole trial.
+    /// Response time seen by the caller, without the warm-up.
     pub response_time_us: Option<Percentiles>,
     /// Fraction of requests that failed, over all trials, 0 to 1.
     pub errors: f64,

@@ -33,6 +33,10 @@ pub enum SizedFigure {
     /// CPU of all proxies per 1000 completed requests/s, cores.
     #[serde(rename = "proxies_cpu_cores_per_1000_rps")]
     ProxiesCpuCoresPer1000Rps,
+    /// Responses per second, of a closed loop.
+    RateCompleted,
+    /// Memory of all proxies under load, bytes.
+    ProxiesMemoryBytes,
     /// Figure of a fleet.
     #[serde(untagged)]
     Fleet(FleetFigure),

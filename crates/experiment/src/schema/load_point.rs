@@ -16,6 +16,9 @@ pub struct LoadPoint {
     pub clients: Option<usize>,
     /// Connections kept open by the generator.
     pub connections: usize,
+    /// Requests after which the generator replaces a connection. Absent: connections stay open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_connection: Option<usize>,
     /// Size of the response body, bytes.
     pub payload_bytes: u64,
     /// Arrival process: `uniform` or `poisson`.
@@ -38,6 +41,7 @@ impl LoadPoint {
             rate: None,
             clients: None,
             connections: 0,
+            requests_per_connection: None,
             payload_bytes: 0,
             arrival: String::new(),
             surrounding_services: None,
@@ -56,10 +60,18 @@ impl Eq for LoadPoint {}
 
 impl Hash for LoadPoint {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { protocol, rate, clients, connections, payload_bytes, arrival, surrounding_services } =
-            self;
+        let Self {
+            protocol,
+            rate,
+            clients,
+            connections,
+            requests_per_connection,
+            payload_bytes,
+            arrival,
+            surrounding_services,
+        } = self;
         // Maps minus zero to zero, since they are equal.
         (protocol, rate.map(|rate| (rate + 0.0).to_bits()), clients).hash(state);
-        (connections, payload_bytes, arrival, surrounding_services).hash(state);
+        (connections, requests_per_connection, payload_bytes, arrival, surrounding_services).hash(state);
     }
 }

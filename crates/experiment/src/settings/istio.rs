@@ -39,6 +39,8 @@ pub struct MeshSettings {
     pub ingress: IngressSettings,
     /// Number of ztunnels in the ambient modes.
     pub ztunnel: ZtunnelPlacement,
+    /// Keys of the certificates that pilot-agents request.
+    pub workload_keys: WorkloadKeys,
     /// Settings of istiod itself, in mode `control-plane`.
     pub istiod: IstiodSettings,
     /// Additional objects of the experiment.
@@ -144,6 +146,18 @@ pub enum ZtunnelPlacement {
     Shared,
     /// One in each pod.
     PerPod,
+}
+
+/// Keys of sidecars, waypoints and gateways, with which they prove their identity in handshakes. A ztunnel's
+/// keys are always ECDSA.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkloadKeys {
+    /// RSA of 2048 bits, Istio's default.
+    #[default]
+    Rsa,
+    /// ECDSA with the curve P-256.
+    Ecdsa,
 }
 
 /// Settings of istiod: replicas, limits and debounce times.

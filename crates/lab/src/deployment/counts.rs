@@ -1,10 +1,11 @@
 //! Counts that services keep in a trial: requests to them and, for nodes of a graph, the calls that they
 //! made.
 
+use super::calls::Calls;
 use super::{Edge, LabDeployment};
 use crate::Result;
 use crate::liveness;
-use crate::running::{RunningPod, RunningService, response_or_reason};
+use crate::running::{IN_WINDOW_TIMEOUT, RunningPod, RunningService, response_or_reason};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, expected_calls};
 use experiment::environment::{EnvironmentError, error_chain};
 use experiment::schema::EdgeRecord;
@@ -14,7 +15,6 @@ use mesh::concurrent::side_by_side;
 use mesh::proof::edge::Sent;
 use mesh::proof::{CallCounters, CountedService};
 use mesh::service::{CallReading, ServiceReading};
-use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -81,6 +81,20 @@ impl LabDeployment<'_> {
         read.into_iter().collect()
     }
 
+    /// Readings of the nodes at the opening of the window, by pod. Those that cannot be read in time are missing.
+    pub(super) fn nodes_at_opening(&self) -> BTreeMap<String, ServiceReading> {
+        let topology = &self.spec.topology;
+        let nodes = topology.workloads.iter().enumerate().filter(|(_, workload)| workload.script().is_some());
+        let pods = nodes.flat_map(|(id, _)| &self.pods.workloads[id].pods);
+        let deadline = Instant::now() + IN_WINDOW_TIMEOUT;
+        let read = side_by_side(pods, |pod: &RunningPod| {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let reading = (!remaining.is_zero()).then(|| pod.read_counters_within(remaining))??;
+            Some((pod.name.clone(), reading))
+        });
+        read.into_iter().flatten().collect()
+    }
+
     fn has_nodes(&self) -> bool {
         self.spec.topology.workloads.iter().any(|workload| workload.script().is_some())
     }
@@ -145,8 +159,10 @@ impl LabDeployment<'_> {
             let after = after.as_ref().map_err(|reason| named(reason))?;
             // An edge that was never called is in neither reading.
             let none = CallReading::default();
+            let opening = self.trial.nodes_at_opening.as_ref().and_then(|readings| readings.get(name));
             let [before, after] = [before, after].map(|reading| reading.calls.get(&edge.to).unwrap_or(&none));
-            Calls::between(before, after)
+            let opening = opening.map(|reading| reading.calls.get(&edge.to).unwrap_or(&none));
+            Calls::between(before, opening, after)
                 .ok_or_else(|| named("it started anew during the trial: its counters fell"))
         });
         Some(calls.reduce(|sum, own| Ok(sum?.and(own?))).unwrap_or_else(|| Ok(Calls::default())))
@@ -187,53 +203,4 @@ fn progress(readings: &Readings) -> (u64, u64) {
     let requests = readings().filter_map(|reading| reading.counters.get(CountedService::REQUESTS));
     let requests: u64 = requests.chain(calls().map(|calls| &calls.sent)).sum();
     (requests, calls().map(CallCounters::under_way).sum())
-}
-
-/// Calls over an edge in a trial.
-#[derive(Debug, Default)]
-pub(super) struct Calls {
-    counters: CallCounters,
-    /// Absent if the caller does not measure it.
-    response_time: Option<LatencyHistogram>,
-}
-
-impl Calls {
-    fn between(before: &CallReading, after: &CallReading) -> Option<Self> {
-        let counters = after.counters.since(&before.counters)?;
-        let [before, after] =
-            [before, after].map(|reading| LatencyHistogram::decode(&reading.response_time_us).ok());
-        let response_time = match before {
-            Some(before) => after.and_then(|after| after.since(&before)),
-            None => after,
-        };
-        Some(Self { counters, response_time })
-    }
-
-    fn and(self, other: Self) -> Self {
-        let response_time = match (self.response_time, other.response_time) {
-            (Some(mut sum), Some(own)) => {
-                sum.merge(&own);
-                Some(sum)
-            }
-            (one, other) => one.or(other),
-        };
-        Self { counters: self.counters.and(&other.counters), response_time }
-    }
-
-    fn record(self, edge: &Edge) -> EdgeRecord {
-        let CallCounters { sent, answered, failed, retries, resent, connections, .. } = self.counters;
-        EdgeRecord {
-            from: edge.from.clone(),
-            to: edge.to.clone(),
-            requests: sent.saturating_sub(resent),
-            answered,
-            failed,
-            retries,
-            connections,
-            response_time_us: self.response_time.map(|times| {
-                // Calls that timed out or broke off have no time; they rank above those that have one.
-                times.summary_with((answered + failed).saturating_sub(times.count()))
-            }),
-        }
-    }
 }

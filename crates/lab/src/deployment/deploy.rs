@@ -117,6 +117,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         lab,
         spec: spec.clone(),
         drivers: Drivers::default(),
+        next_polled: 0,
         trial: Trial { log_dir: log_dir.to_path_buf(), ..Trial::default() },
     })
 }

@@ -5,6 +5,7 @@
 //! `traffic.rs` requests at gateways and services at both ends of the window. `driver.rs` follows drivers,
 //! `fleet.rs` carries out what fleets request, `health.rs` finds components that have failed.
 
+mod calls;
 mod counts;
 mod deploy;
 mod driver;
@@ -87,6 +88,8 @@ pub struct LabDeployment<'lab> {
     rules: Rules,
     gateways: Vec<Gateway>,
     drivers: Drivers,
+    /// Place of the component from which the next poll looks for stopped ones.
+    next_polled: usize,
     trial: Trial,
 }
 
@@ -129,6 +132,8 @@ struct Trial {
     pooled_before: Vec<BTreeMap<String, u64>>,
     /// Counters of each pod with a service, by its name. Pods whose counters could not be read are missing.
     services_before: BTreeMap<String, ServiceReading>,
+    /// Readings of nodes at the opening of the window, by pod; absent before.
+    nodes_at_opening: Option<BTreeMap<String, ServiceReading>>,
     before_load: Held,
     filters_before_load: BeforeLoad,
     /// Addresses of a fleet whose packets are dropped.
@@ -262,14 +267,18 @@ impl Deployment for LabDeployment<'_> {
         let (gateways, proxies) = (&self.gateways[..], &self.proxies[..]);
         // Read in parallel: a gateway that is out of CPU responds late, and CPU usage belongs to the window's
         // end.
-        thread::scope(|scope| {
+        let snapshot = thread::scope(|scope| {
             let gateways = scope.spawn(|| traffic::read_gateways(gateways, proxies));
             let services = scope.spawn(|| traffic::read_targets(targets));
             let usage = observe::read(&watched, &self.lab.host_proc);
             let gateways = gateways.join().unwrap_or_else(|panic| resume_unwind(panic));
             let services = services.join().unwrap_or_else(|panic| resume_unwind(panic));
-            Ok(Snapshot { gateways, services, ..usage? })
-        })
+            usage.map(|usage| Snapshot { gateways, services, ..usage })
+        });
+        if self.trial.nodes_at_opening.is_none() {
+            self.trial.nodes_at_opening = Some(self.nodes_at_opening());
+        }
+        snapshot
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {

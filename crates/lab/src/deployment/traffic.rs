@@ -4,7 +4,7 @@
 use super::station::{ProxyId, Station};
 use super::{Edge, LabDeployment};
 use crate::observe;
-use crate::running::{Pods, Proxy, RunningPod};
+use crate::running::{IN_WINDOW_TIMEOUT, Pods, Proxy, RunningPod};
 use experiment::environment::{GatewaySnapshot, ServiceSnapshot};
 use experiment::schema::GatewayCounts;
 use experiment::topology::{Topology, Workload};
@@ -91,11 +91,7 @@ impl Gateway {
 }
 
 fn read_target(workload: &Workload, pod: &RunningPod) -> Option<ServiceSnapshot> {
-    let service = pod.service.as_ref()?;
-    if service.container.failed().is_some() {
-        return None;
-    }
-    let reading = service.read_counters_in_window().ok()?;
+    let reading = pod.read_counters_within(IN_WINDOW_TIMEOUT)?;
     Some(ServiceSnapshot {
         name: workload.name.clone(),
         namespace: workload.namespace.clone(),

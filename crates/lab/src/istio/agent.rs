@@ -22,7 +22,7 @@ use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
 use mesh::envoy::plaintext;
 use mesh::envoy::traffic::{BOOTSTRAP_FLUSH, plain_name};
-use mesh::names::{ADMIN_PORT, STATUS_PORT, UPDATE_TIME};
+use mesh::names::{ADMIN_PORT, STATUS_PORT, UPDATE_TIME, setting_for_keys};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use mesh::spans::SentSpans;
 use serde_json::{Value, json};
@@ -121,6 +121,7 @@ impl MeshProxies<'_> {
             ("ISTIO_META_DNS_AUTO_ALLOCATE", istio.dns_auto_allocate),
         ];
         let dns = dns.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (name, "true".to_owned()));
+        let keys = setting_for_keys(istio.workload_keys).map(|(name, value)| (name, value.to_owned()));
         let own = [
             ("POD_NAME", identity.pod.clone()),
             ("POD_NAMESPACE", identity.namespace.clone()),
@@ -138,7 +139,7 @@ impl MeshProxies<'_> {
             ("ISTIO_META_WORKLOAD_NAME", identity.account.clone()),
             ("ISTIO_META_APP_CONTAINERS", identity.account.clone()),
         ];
-        variables(own.into_iter().chain(dns))
+        variables(own.into_iter().chain(dns).chain(keys))
     }
 
     /// A mesh's `defaultConfig`, with the statistics that prove the path: Istio enables few by default.

@@ -128,17 +128,14 @@ pub(super) mod tests {
     use super::*;
     use components::Origin;
     use experiment::environment::error_chain;
-    use std::os::unix::fs::PermissionsExt as _;
 
     /// A release's istiod ignores the variable; ours exits because of its value.
     const RELEASED: &str = "echo 'version.BuildInfo{Version:\"1.30.1\"}'";
     const OURS: &str = "echo \"MESHMETER_UPSTREAM_ENVOY: true or false is expected, not $MESHMETER_UPSTREAM_ENVOY\" >&2; exit 2";
 
     pub fn program(folder: &Path, component: Component, script: &str) -> Installed {
-        let path = folder.join(component.name());
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        Installed { component, path, version: "1.30.1".to_owned(), origin: Origin::Option }
+        let path = test_support::program(folder, component.name(), script);
+        Installed { component, path: path.into(), version: "1.30.1".to_owned(), origin: Origin::Option }
     }
 
     fn programs(folder: &Path, istiod: &str, proxy_build: ProxyBuild) -> IstioPrograms {

@@ -12,6 +12,6 @@ pub(crate) use gateway::GatewayPod;
 pub(crate) use mesh::proxy::CounterSource;
 pub(crate) use pods::{PodIdentity, PodPlace, Pods, RunningPod, RunningWorkload};
 pub(crate) use proxy::{Proxy, response_or_reason};
-pub(crate) use service::RunningService;
+pub(crate) use service::{IN_WINDOW_TIMEOUT, RunningService};
 pub(crate) use static_envoy::StaticEnvoyFactory;
 pub(crate) use supporting::Supporting;

@@ -8,8 +8,10 @@ use crate::pod::Pod;
 use experiment::topology::WorkloadId;
 use mesh::concurrent::try_side_by_side;
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::service::ServiceReading;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 /// All pods of a deployment. Dropping it takes them down in parallel.
 #[derive(Debug, Default)]
@@ -68,6 +70,14 @@ pub(crate) struct RunningPod {
     pub identity: Option<PodIdentity>,
     /// The service; absent if the pod runs none.
     pub service: Option<RunningService>,
+}
+
+impl RunningPod {
+    /// Counters of its service while load runs; `None` if it has none, or if they cannot be read in time.
+    pub fn read_counters_within(&self, timeout: Duration) -> Option<ServiceReading> {
+        let service = self.service.as_ref().filter(|service| service.container.failed_or_died().is_none())?;
+        service.read_counters_within(timeout).ok()
+    }
 }
 
 impl Pods {

@@ -29,7 +29,8 @@ const COUNTERS_PORT: u16 = 8079;
 /// A service starts within milliseconds, longer on a busy machine.
 pub(super) const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
-const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
+/// Timeout for reading services while load runs. Slow ones must not delay the monitoring of the others.
+pub(crate) const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct RunningService {
@@ -79,9 +80,8 @@ impl RunningService {
         self.read_counters_from(&self.admin)
     }
 
-    /// Reads the counters while load runs. A slow service must not delay the monitoring of the others.
-    pub fn read_counters_in_window(&self) -> Result<ServiceReading, AdminError> {
-        self.read_counters_from(&self.admin.within(IN_WINDOW_TIMEOUT))
+    pub fn read_counters_within(&self, timeout: Duration) -> Result<ServiceReading, AdminError> {
+        self.read_counters_from(&self.admin.within(timeout))
     }
 
     fn read_counters_from(&self, admin: &Admin) -> Result<ServiceReading, AdminError> {

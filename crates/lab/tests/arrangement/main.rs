@@ -31,6 +31,10 @@ const CASES: &[(&str, Case)] = &[
     ("client_bypassing_proxy_is_refused", modes::client_bypassing_proxy_is_refused),
     ("traffic_bypassing_both_proxies_is_detected", modes::traffic_bypassing_both_proxies_is_detected),
     ("dead_static_envoy_is_reported_with_log", modes::dead_static_envoy_is_reported_with_log),
+    (
+        "stopped_and_dead_components_of_many_are_found_by_polling",
+        modes::stopped_and_dead_components_of_many_are_found_by_polling,
+    ),
     ("unavailable_modes_report_reason", modes::unavailable_modes_report_reason),
     ("secrets_are_private_and_removed_with_proxy", modes::secrets_are_private_and_removed_with_proxy),
     ("known_cpu_burn_is_read_by_both_sources", sampling::known_cpu_burn_is_read_by_both_sources),

@@ -1,7 +1,7 @@
 //! Modes: what proves a path, and what must not count as proof.
 
 use crate::cases::LogFolder;
-use crate::death::{check_named, container, end};
+use crate::death::{check_named, container, end, signal};
 use crate::observation::Observation;
 use crate::trial::{CONNECTIONS, REQUESTS, flush_rules, trial};
 use experiment::environment::deploy::{Deployment, Environment, HealthProbe};
@@ -10,9 +10,10 @@ use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode, Protocol};
 use lab::Lab;
 use lab::environment::LocalLab;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
 fn spec(mode: Mode) -> DeploymentSpec {
     DeploymentSpec::new(MeshKind::Envoy, mode)
@@ -165,6 +166,29 @@ pub fn dead_static_envoy_is_reported_with_log(_lab: &Lab, local_lab: &mut LocalL
     assert!(failure.how.contains("signal: 6"), "{failure:?}");
     let observation = check_named(deployment, "server-proxy", "Caught Aborted");
     assert!(!observation.evidence.path.proven);
+}
+
+pub fn stopped_and_dead_components_of_many_are_found_by_polling(_lab: &Lab, local_lab: &mut LocalLab) {
+    let logs = LogFolder::create();
+    let mut many = spec(Mode::None);
+    let server = many.topology.drivers[0].target;
+    Arc::make_mut(&mut many.topology).workloads[server].replicas = 60;
+    let mut deployment = local_lab.bring_up(&many, logs.path()).expect("it comes up");
+    let container = |name: &str| container(deployment.pods(), name).clone();
+    let (last, other) = (container("server-60"), container("server-59"));
+    signal(last.pid().cast_signed(), Signal::STOP);
+    let pid = Pid::from_raw(last.pid().cast_signed()).expect("a running process has a number");
+    waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT).expect("it is a child of ours");
+    // A few of the 60 are looked at in each poll.
+    let mut polls = std::iter::repeat_with(|| deployment.health(HealthProbe::Polled));
+    let found = polls.by_ref().take(3).flatten().next().expect("it stands still");
+    assert_eq!(found.component, "server-60");
+    assert!(found.how.contains("stopped by a signal"), "{found:?}");
+
+    end(&other, Signal::KILL);
+    let found = polls.next().flatten().expect("the first poll finds what has died");
+    assert_eq!(found.component, "server-59");
+    assert!(found.how.contains("has died"), "{found:?}");
 }
 
 pub fn unavailable_modes_report_reason(_lab: &Lab, local_lab: &mut LocalLab) {

@@ -4,7 +4,7 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::deaths::bring_up_mode;
-use crate::modes::{check_components, lead_services_to, spec};
+use crate::modes::{check_components, lead_services_to, settings, spec};
 use crate::remains::folders;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
 use components::{Component, Overrides};
@@ -19,7 +19,7 @@ use rustix::process::Signal;
 use std::sync::Arc;
 
 fn ambient(mode: Mode, ztunnel: ZtunnelPlacement) -> DeploymentSpec {
-    DeploymentSpec { istio: Arc::new(MeshSettings { ztunnel, ..MeshSettings::default() }), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(MeshSettings { ztunnel, ..settings() }), ..spec(mode) }
 }
 
 /// ztunnels forward plaintext only if they may.

@@ -52,8 +52,9 @@ fn program_of(pid: i32) -> String {
     program.to_string_lossy().into_owned()
 }
 
+/// The tests of runs do the same to kube-apiserver, and to all three that hang.
 pub fn dead_control_plane_is_reported_and_replaced(_lab: &Lab, local_lab: &LocalLab) {
-    for (name, word) in [("istiod", "ADS"), ("kube-apiserver", ""), ("etcd", "")] {
+    for (name, word) in [("istiod", "ADS"), ("etcd", "")] {
         let logs = LogFolder::create();
         let begun = Instant::now();
         let deployment = bring_up(local_lab, logs.path());

@@ -1,7 +1,7 @@
 //! The experiment's own objects: what they may not do to others, and that they are removed with their trial.
 
 use crate::cases::LogFolder;
-use crate::modes::spec;
+use crate::modes::{settings, spec};
 use crate::trial::trial;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use experiment::mesh_settings::ExtraObjects;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 fn with_extra(mode: Mode, objects: &[Value]) -> DeploymentSpec {
     let extra = ExtraObjects { text: String::new(), objects: objects.to_vec() };
-    let settings = MeshSettings { extra: Some(extra), ..MeshSettings::default() };
+    let settings = MeshSettings { extra: Some(extra), ..settings() };
     DeploymentSpec { istio: Arc::new(settings), ..spec(mode) }
 }
 

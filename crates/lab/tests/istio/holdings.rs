@@ -1,7 +1,7 @@
 //! The configuration of each proxy as reported by the proxy itself. Its counts match the kept copy, which has
 //! no keys.
 
-use crate::modes::spec;
+use crate::modes::{settings, spec};
 use crate::trial::{Trial, trial};
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 fn surrounded(mode: Mode) -> DeploymentSpec {
     let surroundings = Surroundings { services: 7, endpoints: 3 };
-    let settings = MeshSettings { surroundings, ..MeshSettings::default() };
+    let settings = MeshSettings { surroundings, ..settings() };
     DeploymentSpec { istio: Arc::new(settings), ..spec(mode) }
 }
 

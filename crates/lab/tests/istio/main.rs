@@ -27,6 +27,7 @@ mod prepared;
 #[path = "../arrangement/programs.rs"]
 mod programs;
 mod remains;
+mod specs;
 #[path = "../arrangement/trial.rs"]
 mod trial;
 mod with_ztunnel;

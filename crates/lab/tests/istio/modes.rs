@@ -1,16 +1,13 @@
 //! Modes: what proves a path, and what must not count as proof.
 
+pub use crate::specs::{settings, spec};
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
+use experiment::Mode;
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
 use experiment::schema::Role;
-use experiment::{MeshKind, Mode};
 use lab::environment::LocalLab;
 use lab::{Container, Lab, Pod};
 use std::process::Command;
-
-pub fn spec(mode: Mode) -> DeploymentSpec {
-    DeploymentSpec::new(MeshKind::Istio, mode)
-}
 
 /// Checks that all expected components are there with their usage, and no others.
 pub fn check_components(trial: &Trial, path: &[&str]) {

@@ -42,7 +42,9 @@ impl BackgroundServices {
         wanted: Surroundings,
         progress: &ProgressSink,
     ) -> Result<()> {
-        let Change { deleted, written } = self.change_to(wanted);
+        let change = self.change_to(wanted);
+        let events = self.events_of(&change);
+        let Change { deleted, written } = change;
         let changes = deleted.len() + written.len();
         if changes == 0 {
             return Ok(());
@@ -58,7 +60,7 @@ impl BackgroundServices {
             api.create(&[namespace(NAMESPACE, &[])], &|_| ())?;
         }
         api.create(&services(written.clone(), wanted.endpoints), &report("wrote", written.len()))?;
-        wait_until_processed(api, metrics, before, changes, progress)?;
+        wait_until_processed(api, metrics, before.and(events), changes, progress)?;
         *self = Self { services: wanted.services, endpoints: Some(wanted.endpoints) };
         Ok(())
     }
@@ -69,12 +71,24 @@ impl BackgroundServices {
         let deleted = wanted.services..self.services.max(wanted.services);
         Change { deleted, written: kept..wanted.services }
     }
+
+    /// Events that a change causes for certain. A Service that is written again unchanged causes none, and
+    /// after a failed change nobody knows what exists: istiod reads the objects of the deployment afterwards, in the
+    /// order of their events.
+    fn events_of(&self, change: &Change) -> Processed {
+        let created = change.written.end.saturating_sub(self.services).min(change.written.len()) as u64;
+        if self.endpoints.is_none() {
+            return Processed { services: created, endpoints: created };
+        }
+        let deleted = change.deleted.len() as u64;
+        Processed { services: deleted + created, endpoints: deleted + change.written.len() as u64 }
+    }
 }
 
 fn wait_until_processed(
     api: &ApiClient,
     metrics: &dyn Fn() -> Result<Vec<u8>>,
-    before: Processed,
+    awaited: Processed,
     changes: usize,
     progress: &ProgressSink,
 ) -> Result<()> {
@@ -84,10 +98,11 @@ fn wait_until_processed(
         api.check_not_stopped()?;
         // Without these metrics, do not wait: a deployment waits for its own objects anyway.
         let Some(now) = Processed::fetch(metrics)? else { return Ok(Progress::Done(())) };
-        let done = now.since(before);
-        if done >= changes as u64 {
+        let missing = now.missing(awaited);
+        if missing == 0 {
             return Ok(Progress::Done(()));
         }
+        let done = (changes as u64).saturating_sub(missing);
         progress.report(&format!("istiod has processed {done} of {changes} background services"));
         last = done;
         Ok(Progress::At(done))
@@ -123,10 +138,14 @@ impl Processed {
         found
     }
 
-    /// Services processed together with their EndpointSlices since `before`.
-    fn since(self, before: Self) -> u64 {
-        let services = self.services.saturating_sub(before.services);
-        services.min(self.endpoints.saturating_sub(before.endpoints))
+    fn and(self, further: Self) -> Self {
+        Self { services: self.services + further.services, endpoints: self.endpoints + further.endpoints }
+    }
+
+    /// Events of the kind of which more are missing.
+    fn missing(self, awaited: Self) -> u64 {
+        let services = awaited.services.saturating_sub(self.services);
+        services.max(awaited.endpoints.saturating_sub(self.endpoints))
     }
 }
 
@@ -155,6 +174,25 @@ mod tests {
     }
 
     #[test]
+    fn only_events_that_must_come_are_awaited() {
+        let events = |services: usize, endpoints: Option<usize>, wanted: (usize, usize)| {
+            let wanted = Surroundings { services: wanted.0, endpoints: wanted.1 };
+            let background = BackgroundServices { services, endpoints };
+            let Processed { services, endpoints } = background.events_of(&background.change_to(wanted));
+            (services, endpoints)
+        };
+        assert_eq!(events(0, None, (3, 1)), (3, 3));
+        assert_eq!(events(2, Some(1), (3, 1)), (1, 1));
+        assert_eq!(events(3, Some(1), (0, 1)), (3, 3));
+        // Other addresses of services that stay.
+        assert_eq!(events(3, Some(1), (3, 4)), (0, 3));
+        assert_eq!(events(3, Some(1), (2, 4)), (1, 3));
+        // After a failure.
+        assert_eq!(events(5, None, (3, 1)), (0, 0));
+        assert_eq!(events(5, None, (7, 1)), (2, 2));
+    }
+
+    #[test]
     fn processed_counts_services_with_their_addresses() {
         let read = |services: u64, endpoints: u64| {
             let line = |event, kind, count| {
@@ -167,8 +205,9 @@ mod tests {
                 + "pilot_services 7\n";
             Processed::read(&text).unwrap()
         };
-        assert_eq!(read(20, 30).since(read(10, 10)), 10);
-        assert_eq!(read(20, 12).since(read(10, 10)), 2);
+        let awaited = read(10, 10).and(Processed { services: 10, endpoints: 10 });
+        assert_eq!(read(20, 30).missing(awaited), 0);
+        assert_eq!(read(20, 12).missing(awaited), 8);
         assert_eq!(Processed::read("pilot_services 7\n"), None);
         assert_eq!(
             Processed::read("pilot_k8s_reg_events{event=\"add\",type=\"Services\"} 1.5e+04\n"),

@@ -1,5 +1,6 @@
 //! Services of one topology as processes, with load on a callee and on its caller in turn, round after round.
 
+use crate::bare;
 use crate::contest::process::{EXIT_TIMEOUT, run_to_end};
 use crate::contest::{Outcome, median};
 use std::fmt;
@@ -48,6 +49,8 @@ pub struct PairResult {
     /// Median over the rounds of the p50 of the response time, microseconds.
     pub callee_p50_us: f64,
     pub caller_p50_us: f64,
+    /// p50 with bare sockets in place of the caller, for [`PROMISED`].
+    pub bare_p50_us: Option<f64>,
     /// Resident memory of the caller after the loads, bytes.
     pub caller_memory_bytes: u64,
 }
@@ -73,6 +76,14 @@ impl fmt::Display for ContestResult {
             let (callee, caller) = (pair.callee_p50_us, pair.caller_p50_us);
             let (added, mb) = (caller - callee, pair.caller_memory_bytes as f64 / 1e6);
             writeln!(f, "{:<36}{callee:>12.1}{caller:>12.1}{added:>12.1}{mb:>12.1}", pair.name)?;
+            if let Some(bare) = pair.bare_p50_us {
+                let added = bare - callee;
+                writeln!(
+                    f,
+                    "{:<36}{callee:>12.1}{bare:>12.1}{added:>12.1}",
+                    "  the same calls, bare sockets"
+                )?;
+            }
         }
         Ok(())
     }
@@ -98,21 +109,27 @@ impl Contest {
         let two = Service::start(&self.meshmeter, &file, "two", &[])?;
         let connect = [format!("one={}", one.authority), format!("two={}", two.authority)];
         let web = Service::start(&self.meshmeter, &file, "web", &connect)?;
-        let (mut callee, mut caller) = (Vec::new(), Vec::new());
+        let is_promised = name == PROMISED;
+        let bare = is_promised.then(|| bare::start([&one.authority, &two.authority])).transpose()?;
+        let (mut callee, mut caller, mut with_bare) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..self.rounds {
-            callee.push(self.load(folder, protocol, &one)?);
-            caller.push(self.load(folder, "http/1.1", &web)?);
+            callee.push(self.load(folder, protocol, &one.authority)?);
+            caller.push(self.load(folder, "http/1.1", &web.authority)?);
+            if let Some(authority) = &bare {
+                with_bare.push(self.load(folder, "http/1.1", authority)?);
+            }
         }
         Ok(PairResult {
             name,
             callee_p50_us: median(callee.into_iter()),
             caller_p50_us: median(caller.into_iter()),
+            bare_p50_us: is_promised.then(|| median(with_bare.into_iter())),
             caller_memory_bytes: web.resident_bytes()?,
         })
     }
 
     /// p50 of the response time under load, microseconds.
-    fn load(&self, folder: &Path, protocol: &str, service: &Service) -> Outcome<f64> {
+    fn load(&self, folder: &Path, protocol: &str, authority: &str) -> Outcome<f64> {
         let (scheme, path) =
             if protocol == "grpc" { ("grpc", "meshmeter.v1.Echo/Unary") } else { ("http", "") };
         let json = folder.join("load.json");
@@ -128,7 +145,7 @@ impl Contest {
             // Services of a topology have no reflection.
             command.arg("--proto").arg(ECHO_PROTO);
         }
-        command.arg("--json").arg(&json).arg(format!("{scheme}://{}/{path}", service.authority));
+        command.arg("--json").arg(&json).arg(format!("{scheme}://{authority}/{path}"));
         let ended = run_to_end(&mut command, EXIT_TIMEOUT + Duration::from_secs(self.seconds.into()))?;
         let result: serde_json::Value = serde_json::from_str(
             &fs::read_to_string(&json).map_err(|error| format!("{error}: {}", ended.stderr))?,

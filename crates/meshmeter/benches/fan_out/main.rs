@@ -2,6 +2,7 @@
 //! (`meshmeter serve --topology`) add that calls two others at once? Takes about two minutes; leave the machine
 //! alone in the meantime. The tests run it in a tiny form. Exits with status 1 if a promise is not kept.
 
+mod bare;
 #[path = "../contest/mod.rs"]
 mod contest;
 mod fan_out_contest;

@@ -5,7 +5,7 @@
 
 mod listeners;
 mod node;
-mod program_pages;
+mod unused_memory;
 
 use crate::cli::ServeArgs;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let stop = signals().map_err(|error| Failure::environment(&error))?;
     let server = Server::bind(&settings(args)?).map_err(|error| failure(&error))?;
     announce(server.listeners()).map_err(|error| Failure::environment(&error))?;
-    program_pages::unmap_touched();
+    unused_memory::give_back();
     let counters = server.run(stop).map_err(|error| failure(&error))?;
     anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
     Ok(ExitCode::SUCCESS)

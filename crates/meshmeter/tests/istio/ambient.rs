@@ -1,7 +1,7 @@
 //! Ambient modes with every protocol: ztunnels forward what they do not read, and a waypoint only reads HTTP.
 
 use crate::raw_tcp::{denial, iptables, raw_tcp};
-use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, settings, spec, trial, trial_of_refusals};
 use experiment::environment::{DeploymentSpec, MutualTls, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ZtunnelPlacement};
 use experiment::{MeshSettings, Mode, Protocol};
@@ -20,7 +20,7 @@ fn ambient(mode: Mode, protocol: Protocol, istio: MeshSettings) -> DeploymentSpe
 }
 
 fn placed(ztunnel: ZtunnelPlacement) -> MeshSettings {
-    MeshSettings { ztunnel, ..MeshSettings::default() }
+    MeshSettings { ztunnel, ..settings() }
 }
 
 fn check_answered(what: &str, trial: &Trial) {
@@ -127,7 +127,7 @@ pub fn raw_tcp_bypassing_client_ztunnel_is_detected(lab: &LocalLab) {
 /// ztunnels know callers by their certificates: rules are checked per connection, whatever it carries.
 pub fn ztunnels_know_callers_of_raw_tcp(lab: &LocalLab) {
     let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
-    let with = |extra| MeshSettings { authorization, extra, ..MeshSettings::default() };
+    let with = |extra| MeshSettings { authorization, extra, ..settings() };
     let allowed = trial(lab, &ambient(Mode::Ambient, Protocol::Tcp, with(None)), |_| ());
     check_answered("allowed", &allowed);
     let refused =

@@ -1,6 +1,6 @@
 //! A graph with several protocols in two namespaces: without a control plane, and behind each entry.
 
-use crate::trial::{REQUESTS, trial};
+use crate::trial::{REQUESTS, spec, trial};
 use experiment::environment::DeploymentSpec;
 use experiment::topology::file;
 use experiment::{MeshKind, Mode};
@@ -23,7 +23,7 @@ drivers:
 
 fn graph(mesh: MeshKind, mode: Mode) -> DeploymentSpec {
     let topology = file::read(GRAPH, "graph.yaml").unwrap_or_else(|error| panic!("{}", error.render(false)));
-    DeploymentSpec { topology: Arc::new(topology), ..DeploymentSpec::new(mesh, mode) }
+    DeploymentSpec { mesh, topology: Arc::new(topology), ..spec(mode) }
 }
 
 fn check(lab: &LocalLab, mesh: MeshKind, mode: Mode, proxies: &[&str]) {

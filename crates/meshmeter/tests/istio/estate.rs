@@ -1,7 +1,7 @@
 //! Domains behind a gateway: which ones are served, through which objects, and with which TLS.
 
 use crate::cases::LogFolder;
-use crate::trial::{CONNECTIONS, REQUESTS, Trial, bring_up, end, load, load_refused, spec, trial};
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, bring_up, end, load, load_refused, settings, spec, trial};
 use experiment::environment::{DeploymentSpec, Estate, Scenario};
 use experiment::mesh_settings::{IngressApi, IngressSettings};
 use experiment::{MeshKind, MeshSettings, Mode};
@@ -19,7 +19,7 @@ fn estate(scenario: Scenario) -> Arc<Estate> {
 
 fn domains(api: IngressApi, scenario: Scenario) -> DeploymentSpec {
     let ingress = IngressSettings { api, ..IngressSettings::default() };
-    let istio = MeshSettings { ingress, ..MeshSettings::default() };
+    let istio = MeshSettings { ingress, ..settings() };
     DeploymentSpec { istio: Arc::new(istio), ingress: estate(scenario), ..spec(Mode::Ingress) }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use crate::exchange::Target;
-use crate::trial::{REQUESTS, bring_up, refused, run, run_proven, switched};
+use crate::trial::{REQUESTS, bring_up, refused, run, run_proven, settings, switched};
 use crate::wasm;
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::LuaScript;
@@ -28,7 +28,7 @@ end
 "#;
 
 fn with_lua(mode: Mode, script: LuaScript) -> DeploymentSpec {
-    switched(mode, MeshSettings { lua: Some(script), ..MeshSettings::default() })
+    switched(mode, MeshSettings { lua: Some(script), ..settings() })
 }
 
 /// Proxies of a mode that read requests.
@@ -110,7 +110,7 @@ pub fn script_that_fails_on_requests_is_detected(lab: &LocalLab) {
 }
 
 fn with_wasm(mode: Mode, module: &Path) -> DeploymentSpec {
-    switched(mode, MeshSettings { wasm: Some(module.to_owned()), ..MeshSettings::default() })
+    switched(mode, MeshSettings { wasm: Some(module.to_owned()), ..settings() })
 }
 
 pub fn every_proxy_runs_a_module(lab: &LocalLab) {

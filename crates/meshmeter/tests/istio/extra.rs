@@ -3,14 +3,14 @@
 use crate::cases::LogFolder;
 use crate::exchange::{Target, ask};
 use crate::extensions::check_refused_by;
-use crate::trial::{REQUESTS, bring_up, has_all, refused, run, spec, switched, told, trial};
+use crate::trial::{REQUESTS, bring_up, has_all, refused, run, settings, spec, switched, told, trial};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::{MeshSettings, Mode};
 use lab::environment::LocalLab;
 use serde_json::{Value, json};
 
 fn with(mode: Mode, objects: &[Value]) -> DeploymentSpec {
-    switched(mode, MeshSettings { extra: Some(has_all(objects)), ..MeshSettings::default() })
+    switched(mode, MeshSettings { extra: Some(has_all(objects)), ..settings() })
 }
 
 /// An EnvoyFilter with one patch.

@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use crate::raw_tcp::iptables;
-use crate::trial::{REQUESTS, Trial, bring_up, end, load, refused, spec, trial};
+use crate::trial::{REQUESTS, Trial, bring_up, end, load, refused, settings, spec, trial};
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, ServerSettings};
 use experiment::schema::{EdgeProof, EdgeRecord};
 use experiment::topology::shapes::{Parameters, Shape, ShapeSettings};
@@ -204,7 +204,7 @@ pub fn unsupported_topologies_are_rejected_by_name(lab: &LocalLab) {
 
 /// Either all calls caused by a driver's request are traced, or none.
 pub fn calls_of_a_request_are_traced_together(lab: &LocalLab) {
-    let istio = MeshSettings { tracing_fraction: Some(0.25), ..MeshSettings::default() };
+    let istio = MeshSettings { tracing_fraction: Some(0.25), ..settings() };
     let trial = trial(lab, &DeploymentSpec { istio: Arc::new(istio), ..graph(Mode::Sidecar) }, |_| ());
     trial.check_path("25 %");
     let tracing = trial.observation.evidence.path.tracing.as_ref().expect("tracing was asked for");

@@ -1,7 +1,7 @@
 //! The ingress gateway.
 
 use crate::cases::LogFolder;
-use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, spec, trial};
+use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, settings, spec, trial};
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
 use experiment::{MeshSettings, Mode};
@@ -12,7 +12,7 @@ const LISTENER: &str = "listener.0.0.0.0_8443.ssl";
 
 /// An ingress gateway with these settings.
 pub fn ingress(tls: IngressTls, api: IngressApi) -> DeploymentSpec {
-    let istio = MeshSettings { ingress: IngressSettings { tls, api }, ..MeshSettings::default() };
+    let istio = MeshSettings { ingress: IngressSettings { tls, api }, ..settings() };
     DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Ingress) }
 }
 

@@ -31,6 +31,8 @@ mod policies;
 mod proxies;
 mod raw_tcp;
 mod scenarios;
+#[path = "../../../lab/tests/istio/specs.rs"]
+mod specs;
 mod telemetry;
 mod together;
 mod traffic;
@@ -94,8 +96,11 @@ const EVERYWHERE: &[(&str, Case)] = &[
         extensions::modules_that_proxies_cannot_run_are_rejected,
     ),
     ("mutual_tls_matches_the_setting", proxies::mutual_tls_matches_the_setting),
-    ("access_logs_have_a_line_per_request", proxies::access_logs_have_a_line_per_request),
-    ("proxies_have_configured_number_of_workers", proxies::proxies_have_configured_number_of_workers),
+    ("workload_keys_match_the_setting", proxies::workload_keys_match_the_setting),
+    (
+        "access_logs_have_a_line_per_request_and_workers_match_the_setting",
+        proxies::access_logs_have_a_line_per_request_and_workers_match_the_setting,
+    ),
     ("gateway_has_its_own_number_of_workers", proxies::gateway_has_its_own_number_of_workers),
     ("further_objects_take_effect", extra::further_objects_take_effect),
     ("object_rejected_by_api_is_named", extra::object_rejected_by_api_is_named),
@@ -108,6 +113,10 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ),
     ("mode_none_routes_raw_tcp_to_the_service", raw_tcp::mode_none_routes_raw_tcp_to_the_service),
     ("sidecars_carry_raw_tcp", raw_tcp::sidecars_carry_raw_tcp),
+    (
+        "connection_per_request_is_a_handshake_per_request",
+        raw_tcp::connection_per_request_is_a_handshake_per_request,
+    ),
     ("raw_tcp_bypassing_server_proxy_is_detected", raw_tcp::raw_tcp_bypassing_server_proxy_is_detected),
     (
         "raw_tcp_bypassing_client_proxy_is_rejected_or_detected",
@@ -130,6 +139,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
         "other_http_version_between_proxies_is_detected",
         traffic::other_http_version_between_proxies_is_detected,
     ),
+    ("other_services_get_other_endpoints", mesh_size::other_services_get_other_endpoints),
     (
         "a_sidecar_holds_the_whole_mesh_unless_it_is_scoped",
         mesh_size::a_sidecar_holds_the_whole_mesh_unless_it_is_scoped,
@@ -170,9 +180,11 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
     ("waypoint_rejects_invalid_script", extensions::waypoint_rejects_invalid_script),
     ("a_waypoint_runs_a_module", extensions::a_waypoint_runs_a_module),
     ("waypoint_rejects_module_that_it_cannot_run", extensions::waypoint_rejects_module_that_it_cannot_run),
-    ("waypoint_access_log_has_a_line_per_request", proxies::waypoint_access_log_has_a_line_per_request),
+    (
+        "access_logs_and_workers_of_waypoints_match_the_setting",
+        proxies::access_logs_and_workers_of_waypoints_match_the_setting,
+    ),
     ("ztunnel_access_log_has_a_line_per_connection", proxies::ztunnel_access_log_has_a_line_per_connection),
-    ("waypoint_has_configured_number_of_workers", proxies::waypoint_has_configured_number_of_workers),
     ("ztunnels_carry_every_protocol", ambient::ztunnels_carry_every_protocol),
     ("waypoints_accept_every_protocol", ambient::waypoints_accept_every_protocol),
     ("raw_tcp_bypassing_client_ztunnel_is_detected", ambient::raw_tcp_bypassing_client_ztunnel_is_detected),

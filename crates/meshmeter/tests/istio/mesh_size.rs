@@ -1,7 +1,8 @@
 //! Footprint of proxies by the size of the mesh around a pair, and how long their configuration takes to
 //! propagate.
 
-use crate::trial::{Trial, spec, trial};
+use crate::cases::LogFolder;
+use crate::trial::{Trial, bring_up, settings, spec, trial};
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap};
@@ -14,7 +15,7 @@ const ENDPOINTS: u64 = 3;
 
 fn surrounded_by(services: u64, mode: Mode, sidecar_scope: bool) -> DeploymentSpec {
     let surroundings = Surroundings { services: services as usize, endpoints: ENDPOINTS as usize };
-    let istio = MeshSettings { sidecar_scope, surroundings, ..MeshSettings::default() };
+    let istio = MeshSettings { sidecar_scope, surroundings, ..settings() };
     DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 
@@ -42,6 +43,17 @@ fn check_push(trial: &Trial, what: &str) {
     assert!(push.objects > 0 && push.written_s > 0.0 && push.written_s < 120.0, "{what}: {push:?}");
     assert!(!push.in_force_s.is_empty(), "{what}");
     assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0 && *seconds < 120.0), "{what}: {push:?}");
+}
+
+/// From the second change on, the Services are written again as they are.
+pub fn other_services_get_other_endpoints(lab: &LocalLab) {
+    let logs = LogFolder::create();
+    for endpoints in [1, 3, 2, 1] {
+        let surroundings = Surroundings { services: 5, endpoints };
+        let istio = MeshSettings { surroundings, ..settings() };
+        let spec = DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) };
+        drop(bring_up(lab, &spec, logs.path()));
+    }
 }
 
 pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(lab: &LocalLab) {

@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use crate::kept::kept_configuration;
-use crate::trial::{REQUESTS, Trial, bring_up, run, spec, trial};
+use crate::trial::{REQUESTS, Trial, bring_up, run, settings, spec, trial};
 use experiment::environment::DeploymentSpec;
 use experiment::{MeshSettings, Mode};
 use lab::environment::LocalLab;
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 fn traced(mode: Mode, fraction: f64) -> DeploymentSpec {
-    let istio = MeshSettings { tracing_fraction: Some(fraction), ..MeshSettings::default() };
+    let istio = MeshSettings { tracing_fraction: Some(fraction), ..settings() };
     DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 

@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::exchange::{Answer, Target, ask, before_service, namespace};
 use crate::kept::kept_configuration;
-use crate::trial::{REQUESTS, bring_up, has_all, run, run_proven, switched};
+use crate::trial::{REQUESTS, bring_up, has_all, run, run_proven, settings, switched};
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::AuthorizationSettings;
 use experiment::{MeshSettings, Mode};
@@ -20,7 +20,7 @@ use std::time::Duration;
 const RULES: usize = 12;
 
 fn authorized(mode: Mode, authorization: AuthorizationSettings) -> DeploymentSpec {
-    switched(mode, MeshSettings { authorization, ..MeshSettings::default() })
+    switched(mode, MeshSettings { authorization, ..settings() })
 }
 
 /// Rules of a kind in the configuration of the proxy in front of the service, by name.
@@ -156,8 +156,7 @@ fn tokens(lab: &LocalLab, mode: Mode) {
         trusted["spec"]["selector"] = json!({"matchLabels": {"app": "server"}});
     }
     let authorization = AuthorizationSettings { jwt: true, ..AuthorizationSettings::default() };
-    let settings =
-        MeshSettings { authorization, extra: Some(has_all(&[trusted])), ..MeshSettings::default() };
+    let settings = MeshSettings { authorization, extra: Some(has_all(&[trusted])), ..settings() };
     let spec = switched(mode, settings);
     let deployment = bring_up(lab, &spec, logs.path());
     let target = Target::of_client(lab, &deployment);

@@ -1,9 +1,11 @@
-//! Settings of proxies: mutual TLS, access logs, worker threads.
+//! Settings of proxies: mutual TLS, keys, access logs, worker threads.
 
 use crate::cases::LogFolder;
 use crate::exchange::{Target, ask, get_json};
-use crate::trial::{TEST_TIMEOUT, bring_up, run, switched};
+use crate::trial::{TEST_TIMEOUT, bring_up, run, settings, switched};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use experiment::environment::{AccessLog, DeploymentSpec, GatewaySettings, MutualTls, ProxySettings};
+use experiment::mesh_settings::WorkloadKeys;
 use experiment::{MeshSettings, Mode};
 use lab::Pod;
 use lab::deployment::LabDeployment;
@@ -13,7 +15,7 @@ use std::fs;
 use std::path::Path;
 
 fn with(mode: Mode, proxy: ProxySettings) -> DeploymentSpec {
-    DeploymentSpec { proxy, ..switched(mode, MeshSettings::default()) }
+    DeploymentSpec { proxy, ..switched(mode, settings()) }
 }
 
 /// A client without a proxy is accepted if plaintext is allowed. With a proxy, connections use mutual TLS if
@@ -43,6 +45,35 @@ pub fn mutual_tls_matches_the_setting(lab: &LocalLab) {
     }
 }
 
+/// DER of the object identifier of elliptic-curve public keys, 1.2.840.10045.2.1.
+const EC_PUBLIC_KEY: &[u8] = b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01";
+
+pub fn workload_keys_match_the_setting(lab: &LocalLab) {
+    for (mode, workload_keys) in [(Mode::Sidecar, WorkloadKeys::Rsa), (Mode::Ingress, WorkloadKeys::Ecdsa)] {
+        let logs = LogFolder::create();
+        let settings = MeshSettings { workload_keys, ..MeshSettings::default() };
+        let deployment = bring_up(lab, &switched(mode, settings), logs.path());
+        for (name, pod) in proxies(&deployment, mode) {
+            let certificate = workload_certificate(pod);
+            let is_ecdsa = certificate.windows(EC_PUBLIC_KEY.len()).any(|part| part == EC_PUBLIC_KEY);
+            assert_eq!(is_ecdsa, workload_keys == WorkloadKeys::Ecdsa, "{mode}: {name}");
+        }
+        run(deployment, logs.path(), &[]).check_path(mode.name());
+    }
+}
+
+/// DER of the certificate with which an Envoy identifies itself to others.
+fn workload_certificate(pod: &Pod) -> Vec<u8> {
+    let dump = get_json(pod, "/config_dump?resource=dynamic_active_secrets");
+    let secrets = dump["configs"].as_array().expect("secrets");
+    let own = secrets.iter().find(|secret| secret["name"] == "default").expect("the workload's own secret");
+    let chain =
+        own["secret"]["tls_certificate"]["certificate_chain"]["inline_bytes"].as_str().expect("a chain");
+    let chain = String::from_utf8(BASE64_STANDARD.decode(chain).expect("base64")).expect("PEM");
+    let body = chain.lines().skip(1).take_while(|line| !line.starts_with('-')).collect::<String>();
+    BASE64_STANDARD.decode(body).expect("base64 between the lines of PEM")
+}
+
 /// Pods of a mode whose Envoys write access logs, each with the name of its proxy.
 fn proxies<'a>(deployment: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static str, &'a Pod)> {
     let find = |name: &str| {
@@ -56,22 +87,23 @@ fn proxies<'a>(deployment: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static s
     }
 }
 
-pub fn access_logs_have_a_line_per_request(lab: &LocalLab) {
-    access_logs(lab, Mode::Sidecar);
-    access_logs(lab, Mode::Ingress);
+pub fn access_logs_have_a_line_per_request_and_workers_match_the_setting(lab: &LocalLab) {
+    access_logs_and_workers(lab, Mode::Sidecar);
+    access_logs_and_workers(lab, Mode::Ingress);
 }
 
-pub fn waypoint_access_log_has_a_line_per_request(lab: &LocalLab) {
-    access_logs(lab, Mode::AmbientWaypoint);
+pub fn access_logs_and_workers_of_waypoints_match_the_setting(lab: &LocalLab) {
+    access_logs_and_workers(lab, Mode::AmbientWaypoint);
 }
 
 const ASKED: usize = 5;
 
-fn access_logs(lab: &LocalLab, mode: Mode) {
-    for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
+fn access_logs_and_workers(lab: &LocalLab, mode: Mode) {
+    for (access_log, workers) in [(AccessLog::Text, 1), (AccessLog::Json, 3), (AccessLog::Off, 2)] {
         let logs = LogFolder::create();
-        let settings = ProxySettings { access_log, ..ProxySettings::default() };
+        let settings = ProxySettings { access_log, workers, ..ProxySettings::default() };
         let deployment = bring_up(lab, &with(mode, settings), logs.path());
+        check_workers(&deployment, mode, workers);
         let target = Target::of_client(lab, &deployment);
         for number in 0..ASKED {
             let path = format!("/logged/{number}");
@@ -149,15 +181,6 @@ fn logged(file: &Path, access_log: AccessLog) -> Vec<String> {
     lines.map(path).collect()
 }
 
-pub fn proxies_have_configured_number_of_workers(lab: &LocalLab) {
-    workers(lab, Mode::Sidecar);
-    workers(lab, Mode::Ingress);
-}
-
-pub fn waypoint_has_configured_number_of_workers(lab: &LocalLab) {
-    workers(lab, Mode::AmbientWaypoint);
-}
-
 pub fn gateway_has_its_own_number_of_workers(lab: &LocalLab) {
     let logs = LogFolder::create();
     let gateway = GatewaySettings { workers: Some(3), ..GatewaySettings::default() };
@@ -168,17 +191,12 @@ pub fn gateway_has_its_own_number_of_workers(lab: &LocalLab) {
     assert_eq!(workers, [("ingress-gateway", 3), ("server-proxy", 2)]);
 }
 
-fn workers(lab: &LocalLab, mode: Mode) {
-    for workers in [1, 3] {
-        let logs = LogFolder::create();
-        let settings = ProxySettings { workers, ..ProxySettings::default() };
-        let deployment = bring_up(lab, &with(mode, settings), logs.path());
-        for (name, pod) in proxies(&deployment, mode) {
-            let information = get_json(pod, "/server_info");
-            let told = information["command_line_options"]["concurrency"].as_u64();
-            assert_eq!(told, Some(workers as u64), "{mode}: {name}");
-            assert_eq!(worker_threads(pod, name), workers, "{mode}: {name}");
-        }
+fn check_workers(deployment: &LabDeployment<'_>, mode: Mode, workers: usize) {
+    for (name, pod) in proxies(deployment, mode) {
+        let information = get_json(pod, "/server_info");
+        let told = information["command_line_options"]["concurrency"].as_u64();
+        assert_eq!(told, Some(workers as u64), "{mode}: {name}");
+        assert_eq!(worker_threads(pod, name), workers, "{mode}: {name}");
     }
 }
 

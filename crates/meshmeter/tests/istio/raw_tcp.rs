@@ -1,7 +1,7 @@
 //! Raw TCP within the mesh: proxies forward connections and cannot read requests.
 
 use crate::ingress::ingress;
-use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, settings, spec, trial, trial_of_refusals, trial_with};
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ExtraObjects, IngressApi, IngressTls};
 use experiment::{MeshSettings, Mode, Protocol};
@@ -54,6 +54,19 @@ pub fn sidecars_carry_raw_tcp(lab: &LocalLab) {
                 "{what}: {name}"
             );
         }
+    }
+}
+
+/// The generator opens a connection for each request. Those open at its end carry none.
+pub fn connection_per_request_is_a_handshake_per_request(lab: &LocalLab) {
+    let spec = raw_tcp(Mode::Sidecar, MutualTls::Strict);
+    let trial = trial_with(lab, &spec, &["--requests-per-connection=1"]);
+    trial.check_proven("a connection per request", &SIDECARS);
+    for name in SIDECARS {
+        let (proof, opened) = (trial.proxy(name), REQUESTS..=REQUESTS + CONNECTIONS);
+        let streams = proof.streams.expect("it does not read requests");
+        assert!(opened.contains(&streams.connections), "{name}: {streams:?}");
+        assert!(opened.contains(&proof.tls_handshakes), "{name}: {} handshakes", proof.tls_handshakes);
     }
 }
 
@@ -151,7 +164,7 @@ pub fn denial() -> ExtraObjects {
 pub fn callers_of_raw_tcp_are_identified_by_certificate(lab: &LocalLab) {
     let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
     let with = |extra| {
-        let istio = MeshSettings { authorization, extra, ..MeshSettings::default() };
+        let istio = MeshSettings { authorization, extra, ..settings() };
         DeploymentSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Sidecar, MutualTls::Strict) }
     };
     trial(lab, &with(None), |_| ()).check_proven("allowed", &SIDECARS);

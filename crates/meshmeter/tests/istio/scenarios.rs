@@ -1,6 +1,6 @@
 //! Filters of a gateway, by scenario: each acts on every request of a trial, and rejects what it must.
 
-use crate::trial::{REQUESTS, Trial, trial};
+use crate::trial::{self, REQUESTS, Trial, trial};
 use experiment::environment::{DeploymentSpec, Estate, Scenario};
 use experiment::schema::{FilterProof, Role};
 use experiment::{MeshKind, Mode, Protocol};
@@ -39,7 +39,7 @@ pub fn filters_read_http2(lab: &LocalLab) {
 
 fn spec(mesh: MeshKind, mode: Mode, scenario: Scenario) -> DeploymentSpec {
     let estate = Estate { declared: true, domains: 2, paths: Some(3), scenario, ..Estate::default() };
-    DeploymentSpec { ingress: Arc::new(estate), ..DeploymentSpec::new(mesh, mode) }
+    DeploymentSpec { mesh, ingress: Arc::new(estate), ..trial::spec(mode) }
 }
 
 fn check(lab: &LocalLab, mesh: MeshKind, mode: Mode, scenario: Scenario) {

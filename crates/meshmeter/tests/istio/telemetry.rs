@@ -14,8 +14,6 @@ use mesh::admin::Admin;
 use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT};
 use population::{Placement, Population, Proxy, remove};
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -31,11 +29,8 @@ const ALPN: &str = "istio.alpn";
 
 /// An Envoy that accepts any configuration.
 fn istios_envoy(folder: &Path) -> PathBuf {
-    let path = folder.join("envoy");
-    let script = "#!/bin/sh\ncase \"$*\" in *--version*) echo 'envoy  version: 0/1.40.0/Clean/RELEASE/BoringSSL';; esac\n";
-    fs::write(&path, script).expect("the folder is there");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    path
+    let script = "case \"$*\" in *--version*) echo 'envoy  version: 0/1.40.0/Clean/RELEASE/BoringSSL';; esac";
+    test_support::program(folder, "envoy", script).into()
 }
 
 fn with(telemetry: TelemetrySetting, envoy: Option<&Path>) -> DeploymentSpec {

@@ -1,7 +1,7 @@
 //! All settings at once, with each protocol.
 
 use crate::cases::LogFolder;
-use crate::trial::{REQUESTS, bring_up, run, switched};
+use crate::trial::{REQUESTS, bring_up, run, settings, switched};
 use crate::wasm;
 use experiment::environment::{AccessLog, DeploymentSpec, ProxySettings};
 use experiment::mesh_settings::{AuthorizationSettings, LuaScript, Surroundings};
@@ -34,7 +34,7 @@ fn every_switch(module: &Path) -> MeshSettings {
         timeout: Some(Duration::from_secs(4)),
         sidecar_scope: true,
         surroundings: Surroundings { services: 20, endpoints: 2 },
-        ..MeshSettings::default()
+        ..settings()
     }
 }
 

@@ -2,7 +2,7 @@
 //! and the service's own.
 
 use crate::counted::{counted, requests};
-use crate::trial::{REQUESTS, Trial, has_all, spec};
+use crate::trial::{REQUESTS, Trial, has_all, settings, spec};
 use experiment::environment::{DeploymentSpec, ServerSettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings};
 use experiment::schema::HopProof;
@@ -37,7 +37,7 @@ fn delta(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
 /// A fifth of all attempts fails.
 fn failing(mode: Mode, retries: Option<usize>) -> DeploymentSpec {
     let server = ServerSettings { error_fraction: 0.2, ..ServerSettings::default() };
-    let istio = MeshSettings { retries, ..MeshSettings::default() };
+    let istio = MeshSettings { retries, ..settings() };
     let topology = Arc::new(pair(1, 1, Protocol::default(), &server, false, None));
     DeploymentSpec { topology, istio: Arc::new(istio), ..spec(mode) }
 }
@@ -68,13 +68,16 @@ pub fn failed_requests_are_retried(lab: &LocalLab) {
     check_retried(lab, "sidecar", &failing(Mode::Sidecar, Some(RETRIES)), "http/1.1");
     let grpc = failing(Mode::Sidecar, Some(RETRIES)).with_protocol(Protocol::Grpc);
     check_retried(lab, "gRPC", &grpc, "grpc");
-    for api in [IngressApi::Istio, IngressApi::Kubernetes] {
+    // Over HTTP/1.1, routes of Istio's own API are those of the sidecar above.
+    for (api, protocol, name) in [
+        (IngressApi::Istio, Protocol::Grpc, "grpc"),
+        (IngressApi::Kubernetes, Protocol::Http1, "http/1.1"),
+        (IngressApi::Kubernetes, Protocol::Grpc, "grpc"),
+    ] {
         let ingress = IngressSettings { api, ..IngressSettings::default() };
-        let istio = MeshSettings { retries: Some(RETRIES), ingress, ..MeshSettings::default() };
+        let istio = MeshSettings { retries: Some(RETRIES), ingress, ..settings() };
         let spec = DeploymentSpec { istio: Arc::new(istio), ..failing(Mode::Ingress, None) };
-        check_retried(lab, &format!("ingress, {api:?}"), &spec, "http/1.1");
-        let grpc = spec.with_protocol(Protocol::Grpc);
-        check_retried(lab, &format!("ingress, {api:?}, gRPC"), &grpc, "grpc");
+        check_retried(lab, &format!("ingress, {api:?}, {protocol}"), &spec.with_protocol(protocol), name);
     }
 }
 
@@ -103,7 +106,7 @@ const TIMEOUT: Duration = Duration::from_millis(10);
 const TOO_LATE: &str = "?delay=80ms";
 
 fn impatient(mode: Mode, ingress: IngressSettings) -> DeploymentSpec {
-    let istio = MeshSettings { timeout: Some(TIMEOUT), ingress, ..MeshSettings::default() };
+    let istio = MeshSettings { timeout: Some(TIMEOUT), ingress, ..settings() };
     DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 
@@ -194,7 +197,7 @@ pub fn other_http_version_between_proxies_is_detected(lab: &LocalLab) {
             "trafficPolicy": {"connectionPool": {"http": {"h2UpgradePolicy": "UPGRADE"}}},
         },
     });
-    let istio = MeshSettings { extra: Some(has_all(&[upgrade])), ..MeshSettings::default() };
+    let istio = MeshSettings { extra: Some(has_all(&[upgrade])), ..settings() };
     let (trial, _) = counted(lab, &DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) }, "");
     assert_eq!(trial.answered(), REQUESTS);
     let path = &trial.observation.evidence.path;
@@ -217,7 +220,7 @@ pub fn a_waypoint_speaks_the_protocol(lab: &LocalLab) {
 /// Only between proxies: client and service still use their own version.
 pub fn proxies_use_http2_between_each_other_if_configured(lab: &LocalLab) {
     for mode in [Mode::Sidecar, Mode::Ingress] {
-        let istio = MeshSettings { http2_upgrade: true, ..MeshSettings::default() };
+        let istio = MeshSettings { http2_upgrade: true, ..settings() };
         let (trial, service) = counted(lab, &DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }, "");
         trial.check_path(mode.name());
         let hops = &trial.observation.evidence.path.hops;

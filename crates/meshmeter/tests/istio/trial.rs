@@ -2,13 +2,14 @@
 
 use crate::cases::LogFolder;
 use crate::observation::Observation;
+pub use crate::specs::{settings, spec};
 use experiment::environment::deploy::{Argument, Deployment, DriverEventKind, DriverLoad, DriverStart};
 use experiment::environment::{
     DeploymentSpec, EnvironmentError, SentLoad, Snapshot, TCP_REQUEST_BYTES, WindowUsage, error_chain,
 };
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
-use experiment::{MeshKind, MeshSettings, Mode, Protocol};
+use experiment::{MeshSettings, Mode, Protocol};
 use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
 use serde_json::Value;
@@ -119,10 +120,6 @@ impl Trial {
     }
 }
 
-pub fn spec(mode: Mode) -> DeploymentSpec {
-    DeploymentSpec::new(MeshKind::Istio, mode)
-}
-
 /// A deployment with these settings. The client of `ingress` uses plaintext HTTP, so that a test can too.
 pub fn switched(mode: Mode, istio: MeshSettings) -> DeploymentSpec {
     let ingress = IngressSettings { tls: IngressTls::Off, ..istio.ingress };
@@ -228,6 +225,8 @@ fn load_for(
         ..DriverStart::default()
     };
     deployment.begin_trial(&logs.to_string_lossy()).expect("every component is there");
+    // The first snapshot of a trial is where response times of calls begin: here before the first request.
+    deployment.snapshot().expect("every component is there");
     deployment.start_at(&generator, url, client_arguments.to_vec()).expect("the generator starts");
     let mut snapshots: Vec<Snapshot> = Vec::new();
     loop {
@@ -286,7 +285,7 @@ fn options(spec: &DeploymentSpec, logs: &Path) -> Vec<String> {
 
 /// Runs a whole trial; `tamper` runs before the load.
 pub fn trial(lab: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
-    trial_for(WINDOW, lab, spec, tamper)
+    trial_for(WINDOW, lab, spec, &[], tamper)
 }
 
 /// Like [`trial`], if connections are expected to be refused.
@@ -295,19 +294,26 @@ pub fn trial_of_refusals(
     spec: &DeploymentSpec,
     tamper: impl FnOnce(&LabDeployment<'_>),
 ) -> Trial {
-    trial_for(WINDOW_OF_REFUSALS, lab, spec, tamper)
+    trial_for(WINDOW_OF_REFUSALS, lab, spec, &[], tamper)
+}
+
+/// Runs a whole trial with further options of the generator.
+pub fn trial_with(lab: &LocalLab, spec: &DeploymentSpec, further: &[&str]) -> Trial {
+    trial_for(WINDOW, lab, spec, further, |_| ())
 }
 
 fn trial_for(
     at_most: Duration,
     lab: &LocalLab,
     spec: &DeploymentSpec,
+    further: &[&str],
     tamper: impl FnOnce(&LabDeployment<'_>),
 ) -> Trial {
     let logs = LogFolder::create();
     let mut deployment = bring_up(lab, spec, logs.path());
     tamper(&deployment);
-    let client_arguments = [deployment.client_arguments(), options(spec, logs.path())].concat();
+    let further = further.iter().map(|option| (*option).to_owned()).collect();
+    let client_arguments = [deployment.client_arguments(), options(spec, logs.path()), further].concat();
     let url = deployment.url();
     let result = load_for(at_most, &mut deployment, logs.path(), url, &client_arguments);
     finish(deployment, result)

@@ -7,7 +7,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Deserializer, Value};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 
 #[test]
@@ -139,12 +138,9 @@ fn lab_whose_directory_is_removed_reports_it_and_ends() {
 fn envoy_that_dies_is_quoted_without_hint_to_removed_logs() {
     let registry = Registry::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let envoy = folder.path().join("envoy");
-    let script = "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'envoy  version: c/1.40.0/Clean/RELEASE/BoringSSL'\n\
-                  echo 'no such option' >&2; exit 1\n";
-    std::fs::write(&envoy, script).expect("it is writable");
-    std::fs::set_permissions(&envoy, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let envoy = envoy.to_string_lossy();
+    let script = "[ \"$1\" = --version ] && exec echo 'envoy  version: c/1.40.0/Clean/RELEASE/BoringSSL'\n\
+                  echo 'no such option' >&2; exit 1";
+    let envoy = test_support::program(folder.path(), "envoy", script);
     let output = registry.lab(&["up", "--envoy", &envoy]);
     assert_eq!(output.status.code(), Some(3));
     let said = stderr(&output);

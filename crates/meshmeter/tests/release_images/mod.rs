@@ -3,7 +3,7 @@
 use components::{Component, IstioFiles, Overrides, find, istio_files};
 use std::fs;
 use std::path::{Path, PathBuf};
-use test_registry::{Artifact, Chart, Compression, ImageBuilder, Index, LayerBuilder, MediaTypes, Registry};
+use test_support::{Artifact, Chart, Compression, ImageBuilder, Index, LayerBuilder, MediaTypes, Registry};
 
 pub fn installed(component: Component) -> PathBuf {
     find(component, &Overrides::default().without_release())

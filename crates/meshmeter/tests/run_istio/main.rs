@@ -27,7 +27,10 @@ use std::process::ExitCode;
 const EVERYWHERE: &[(&str, fn())] = &[
     ("components_that_die_or_stop_are_named", deaths::components_that_die_or_stop_are_named),
     ("components_that_hang_are_named", deaths::components_that_hang_are_named),
-    ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
+    (
+        "five_runs_in_a_row_leave_nothing_and_a_late_signal_changes_nothing",
+        residue::five_runs_in_a_row_leave_nothing_and_a_late_signal_changes_nothing,
+    ),
     ("gateway_that_dies_or_stops_is_named", deaths::gateway_that_dies_or_stops_is_named),
     ("component_that_hangs_in_a_long_trial_ends_it", deaths::component_that_hangs_in_a_long_trial_ends_it),
     ("component_that_dies_in_a_graph_is_named", deaths::component_that_dies_in_a_graph_is_named),
@@ -45,7 +48,6 @@ const EVERYWHERE: &[(&str, fn())] = &[
     ),
     ("one_signal_ends_a_run_with_results_so_far", residue::one_signal_ends_a_run_with_results_so_far),
     ("a_second_signal_ends_a_run_and_leaves_nothing", residue::a_second_signal_ends_a_run_and_leaves_nothing),
-    ("a_signal_while_it_reports_changes_nothing", residue::a_signal_while_it_reports_changes_nothing),
     ("rules_removed_in_the_window_are_detected", tampering::rules_removed_in_the_window_are_detected),
     ("proxy_that_responds_by_itself_is_not_proof", tampering::proxy_that_responds_by_itself_is_not_proof),
     ("fleet_is_measured_against_its_own_istiod", fleets::fleet_is_measured_against_its_own_istiod),

@@ -4,8 +4,6 @@
 use crate::run::{Ended, Scene};
 use experiment::schema::Host;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,13 +18,6 @@ const OLD: &str = r#"[ "$1" = version ] && exec echo 'version.BuildInfo{Version:
 echo this old program knows no such thing >&2
 exit 7"#;
 
-fn script(scene: &Scene, name: &str, text: &str) -> PathBuf {
-    let path = scene.path(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("it is writable");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    path
-}
-
 fn check(scene: &Scene, ended: &Ended, parts: &[&str]) {
     let text = ended.text();
     assert_eq!(ended.status, Some(3), "{text}");
@@ -38,7 +29,7 @@ fn check(scene: &Scene, ended: &Ended, parts: &[&str]) {
 
 pub fn a_wrong_program_is_named() {
     let scene = Scene::new(EXPERIMENT);
-    let other = script(&scene, "other", "echo nginx version: nginx/1.22");
+    let other = scene.program("other", "echo nginx version: nginx/1.22");
     let no_program = scene.path("no-program");
     fs::write(&no_program, "").expect("it is writable");
     let nowhere = scene.path("nowhere");
@@ -69,7 +60,7 @@ pub fn a_wrong_program_is_named() {
 
 pub fn a_program_that_is_too_old_is_named() {
     let scene = Scene::new(EXPERIMENT);
-    let old = script(&scene, "old", OLD);
+    let old = scene.program("old", OLD);
     let run = scene.start_with("old-out", scene.meshmeter().arg("run").arg("--istiod").arg(old));
     check(
         &scene,
@@ -85,7 +76,7 @@ pub fn a_database_that_does_not_come_up_is_named() {
     );
     let words = "the data directory is of another version";
     let text = format!("[ \"$1\" = --version ] && exec echo db version v7.0.5\necho {words} >&2\nexit 62");
-    let database = script(&scene, "mongod", &text);
+    let database = scene.program("mongod", &text);
     let run = scene.start_with("out", scene.meshmeter().arg("run").arg("--mongod").arg(database));
     let ended = run.end_within(COMMAND_TIMEOUT);
     assert_eq!(ended.status, Some(3), "{}", ended.text());
@@ -101,7 +92,7 @@ pub fn a_database_that_does_not_come_up_is_named() {
 
 pub fn a_program_that_hangs_is_named() {
     let scene = Scene::new(EXPERIMENT);
-    let hanging = script(&scene, "hanging", "exec sleep 600");
+    let hanging = scene.program("hanging", "exec sleep 600");
     let run = scene.start_with("out", scene.meshmeter().arg("run").arg("--pilot-agent").arg(hanging));
     check(
         &scene,

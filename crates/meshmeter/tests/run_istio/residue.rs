@@ -86,16 +86,32 @@ fn check_scene(scene: &Scene, machine: &Machine) {
     assert_eq!(Machine::now(), *machine);
 }
 
-pub fn five_runs_in_a_row_leave_nothing() {
+/// The run that gets a signal when its last trial has ended and it is about to write the report, which
+/// changes nothing.
+const SIGNALLED: usize = 3;
+
+fn interrupt_report(run: &mut Run) {
+    run.await_line("1/1");
+    // It may have ended already.
+    if test_kill_process(run.pid()).is_ok() {
+        run.signal(Signal::INT);
+    }
+}
+
+pub fn five_runs_in_a_row_leave_nothing_and_a_late_signal_changes_nothing() {
     let (scene, machine) = (Scene::new(ONE_TRIAL), Machine::now());
     for number in 1..=5 {
         let mut run = scene.start(&format!("out-{number}"));
         run.await_process(Place::Anywhere("load"));
         let belongings = Belongings::for_run(&scene, &run);
         assert!(belongings.processes.len() > 8, "{:?}", belongings.processes);
+        if number == SIGNALLED {
+            interrupt_report(&mut run);
+        }
         let ended = run.end_within(RUN_TIMEOUT);
         ended.check_status();
         ended.trials().iter().for_each(check_good);
+        assert!(ended.report().contains("</html>"));
         belongings.check_gone();
         check_scene(&scene, &machine);
     }
@@ -197,20 +213,4 @@ pub fn a_second_signal_ends_a_run_and_leaves_nothing() {
         belongings.check_gone();
         check_scene(&scene, &machine);
     }
-}
-
-/// The last trial has ended, and the run is about to write the report.
-pub fn a_signal_while_it_reports_changes_nothing() {
-    let (scene, machine) = (Scene::new(ONE_TRIAL), Machine::now());
-    let mut run = scene.start("out");
-    run.await_line("1/1");
-    // It may have ended already.
-    if test_kill_process(run.pid()).is_ok() {
-        run.signal(Signal::INT);
-    }
-    let ended = run.end_within(END_TIMEOUT);
-    ended.check_status();
-    check_good(&ended.trials()[0]);
-    assert!(ended.report().contains("</html>"));
-    check_scene(&scene, &machine);
 }

@@ -19,6 +19,9 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 /// Short compared with the steps of a run, long compared with reading its processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Modes whose proxies are run by agents.
+const HAVE_AGENTS: [&str; 3] = ["sidecar", "ingress", "waypoint"];
+
 /// Directories for an experiment, its runs, and everything else that a run writes.
 pub struct Scene {
     folder: TempDir,
@@ -27,7 +30,15 @@ pub struct Scene {
 impl Scene {
     /// With this experiment, which uses `mesh: istio` unless it says otherwise.
     pub fn new(experiment: &str) -> Self {
-        let mesh = if experiment.contains("mesh: ") { "" } else { "mesh: istio\n" };
+        let has_agents = HAVE_AGENTS.iter().any(|mode| experiment.contains(mode));
+        let mesh = if experiment.contains("mesh: ") {
+            ""
+        } else if experiment.contains("istio:") || !has_agents {
+            "mesh: istio\n"
+        } else {
+            // Making RSA keys would take a sixth of a second of CPU per pod.
+            "mesh: istio\nistio: {workload-keys: ecdsa}\n"
+        };
         let folder = tempfile::Builder::new()
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .tempdir()
@@ -41,6 +52,11 @@ impl Scene {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// A program made of this script.
+    pub fn program(&self, name: &str, script: &str) -> PathBuf {
+        test_support::program(self.folder.path(), name, script).into()
     }
 
     /// The command, with the directories of this scene.

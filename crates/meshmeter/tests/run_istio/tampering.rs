@@ -55,6 +55,7 @@ modes: [sidecar]
 repeats: 1
 load: {rate: 100, connections: 4, warmup: 100ms, duration: 1s}
 istio:
+  workload-keys: ecdsa
   extra: |
     apiVersion: networking.istio.io/v1alpha3
     kind: EnvoyFilter

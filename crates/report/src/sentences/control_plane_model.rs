@@ -20,8 +20,8 @@ pub(super) fn cost(run: &Context<'_>, finding: &Finding) -> String {
 fn changing(costs: &ControlPlaneCosts) -> String {
     let law = &costs.changing;
     let parts = law.terms.iter().skip(1).map(|term| match term.variable.as_str() {
-        "pushes/s" => format!(", and {} per 1000 pushes/s", scaled(&term.coefficient, 1e3, "cores")),
-        _ => format!(", and {} per MB/s that changes make it send", scaled(&term.coefficient, 1e6, "cores")),
+        "pushes/s" => format!(", and {} per 1000 pushes/s", cost_of(&term.coefficient, 1e3, "cores")),
+        _ => format!(", and {} per MB/s that changes make it send", cost_of(&term.coefficient, 1e6, "cores")),
     });
     let first = format!(
         "{} {} while nothing changes{}{}{}.",
@@ -93,12 +93,12 @@ fn configuration(costs: &ControlPlaneCosts) -> String {
 fn connecting(costs: &ControlPlaneCosts) -> String {
     let law = &costs.connecting;
     let parts = law.terms.iter().skip(1).map(|term| match term.variable.as_str() {
-        "connections" => format!(", and {} per 1000 connections", scaled(&term.coefficient, 1e3, "s")),
-        _ => format!(", and {} per MB sent", scaled(&term.coefficient, 1e6, "s")),
+        "connections" => format!(", and {} per 1000 connections", cost_of(&term.coefficient, 1e3, "s")),
+        _ => format!(", and {} per MB sent", cost_of(&term.coefficient, 1e6, "s")),
     });
     format!(
-        "First configurations take {} of CPU{}{}{}.",
-        constant(law, "s"),
+        "First configurations take {}{}{}{}.",
+        constant(law, "s of CPU"),
         parts.collect::<String>(),
         confounded(law),
         fit(law)
@@ -114,7 +114,13 @@ fn istiods(costs: &ControlPlaneCosts, one: &str, many: &str) -> String {
 }
 
 fn constant(law: &CostLaw, unit: &str) -> String {
-    law.terms.first().map(|term| scaled(&term.coefficient, 1.0, unit)).unwrap_or_default()
+    law.terms.first().map(|term| cost_of(&term.coefficient, 1.0, unit)).unwrap_or_default()
+}
+
+/// A coefficient as a cost. The laws do not bound coefficients, and nothing costs less than nothing.
+fn cost_of(coefficient: &Estimate, factor: f64, unit: &str) -> String {
+    let text = scaled(coefficient, factor, unit);
+    if coefficient.estimate < 0.0 { format!("nothing that shows ({text} by the law)") } else { text }
 }
 
 fn scaled(estimate: &Estimate, factor: f64, unit: &str) -> String {
@@ -137,4 +143,54 @@ fn fit(law: &CostLaw) -> String {
     law.greatest_residual()
         .map(|residual| format!("; cells lie within {} of the law", format::percent(residual)))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::CostTerm;
+
+    fn law(coefficients: &[(&str, f64)]) -> CostLaw {
+        let term = |(variable, value): &(&str, f64)| CostTerm {
+            variable: (*variable).to_owned(),
+            coefficient: Estimate::single(*value),
+            verdict: None,
+        };
+        CostLaw { terms: coefficients.iter().map(term).collect(), ..CostLaw::default() }
+    }
+
+    fn costs(constant: f64) -> ControlPlaneCosts {
+        ControlPlaneCosts {
+            istiods: 1,
+            changing: law(&[("1", constant), ("bytes/s", 1.16e-8), ("pushes/s", 3.49e-4)]),
+            connecting: law(&[("1", constant), ("bytes of first configurations", 3.84e-8)]),
+            ..ControlPlaneCosts::default()
+        }
+    }
+
+    /// With ordinary spaces between numbers and units.
+    fn spaced(text: &str) -> String {
+        text.replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn costs_are_in_words() {
+        insta::assert_snapshot!(
+            spaced(&changing(&costs(0.004))),
+            @"istiod uses 0.00400 cores while nothing changes, and 0.0116 cores per MB/s that changes make it send, and 0.349 cores per 1000 pushes/s."
+        );
+        insta::assert_snapshot!(spaced(&connecting(&costs(0.004))), @"First configurations take 0.00400 s of CPU, and 0.0384 s per MB sent.");
+    }
+
+    #[test]
+    fn no_cost_is_below_zero() {
+        insta::assert_snapshot!(
+            spaced(&changing(&costs(-0.0038))),
+            @"istiod uses nothing that shows (−0.00380 cores by the law) while nothing changes, and 0.0116 cores per MB/s that changes make it send, and 0.349 cores per 1000 pushes/s."
+        );
+        insta::assert_snapshot!(
+            spaced(&connecting(&costs(-0.0038))),
+            @"First configurations take nothing that shows (−0.00380 s of CPU by the law), and 0.0384 s per MB sent."
+        );
+    }
 }

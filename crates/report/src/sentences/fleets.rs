@@ -13,12 +13,23 @@ pub(super) fn convergence(group: &[&Finding]) -> String {
     let first = group[0];
     let of = |figure| group.iter().find(|finding| finding.is_of(figure)).and_then(|finding| finding.estimate);
     let proxies = format::count(first.candidates.unwrap_or(0) as u64);
-    let within = match of(figures::CONVERGENCE_P99) {
-        Some(p99) => format!(
+    let p99 = group.iter().find(|finding| finding.is_of(figures::CONVERGENCE_P99));
+    let within = match (p99.map(|finding| finding.estimate), first.subject.as_deref()) {
+        (Some(Some(p99)), Some(event)) => {
+            let time = words::latency(&p99);
+            format!("after {event} 99 % of {proxies} proxies are complete again within {time}")
+        }
+        (Some(Some(p99)), None) => format!(
             "99 % of a change’s arrivals at {proxies} proxies come within {} of its acknowledgement",
             words::latency(&p99)
         ),
-        None => format!("more than 1 % of the changes’ arrivals at {proxies} proxies never came"),
+        (Some(None), Some(event)) => {
+            format!("after {event} more than 1 % of {proxies} proxies were never complete again")
+        }
+        (Some(None), None) => {
+            format!("more than 1 % of the changes’ arrivals at {proxies} proxies never came")
+        }
+        (None, _) => format!("no change was timed at {proxies} proxies"),
     };
     let last = of(figures::CONVERGENCE_LAST)
         .map_or_else(String::new, |last| format!(", the last after {}", words::latency(&last)));

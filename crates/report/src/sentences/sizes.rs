@@ -84,7 +84,8 @@ fn propagation(group: &[&Finding]) -> String {
 
 /// Response time and CPU in the largest mesh against the smallest.
 fn requests(run: &Context<'_>, group: &[&Finding]) -> String {
-    let values = effect(run, group[0], BACKGROUND_SERVICES).map_or(&[][..], |effect| &effect.values);
+    let median = effect(run, group[0], BACKGROUND_SERVICES, SizedFigure::ResponseTimeP50Us);
+    let values = median.map_or(&[][..], |effect| &effect.values);
     let (smallest, largest) = (values.first().unwrap_or(&0.0), values.last().unwrap_or(&0.0));
     let mode = group[0].mode.map_or("", |mode| mode.name());
     let offered = group[0].load.as_ref().map(words::offered).unwrap_or_default();
@@ -98,7 +99,7 @@ fn requests(run: &Context<'_>, group: &[&Finding]) -> String {
 pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
     let (Some(key), Some(mode)) = (group[0].subject.as_deref(), group[0].mode) else { return String::new() };
     let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
-    let effect = effect(run, group[0], key);
+    let effect = effect(run, group[0], key, SizedFigure::ResponseTimeP50Us);
     let typed = |number: Option<&f64>| {
         let value = number.and_then(|number| typed.iter().find(|value| value.quantity(key) == Some(*number)));
         value.map(ToString::to_string).unwrap_or_default()
@@ -111,15 +112,20 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
         typed(values.first()),
         at.map(words::described).unwrap_or_default(),
         changes(group),
-        effect.map(|effect| cost_of_one(key, effect)).unwrap_or_default()
+        cost_of_one(run, group[0], key)
     )
 }
 
-/// The effect on the median that a finding states.
-fn effect<'a>(run: &Context<'a>, finding: &Finding, key: &str) -> Option<&'a FactorEffect> {
+/// The effect on a figure where a finding states an effect.
+fn effect<'a>(
+    run: &Context<'a>,
+    finding: &Finding,
+    key: &str,
+    figure: SizedFigure,
+) -> Option<&'a FactorEffect> {
     run.summary.factor_effects.iter().find(|effect| {
         effect.factor == key
-            && effect.figure == SizedFigure::ResponseTimeP50Us
+            && effect.figure == figure
             && (Some(effect.mode), &effect.factors, &effect.load)
                 == (finding.mode, &finding.factors, &finding.load)
     })
@@ -127,17 +133,25 @@ fn effect<'a>(run: &Context<'a>, finding: &Finding, key: &str) -> Option<&'a Fac
 
 /// Cost of one more hop or connection: the slope over all values. Empty if it is not shown, and for other
 /// factors.
-fn cost_of_one(key: &str, median: &FactorEffect) -> String {
+fn cost_of_one(run: &Context<'_>, finding: &Finding, key: &str) -> String {
     let what = match key {
         "topology.hops" => "hop",
         "load.connections" => "connection",
         _ => return String::new(),
     };
-    let slope = &median.per_unit;
-    if median.judged() != FindingVerdict::Shown {
-        return String::new();
-    }
-    format!(" Each further {what}: {} in the median.", change(slope, FindingVerdict::Shown, words::latency))
+    let cost = |figure, of: &str, text: fn(&Estimate) -> String| {
+        let effect = effect(run, finding, key, figure)?;
+        let is_shown = effect.judged() == FindingVerdict::Shown;
+        is_shown.then(|| format!("{} {of}", change(&effect.per_unit, FindingVerdict::Shown, text)))
+    };
+    let costs: Vec<String> = [
+        cost(SizedFigure::ResponseTimeP50Us, "in the median", words::latency),
+        cost(SizedFigure::ProxiesMemoryBytes, "memory of all proxies", words::size_interval),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if costs.is_empty() { String::new() } else { format!(" Each further {what}: {}.", words::list(&costs)) }
 }
 
 fn changes(group: &[&Finding]) -> String {
@@ -145,11 +159,13 @@ fn changes(group: &[&Finding]) -> String {
         .iter()
         .filter_map(|finding| {
             let (estimate, verdict) = (finding.estimate.as_ref()?, finding.verdict?);
-            Some(if finding.is_of(figures::P50) {
-                format!("median response time: {}", change(estimate, verdict, words::latency))
-            } else {
-                format!("CPU of all proxies per request: {}", change(estimate, verdict, words::cpu_time))
-            })
+            let (what, text): (_, fn(&Estimate) -> String) = match finding.figure.as_deref() {
+                Some(figures::P50) => ("median response time", words::latency),
+                Some(figures::COMPLETED) => ("throughput", words::rate_interval),
+                Some(figures::MEMORY) => ("memory of all proxies", words::size_interval),
+                _ => ("CPU of all proxies per request", words::cpu_time),
+            };
+            Some(format!("{what}: {}", change(estimate, verdict, text)))
         })
         .collect();
     clauses.join("; ")

@@ -172,7 +172,7 @@ fn on_the_path(proxies: &[String]) -> (String, &'static str) {
     if names.len() < proxies.len() && names.len() <= MAX_HOPS {
         let passed = |name: &&String| match proxies.iter().filter(|other| other == name).count() {
             1 => (*name).clone(),
-            _ => format!("{name}, on both sides,"),
+            _ => format!("{name} (on both sides)"),
         };
         let subject = words::list(&names.iter().map(passed).collect::<Vec<_>>());
         return (subject, if names.len() == 1 { "its" } else { "their" });

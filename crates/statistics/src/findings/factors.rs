@@ -13,8 +13,8 @@ pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
     pairs.flat_map(|(factor, mode)| changes(run, mode, &factor.key, FindingKind::FactorEffect)).collect()
 }
 
-/// The effect on the median at the reference load, with the first values of the other factors, and the effect
-/// on CPU.
+/// The effect on the median at the reference load, with the first values of the other factors, and the effects
+/// on the throughput of a closed loop, on CPU and, except of the size of the mesh, on memory.
 pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -> Vec<Finding> {
     let effects = || {
         let all = run.summary.factor_effects.iter();
@@ -25,10 +25,10 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -
     let Some(median) = medians.min_by(|one, other| distance(one).total_cmp(&distance(other))) else {
         return Vec::new();
     };
-    let cpu = effects().find(|effect| {
-        effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps
-            && (&effect.load, &effect.factors) == (&median.load, &median.factors)
-    });
+    let beside = |figure: SizedFigure| {
+        let place = (&median.load, &median.factors);
+        effects().find(move |effect| effect.figure == figure && (&effect.load, &effect.factors) == place)
+    };
     let finding = |effect: &FactorEffect, figure: &str| {
         let change: &Estimate = &effect.from_least_to_greatest;
         Finding {
@@ -39,6 +39,12 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -
             ..Finding::new(kind).about(key).with_figure(figure, change)
         }
     };
+    let completed = beside(SizedFigure::RateCompleted);
+    let completed = completed.map(|effect| finding(effect, figures::COMPLETED));
+    let cpu = beside(SizedFigure::ProxiesCpuCoresPer1000Rps);
     let cpu = cpu.map(|effect| finding(effect, figures::CPU_PER_1000_RPS));
-    [finding(median, figures::P50)].into_iter().chain(cpu).collect()
+    // What each other service costs before the load is more exact.
+    let memory = beside(SizedFigure::ProxiesMemoryBytes).filter(|_| kind == FindingKind::FactorEffect);
+    let memory = memory.map(|effect| finding(effect, figures::MEMORY));
+    completed.into_iter().chain([finding(median, figures::P50)]).chain(cpu).chain(memory).collect()
 }

@@ -104,23 +104,30 @@ fn headline_cell<'a>(run: &Run<'a>) -> Option<(&'a Cell, &'a FleetSummary)> {
 }
 
 fn of_cell(kind: FindingKind, cell: &Cell, fleet: &FleetSummary) -> Vec<Finding> {
-    let figure = |name: &str, estimate: &Option<Estimate>| {
-        let finding =
-            Finding { candidates: usize::try_from(fleet.proxies).ok(), ..Finding::of_cell(kind, cell) };
-        estimate.as_ref().map(|estimate| finding.with_figure(name, estimate))
-    };
-    let convergence = figure(figures::CONVERGENCE_P99, &fleet.convergence_us.p99);
-    // A percentile that falls among proxies never reached has no time.
-    let convergence = convergence.unwrap_or_else(|| Finding {
+    // A restart of istiod is no change of the mesh, whose arrival convergence is about.
+    let has_none = fleet.convergence_us.count + fleet.convergence_us.never == 0;
+    let event = fleet.changes.first().filter(|_| has_none);
+    let times = event.map_or(&fleet.convergence_us, |event| &event.convergence_us);
+    let finding = || Finding {
         candidates: usize::try_from(fleet.proxies).ok(),
+        subject: event.map(|event| event.kind.clone()),
+        ..Finding::of_cell(kind, cell)
+    };
+    let figure = |name: &str, estimate: &Option<Estimate>| {
+        estimate.as_ref().map(|estimate| finding().with_figure(name, estimate))
+    };
+    // A percentile that falls among proxies never reached has no time.
+    let never = || Finding {
         figure: Some(figures::CONVERGENCE_P99.to_owned()),
         verdict: Some(FindingVerdict::CannotTell),
-        ..Finding::of_cell(kind, cell)
-    });
+        ..finding()
+    };
+    let convergence = figure(figures::CONVERGENCE_P99, &times.p99);
+    let convergence = convergence.or_else(|| (times.never > 0).then(never));
     let others = [
-        figure(figures::CONVERGENCE_LAST, &fleet.convergence_us.last),
+        figure(figures::CONVERGENCE_LAST, &times.last),
         figure(figures::ISTIOD_CPU_CORES, &fleet.istiod_cpu_cores),
         figure(figures::ISTIOD_MEMORY, &fleet.istiod_memory_bytes),
     ];
-    [convergence].into_iter().chain(others.into_iter().flatten()).collect()
+    convergence.into_iter().chain(others.into_iter().flatten()).collect()
 }

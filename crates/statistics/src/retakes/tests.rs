@@ -8,6 +8,7 @@ fn load() -> LoadPoint {
         rate: Some(1000.0),
         clients: None,
         connections: 4,
+        requests_per_connection: None,
         payload_bytes: 1024,
         arrival: "uniform".into(),
         surrounding_services: None,

@@ -205,10 +205,12 @@ struct Component {
 /// else every proxy.
 fn components(question: &SizeQuestion, run: &SizedRun, cell: &Cell) -> Vec<Component> {
     let one = |name: &str| Component { name: name.to_owned(), proxies: 1, is_total: false };
-    // For a cell without a usable trial, take the proxies of the mode's other cells.
+    // A cell without a usable trial is taken to have the proxies of the mode's other cells.
+    let has_own = proxies(cell).next().is_some();
     let of_mode = run.summary.cells.iter().filter(|other| other.mode == cell.mode);
+    let cells: Vec<&Cell> = if has_own { vec![cell] } else { of_mode.collect() };
     let mut names: Vec<&str> = Vec::new();
-    for proxy in of_mode.flat_map(proxies) {
+    for proxy in cells.into_iter().flat_map(proxies) {
         if !names.contains(&proxy.name.as_str()) {
             names.push(&proxy.name);
         }
@@ -336,7 +338,7 @@ impl Usage {
             return Some(Self {
                 cpu_cores: total.cpu_cores,
                 cpu_cores_per_1000_rps: total.cpu_cores_per_1000_rps,
-                working_set_bytes: None,
+                working_set_bytes: total.memory_working_set_bytes,
                 memory_bytes: total.memory_bytes,
                 throttled,
             });

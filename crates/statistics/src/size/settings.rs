@@ -34,8 +34,10 @@ fn loaded_otherwise(one: &LoadSettings, other: &LoadSettings) -> bool {
         LoadLevels::Open { arrival, .. } => Some(arrival),
         LoadLevels::Closed { .. } | LoadLevels::Fleet => None,
     };
-    (one.protocol, one.connections, one.timeout, arrival(one))
-        != (other.protocol, other.connections, other.timeout, arrival(other))
+    let settings = |load: &LoadSettings| {
+        (load.protocol, load.connections, load.requests_per_connection, load.timeout, arrival(load))
+    };
+    settings(one) != settings(other)
 }
 
 fn without_size(proxy: &ProxySettings) -> ProxySettings {

@@ -188,7 +188,7 @@ impl Group<'_> {
             .collect()
     }
 
-    /// Response times and CPU under one load.
+    /// Response times, CPU and memory under one load, and the throughput of a closed loop.
     fn under_load(&self, level: &LoadPoint, trials: &[&TrialRecord]) -> Vec<Slope> {
         let trials: Vec<&TrialRecord> =
             trials.iter().copied().filter(|trial| is_level(&trial.load, level)).collect();
@@ -204,8 +204,20 @@ impl Group<'_> {
             // A difference has two readings, each rounded to the histogram's resolution.
             self.effect(&self.points(&usable, read), sized, |greatest| resolution_us(greatest) * 2.0)
         };
-        let observed = usable(&trials, Figure::Cpu);
-        let cpu = |trial: &TrialRecord| Sum::for_role(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
+        let plain = |figure, sized, read: fn(&TrialRecord) -> Option<f64>| {
+            self.effect(&self.points(&usable(&trials, figure), read), sized, |_| 0.0)
+        };
+        let cpu = plain(Figure::Cpu, SizedFigure::ProxiesCpuCoresPer1000Rps, |trial| {
+            Sum::for_role(Role::Proxy, trial)?.cpu_cores_per_1000_rps()
+        });
+        let completed = || {
+            plain(Figure::Throughput, SizedFigure::RateCompleted, |trial| {
+                Some(trial.result.as_ref()?.rate.completed)
+            })
+        };
+        let memory = plain(Figure::Memory, SizedFigure::ProxiesMemoryBytes, |trial| {
+            Sum::for_role(Role::Proxy, trial)?.memory_bytes
+        });
         let of_fleet = |figure: FleetFigure| {
             let usable = usable(&trials, figure.figure());
             let read = |trial: &TrialRecord| fleet::value(figure, trial.fleet()?);
@@ -215,7 +227,9 @@ impl Group<'_> {
         let of_requests = [
             time(SizedFigure::ResponseTimeP50Us, TimeFigure::P50),
             time(SizedFigure::ResponseTimeP99Us, TimeFigure::P99),
-            self.effect(&self.points(&observed, cpu), SizedFigure::ProxiesCpuCoresPer1000Rps, |_| 0.0),
+            cpu,
+            level.clients.and_then(|_| completed()),
+            memory,
         ];
         let under_load = |slope: Slope| Slope {
             effect: FactorEffect { load: load.clone(), ..slope.effect },

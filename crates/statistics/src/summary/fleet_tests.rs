@@ -71,17 +71,21 @@ fn fleet(proxies: u64, repeat: usize, never: u64) -> FleetResult {
 
 /// Every trial of the plan, with this many proxies of the larger fleet never reached.
 fn summary(never: u64) -> Summary {
+    summary_of(|proxies, repeat| fleet(proxies, repeat, if proxies == 2000 { never } else { 0 }))
+}
+
+/// Every trial of the plan, with this result by the number of proxies and the repeat.
+fn summary_of(fleet: impl Fn(u64, usize) -> FleetResult) -> Summary {
     let experiment = Experiment::parse(TEXT, "test").unwrap();
     let trials: Vec<TrialRecord> = Plan::new(&experiment, 1)
         .trials
         .iter()
         .map(|planned| {
             let proxies: u64 = planned.factors["fleet.proxies"].to_string().parse().unwrap();
-            let missing = if proxies == 2000 { never } else { 0 };
             let verdict = Verdict::usable();
             let driver = DriverRecord {
                 name: "fleet".to_owned(),
-                fleet: Some(fleet(proxies, planned.repeat, missing)),
+                fleet: Some(fleet(proxies, planned.repeat)),
                 verdict: verdict.clone(),
                 ..DriverRecord::default()
             };
@@ -120,6 +124,21 @@ fn fleet_figures_have_estimates_over_trials() {
     assert_eq!(large.pushes["cds"].count.unwrap().estimate, 4_000.0);
     assert!((large.istiod_cpu_cores.unwrap().estimate - 2.001).abs() < 1e-6);
     assert!((large.istiod_chain_ms["push"].estimate - 25.0).abs() < 1e-9);
+}
+
+/// A restart of istiod has no arrivals of changes: the time until proxies are complete again stands for it.
+#[test]
+fn restart_alone_is_not_a_change_that_never_came() {
+    let restart = |proxies, repeat| FleetResult {
+        convergence_us: HistogramSummary::default(),
+        changes: vec![change("istiod-restart", 500, 0)],
+        ..fleet(proxies, repeat, 0)
+    };
+    let summary = summary_of(restart);
+    let headline = &summary.findings[0];
+    assert_eq!(headline.subject.as_deref(), Some("istiod-restart"));
+    let p99_us = headline.estimate.expect("it is measured").estimate;
+    assert!((p99_us - 598_000.0).abs() < 3_000.0, "{p99_us}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn total(role: Role, cell: CellKey<'_>, tables: &Tables<'_>) -> Option<RoleTotal
         cpu_cores: tables.cpu(role, cell)?,
         cpu_cores_per_1000_rps: tables.cpu_per_request(role, cell).unwrap_or_default(),
         memory_bytes: memory(|sum| sum.memory_bytes),
+        memory_working_set_bytes: memory(|sum| sum.memory_working_set_bytes),
         memory_anonymous_bytes: memory(|sum| sum.memory_anonymous_bytes),
     })
 }
@@ -35,6 +36,7 @@ pub(super) struct Sum {
     components: usize,
     pub(super) cpu_cores: f64,
     pub(super) memory_bytes: Option<f64>,
+    memory_working_set_bytes: Option<f64>,
     memory_anonymous_bytes: Option<f64>,
     rate_completed: f64,
 }
@@ -53,6 +55,7 @@ impl Sum {
             components: components.len(),
             cpu_cores: components.iter().map(|usage| usage.cpu_cores()).sum(),
             memory_bytes: sum(ComponentUsage::memory_bytes),
+            memory_working_set_bytes: sum(|usage| usage.memory_working_set_bytes),
             memory_anonymous_bytes: sum(|usage| usage.memory_anonymous_bytes),
             rate_completed,
         })

@@ -38,6 +38,9 @@ struct Cores {
     system: Option<f64>,
 }
 
+/// CPU below which a container's time in user and kernel mode may not have been counted yet.
+const UNDIVIDED: Duration = Duration::from_millis(50);
+
 impl NodeSnapshot {
     /// Usage since an earlier snapshot of the same node; absent without a newer sample.
     pub(super) fn usage_since(&self, open: &Self) -> Option<NodeUsage> {
@@ -62,7 +65,8 @@ impl CpuSample {
     /// Mean cores since an earlier sample; absent unless this sample is newer.
     fn cores_since(&self, open: &Self) -> Option<Cores> {
         let window_s = self.at.checked_sub(open.at).filter(|window| !window.is_zero())?.as_secs_f64();
-        let is_divided = |cpu: CpuTimes| !(cpu.user + cpu.system).is_zero();
+        // The kernel divides by clock ticks: of an idle container none may have been counted.
+        let is_divided = |cpu: CpuTimes| !(cpu.user + cpu.system).is_zero() || cpu.total < UNDIVIDED;
         let (user_s, system_s) = self.cpu.split_since(open.cpu);
         let system = (is_divided(self.cpu) && is_divided(open.cpu)).then_some(system_s / window_s);
         Some(Cores { all: (user_s + system_s) / window_s, system })
@@ -121,6 +125,17 @@ mod tests {
         let usage = node(close, &undivided[1..]).usage_since(&node(open, &undivided[1..])).unwrap();
         assert_eq!((usage.busy_cores, usage.other_cores), (2.0, None), "one has no newer sample");
         assert_eq!(node(open, &[]).usage_since(&node(open, &[])), None);
+    }
+
+    #[test]
+    fn usage_since_is_divided_although_an_idle_container_has_no_ticks() {
+        let idle = |at_s| CpuSample {
+            at: Duration::from_secs(at_s),
+            cpu: CpuTimes { total: Duration::from_millis(9), ..CpuTimes::default() },
+        };
+        let (open, close) = (sample(100, [50, 30, 20]), sample(120, [90, 50, 40]));
+        let usage = node(close, &[idle(120)]).usage_since(&node(open, &[idle(100)])).unwrap();
+        assert_eq!((usage.other_cores, usage.other_system_cores), (Some(2.0), Some(1.0)));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use crate::objective::TimeFigure;
 use crate::schema::Pacing;
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
-use crate::settings::istio::{IngressApi, IngressTls, IstiodSettings, TelemetrySetting, ZtunnelPlacement};
+use crate::settings::istio::{
+    IngressApi, IngressTls, IstiodSettings, TelemetrySetting, WorkloadKeys, ZtunnelPlacement,
+};
 use crate::settings::proxy::{AccessLog, MutualTls};
 use crate::units::in_files::{ByteSize, CpuCores, Fraction, TimeSpan};
 use serde::{Serialize, Serializer};
@@ -13,6 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 #[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct LoadView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) protocol: Option<String>,
@@ -20,6 +23,8 @@ pub(super) struct LoadView {
     pub(super) payload: Option<ByteSize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) connections: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) requests_per_connection: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rate: Option<Vec<Number>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,6 +206,8 @@ pub(super) struct IstioView<'a> {
     pub(super) ingress: Option<IngressView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ztunnel: Option<ZtunnelPlacement>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workload_keys: Option<WorkloadKeys>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) extra: Option<&'a str>,
 }

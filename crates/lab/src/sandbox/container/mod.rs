@@ -157,10 +157,19 @@ impl Container {
     /// or an indispensable process has ended, if a signal has stopped one of its processes, or if it was
     /// found unresponsive ([`crate::liveness`]). The first failure found is kept.
     pub fn failed(&self) -> Option<String> {
+        self.first_failure(|| self.died().or_else(|| self.stopped()))
+    }
+
+    /// Like [`Self::failed`], but takes a microsecond: it does not look for stopped processes.
+    pub(crate) fn failed_or_died(&self) -> Option<String> {
+        self.first_failure(|| self.died())
+    }
+
+    fn first_failure(&self, find: impl FnOnce() -> Option<String>) -> Option<String> {
         if let Some(failure) = self.0.failure.get() {
             return Some(failure.clone());
         }
-        let failure = self.died_or_stopped()?;
+        let failure = find()?;
         Some(self.0.failure.get_or_init(|| failure).clone())
     }
 
@@ -169,7 +178,7 @@ impl Container {
         let _ = self.failed().is_none() && self.0.failure.set(how.to_owned()).is_ok();
     }
 
-    fn died_or_stopped(&self) -> Option<String> {
+    fn died(&self) -> Option<String> {
         let missing = self.0.indispensable.get().filter(|(_, file)| ends_within(file, Duration::ZERO));
         let missing = missing.map(|(name, _)| format!("its {name} has ended"));
         match (self.has_exited(), missing) {
@@ -183,7 +192,7 @@ impl Container {
             }
             (Some(status), _) => Some(format!("has died: {status}")),
             (None, Some(missing)) => Some(format!("has died: {missing}")),
-            (None, None) => self.stopped(),
+            (None, None) => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{OrFail as _, Test};
 use crate::ensure;
 use crate::roles::{TEST_TIMEOUT, proc_file, program};
+use experiment::environment::ErrorContext as _;
 use experiment::topology::Resources;
 use lab::{ContainerSpec, ContainerUser, Lab, PodSpec, ProxyIdentity};
 use std::fs;
@@ -139,7 +140,6 @@ fn program_in_closed_folder(lab: &Lab) -> Result<(), String> {
 fn cpu_limit(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let mut spec = program(lab, "spinner", ContainerUser::Lab, &["role:spin"]);
-    // Less than a busy machine leaves for it.
     spec.limits = Resources { memory_limit_bytes: Some(64 << 20), ..Resources::cpu_limit(Some(0.05)) };
     if lab.cgroup_version().is_none() {
         let error = pod.start(&spec).expect_err("there is nothing to limit it with");
@@ -152,14 +152,18 @@ fn cpu_limit(lab: &Lab) -> Result<(), String> {
     ensure(spinner.wait(Duration::from_millis(1500)).is_none(), "it ended")?;
     let (after, elapsed) = (cgroup.cpu_usage().or_fail()?, began.elapsed());
     let cores = (after.total - before.total).as_secs_f64() / elapsed.as_secs_f64();
-    ensure((0.01..0.1).contains(&cores), format!("it used {cores:.3} cores"))?;
+    // A busy machine may leave it less than the limit.
+    ensure((0.001..0.1).contains(&cores), format!("it used {cores:.3} cores"))?;
     let split_difference = after.total.abs_diff(after.user + after.system);
     ensure(
         split_difference < Duration::from_millis(50),
         format!("user and system are {split_difference:?} off the total"),
     )?;
-    let throttling = cgroup.throttling().or_fail()?;
-    ensure(throttling.periods >= 5 && throttling.time_s > 0.1, format!("{throttling:?}"))?;
+    lab::wait_for("it is throttled", TEST_TIMEOUT, || {
+        let throttling = cgroup.throttling().context("read how it is throttled")?;
+        Ok((throttling.periods >= 5 && throttling.time_s > 0.1).then_some(()))
+    })
+    .or_fail()?;
     spec.name = "senseless".to_owned();
     spec.limits = Resources::cpu_limit(Some(f64::NAN));
     ensure(pod.start(&spec).is_err(), "a limit that is no number is taken")

@@ -152,7 +152,7 @@ fn follow(
         }
         if looked_at.elapsed() >= HEALTH_INTERVAL {
             looked_at = Instant::now();
-            if let Some(ComponentFailure { component, how }) = deployment.health(HealthProbe::Processes)
+            if let Some(ComponentFailure { component, how }) = deployment.health(HealthProbe::Polled)
                 && stopped_at.is_none()
             {
                 return Err(Failure::broken(format!("keep {component} up: it {how}")));

@@ -131,7 +131,7 @@ fn wait_until_the_end(lab: &Lab, deployment: &mut LabDeployment<'_>) -> Result<E
         if !polls.is_multiple_of(POLLS_PER_SECOND) {
             continue;
         }
-        if let Some(ComponentFailure { component, how }) = deployment.health(HealthProbe::Processes) {
+        if let Some(ComponentFailure { component, how }) = deployment.health(HealthProbe::Polled) {
             return Err(EnvironmentError::new(format!("keep {component} up"), format!("it {how}")).into());
         }
         // Other commands find the lab by this directory.

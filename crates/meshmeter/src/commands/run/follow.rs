@@ -344,7 +344,7 @@ impl Follower<'_> {
     fn failed_component(&mut self) -> Option<ComponentFailure> {
         let mut generators = self.generators.iter_mut();
         match generators.find(|generator| generator.unanswered_seconds >= MAX_UNANSWERED_SECONDS) {
-            None => self.deployment.health(HealthProbe::Processes),
+            None => self.deployment.health(HealthProbe::Polled),
             Some(generator) => {
                 generator.unanswered_seconds = 0;
                 self.deployment.health(HealthProbe::Responses)

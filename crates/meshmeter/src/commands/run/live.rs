@@ -298,6 +298,7 @@ mod tests {
             rate: None,
             clients: Some(50),
             connections: 50,
+            requests_per_connection: None,
             payload_bytes: 0,
             arrival: "uniform".to_owned(),
             surrounding_services: None,

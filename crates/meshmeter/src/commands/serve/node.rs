@@ -1,7 +1,7 @@
 //! `meshmeter serve --topology`: one service of a topology, until SIGINT or SIGTERM. A second signal ends it
 //! immediately.
 
-use super::{announce, failure, program_pages, signals};
+use super::{announce, failure, signals, unused_memory};
 use crate::cli::{NodeArgs, ServeArgs};
 use crate::commands::run::files::read_text;
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub fn run(args: &ServeArgs, file: &Path, service: &str) -> Result<ExitCode, Fai
     end_at_second_signal().map_err(|error| Failure::environment(&error))?;
     let stop = signals().map_err(|error| Failure::environment(&error))?;
     let node = Node::bind(&settings(args, file, service)?).map_err(|error| failure(&error))?;
-    program_pages::unmap_touched();
+    unused_memory::give_back();
     announce([node.url()]).map_err(|error| Failure::environment(&error))?;
     let counters = node.run(stop).map_err(|error| failure(&error))?;
     anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);

@@ -70,7 +70,13 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
         folded,
         least: least.to_string(),
         greatest: greatest.to_string(),
-        columns: CHANGES.iter().map(|(_, name)| format!("{name}, {}", unit.symbol())).collect(),
+        columns: CHANGES
+            .iter()
+            .map(|(figure, name)| match figure {
+                SizedFigure::ProxiesMemoryBytes => format!("{name}, MB"),
+                _ => format!("{name}, {}", unit.symbol()),
+            })
+            .collect(),
         // The size of the mesh has its own section.
         changes: if against.key == BACKGROUND_SERVICES {
             Vec::new()
@@ -104,10 +110,11 @@ const TIMES: [(TimeFigure, &str, &str); 3] = [
     (TimeFigure::P99, "p99", "99th percentile of response time"),
 ];
 
-const CHANGES: [(SizedFigure, &str); 3] = [
+const CHANGES: [(SizedFigure, &str); 4] = [
     (SizedFigure::ResponseTimeP50Us, "p50"),
     (SizedFigure::ResponseTimeP99Us, "p99"),
     (SizedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
+    (SizedFigure::ProxiesMemoryBytes, "memory of all proxies"),
 ];
 
 /// One row per mode and load, with the other factors fixed.
@@ -125,7 +132,13 @@ fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
                             == (median.mode, &median.factors, &median.load)
                 };
                 effects.iter().find(same).map_or_else(String::new, |effect| {
-                    Difference::new((&in_us(effect), effect.judged()), unit).text()
+                    let verdict = effect.judged();
+                    match figure {
+                        SizedFigure::ProxiesMemoryBytes => {
+                            Difference::megabytes((&effect.from_least_to_greatest, verdict)).text()
+                        }
+                        _ => Difference::new((&in_us(effect), verdict), unit).text(),
+                    }
                 })
             };
             let at = Conditions { factors: &median.factors, load };

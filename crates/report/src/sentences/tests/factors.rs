@@ -47,6 +47,11 @@ fn factor_finding_states_cost_per_mode() {
         let result = trial.result.as_mut().unwrap();
         result.response_time_us = histogram(2500, 100.0 + each_us * hops, None).summary();
         result.response_time_us.p50 = Some(100.0 + each_us * hops + (trial.index % 3) as f64);
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            let bytes = 40_000_000 + 500_000 * hops as u64 + trial.repeat as u64 * 10_000;
+            usage.memory_working_set_bytes = Some(bytes);
+            usage.memory_resident_bytes = bytes;
+        }
     });
     let said = |mode: &str, what: &str| {
         let sentences = sentences(&summary).into_iter();
@@ -55,7 +60,20 @@ fn factor_finding_states_cost_per_mode() {
             .any(|finding| finding.contains("topology.hops 4 instead of 1") && finding.contains(what))
     };
     assert!(said("sidecar", "Each further hop: 0.40 ms"), "{:?}", summary.findings);
+    assert!(said("sidecar", "more memory of all proxies"), "{:?}", summary.findings);
     assert!(said("none", "Each further hop: 50 µs"), "{:?}", summary.findings);
+}
+
+#[test]
+fn factor_finding_states_throughput_of_closed_loop() {
+    let text = "{name: t, modes: [sidecar], load: {clients: 64, duration: 2500ms}, repeats: 3, proxy: {workers: [1, 2]}}";
+    let (_, summary) = run(text, |trial| {
+        let workers = trial.factors["proxy.workers"].quantity("proxy.workers").unwrap();
+        trial.result.as_mut().unwrap().rate.completed = 5000.0 * workers + trial.repeat as f64;
+    });
+    let said = sentences(&summary).join("\n");
+    assert!(said.contains("proxy.workers 2 instead of 1"), "{said}");
+    assert!(said.contains("throughput: 5000 requests/s more"), "{said}");
 }
 
 #[test]

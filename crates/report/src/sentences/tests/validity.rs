@@ -59,7 +59,7 @@ fn node_proxy_of_both_sides_counts_once() {
     });
     let reported = reported(&summary);
     assert!(
-        reported.contains("Path of mode ambient: ztunnel, on both sides, saw every request"),
+        reported.contains("Path of mode ambient: ztunnel (on both sides) saw every request"),
         "{reported}"
     );
 }

@@ -1,12 +1,13 @@
-//! Registries for tests. [`Registry`] is a real server (Debian's `docker-registry`) with or without TLS and
+//! Shared by the tests of several crates. [`Registry`] is a real server (Debian's `docker-registry`) with or without TLS and
 //! credentials; [`HostileRegistry`] misbehaves in ways that no real one would. [`ImageBuilder`], [`Index`]
-//! and [`Chart`] build their content.
+//! and [`Chart`] build their content. [`program`] makes a program of a shell script.
 //!
 //! Failures panic: this crate is only for tests.
 
 mod hostile;
 mod image;
 mod layer;
+mod program;
 mod registry;
 mod server;
 mod tls;
@@ -15,5 +16,6 @@ mod token;
 pub use hostile::{Behaviour, HostileRegistry};
 pub use image::{Artifact, Chart, Content, ImageBuilder, Index, MediaTypes};
 pub use layer::{Compression, LayerBuilder};
+pub use program::program;
 pub use registry::{PASSWORD, Registry, RegistryOptions, USER};
 pub use server::{Body, Request, Response, Server};
