@@ -1,10 +1,12 @@
-# Two commands do everything: `make demo` and `make test`. Both install what is missing first and say what they install.
+# `make demo` and `make test` are for everyone. Both install what is missing first and say what they install.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image build test everyday check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image build test test-all lint-and-compile program quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
+TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
+export CARGO
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,10 +14,14 @@ help: ## Show this list
 demo: setup-demo ## Build, fetch Envoy, measure what a sidecar costs, say where the report is
 	@scripts/demo.sh
 
-test: setup-test lint unit ## Formatting, lints, licences, all tests
+test: setup-test program ## Lints and the tests of minutes; what continuous integration runs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile quick-components
+	@scripts/tests.py quick --no-build
 
-everyday: setup-test check-format clippy components ## The tests of minutes: no real Istio, no cluster, no benchmarks
-	@CARGO=$(CARGO) scripts/tests.sh --everyday
+test-all: setup-test program ## All tests: every mode and death with real Istio, clusters, releases, tests that measure, benchmarks
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile components
+	@$(MAKE) --no-print-directory vet
+	@scripts/tests.py all --no-build
 
 lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences alone
 
@@ -67,10 +73,20 @@ vet: components
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go vet -tags no_fs_access -trimpath -buildvcs=false ./...
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go test -tags no_fs_access -trimpath -buildvcs=false ./...
 
-unit: components
-	@CARGO=$(CARGO) scripts/tests.sh
+# In the profile of the tests: nothing is built twice.
+program:
+	$(CARGO) build --locked --bin meshmeter
 
-# In the profile of the tests: nothing is built twice. The first time, a quarter of an hour on two cores; later, a second.
-components:
-	$(CARGO) run --locked --quiet --bin meshmeter -- lab install --from-source
+# One after the other, since they wait for each other's build directory. Go compiles beside them.
+lint-and-compile:
+	@$(MAKE) --no-print-directory --jobs 1 check-format shellcheck clippy deny
+	@scripts/tests.py build
+
+# The real components, once per version: the first time minutes, later a second. `make test` needs some of them.
+quick-components: program
+	$(TEST_PROGRAM) lab install --from-source envoy etcd kube-apiserver istiod pilot-agent istio-files
+	scripts/cluster.sh install
+
+components: program
+	$(TEST_PROGRAM) lab install --from-source
 	scripts/cluster.sh install

@@ -72,7 +72,7 @@ impl Demand {
     }
 }
 
-/// The cases of a program, filtered by its first argument: those whose name contains it, or all.
+/// The cases of a program, filtered by its arguments: those whose name contains one of them, or all.
 #[derive(Debug)]
 pub struct Cases<Case> {
     selected: Vec<(&'static str, Case)>,
@@ -100,9 +100,12 @@ impl<Case: Copy> Cases<Case> {
 
     /// Adds cases. If there is a reason, they cannot run here.
     pub fn add(&mut self, table: &[(&'static str, Case)], not_run_because: Option<&str>) {
-        let filter = std::env::args().nth(1).filter(|name| name != WORKER_ROLE && !name.starts_with('-'));
+        // A worker receives the names of its cases later.
+        let filters: Vec<String> =
+            std::env::args().skip(1).filter(|name| name != WORKER_ROLE && !name.starts_with('-')).collect();
         for &(name, case) in table {
-            match (filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())), not_run_because) {
+            let is_selected = filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+            match (is_selected, not_run_because) {
                 (true, None) => self.selected.push((name, case)),
                 (true, Some(reason)) => self.not_run.push((name, reason.to_owned())),
                 (false, _) => self.filtered_out += 1,

@@ -333,7 +333,9 @@ impl Follower<'_> {
         } else if let Some(failure) = self.failed_component() {
             self.ending = component_failed(&failure);
         } else if let Some(ending) = self.overdue(now, started_at) {
-            self.ending = ending;
+            // A generator is usually late because a component hangs. Then the component is named.
+            let failure = self.deployment.health(HealthProbe::Responses);
+            self.ending = failure.map_or(ending, |failure| component_failed(&failure));
         } else {
             return;
         }

@@ -199,6 +199,15 @@ fn hung_driver_is_interrupted_then_killed_then_abandoned() {
 }
 
 #[test]
+fn unresponsive_component_is_named_rather_than_the_driver_that_waits_for_it() {
+    let ran = run_one(ScriptedTrial {
+        failure: Some(server_fails(Duration::ZERO, true)),
+        ..with_driver(driver().hangs_at(3 * SECOND))
+    });
+    assert_eq!(ran.first_reason(0), "failed: in the trial, server was ended by signal 9");
+}
+
+#[test]
 fn an_interruption_keeps_what_was_measured() {
     let ran = run([good(), ScriptedTrial { stop_at: Some(3 * SECOND), ..good() }]);
     assert_eq!(ran.trials.len(), 2);

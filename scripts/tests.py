@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Builds the test programs and runs a selection of their tests.
+
+  scripts/tests.py quick                 `make test`: nothing that takes minutes, nothing that judges a time
+  scripts/tests.py all                   `make test-all`: everything
+  scripts/tests.py build                 builds the test programs
+  scripts/tests.py rates RESULT...       failures per test in results of several runs (scripts/flakes.sh)
+
+Options of quick and all:
+  --results FILE       write the outcome of each test as JSON
+  --only TEXT          programs whose name (crate/target) contains TEXT
+  --no-build           run the programs of the last build
+
+scripts/test-programs.toml says which programs and tests are selected, and which tests measure. Tests of behaviour run side by
+side, the longest programs first. Tests that measure run afterwards, one at a time. Every test runs once.
+"""
+
+import argparse
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Programs at once: most tests wait, or use one CPU.
+SLOTS = 3
+# A program that takes longer hangs. The longest one takes eight minutes on two cores.
+PROGRAM_TIMEOUT_S = 3600
+SLOWEST = 10
+OUTCOME = re.compile(r"^test (?:result: )?(\S+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored|not run)", re.MULTILINE)
+
+
+@dataclass
+class Program:
+    """A test program, and how it is run."""
+
+    name: str
+    folder: str
+    path: str
+    arguments: list[str] = field(default_factory=list)
+    measures: bool = False
+
+
+@dataclass
+class Ended:
+    """How a program ended."""
+
+    program: Program
+    status: int | None
+    output: str
+    wall_s: float
+    cpu_s: float
+
+    def failures(self):
+        """Names of failed tests; the program itself if it failed without naming one."""
+        failed = [name for name, outcome in OUTCOME.findall(self.output) if outcome == "FAILED"]
+        if self.status != 0 and not failed:
+            failed = ["(killed: it hung)" if self.status is None else f"(exit status {self.status})"]
+        return failed
+
+
+def build():
+    """Builds all test programs. Returns them by name, and keeps the list for --no-build."""
+    cargo = os.environ.get("CARGO", "cargo")
+    command = [cargo, "test", "--locked", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]
+    messages = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+    if messages.returncode != 0:
+        sys.exit(messages.returncode)
+    programs = {}
+    for line in messages.stdout.splitlines():
+        message = json.loads(line)
+        if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
+            program = described(message)
+            programs[program.name] = program
+    built_list().parent.mkdir(parents=True, exist_ok=True)
+    built_list().write_text(json.dumps([[p.name, p.folder, p.path] for p in programs.values()]))
+    return programs
+
+
+def built_list():
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "tests" / "programs.json"
+
+
+def described(message):
+    """The program of a message of Cargo's. A library's own tests have the name of the crate."""
+    folder = str(Path(message["manifest_path"]).parent)
+    kind, target = message["target"]["kind"][0], message["target"]["name"]
+    crate = Path(folder).name
+    return Program(f"{crate}/{target}" if kind in ("test", "bench") else f"{crate} ({kind})", folder, message["executable"])
+
+
+def select(programs, table, everything):
+    """Programs to run: those of behaviour, the longest first, and those that measure."""
+    check_names(programs, table)
+    order = {name: place for place, name in enumerate(table["longest-first"])}
+    behaviour, measuring = [], []
+    for name in sorted(programs, key=lambda name: (order.get(name, len(order)), name)):
+        program = programs[name]
+        measured = table["measuring"].get(name, [])
+        if everything:
+            if measured != ["*"]:
+                behaviour.append(with_arguments(program, excluding(measured)))
+            if measured:
+                measuring.append(with_arguments(program, only(measured), measures=True))
+        elif name in table["cases-of-quick"]:
+            behaviour.append(with_arguments(program, table["cases-of-quick"][name]))
+        elif name not in table["not-in-quick"] and measured != ["*"]:
+            behaviour.append(with_arguments(program, excluding(measured)))
+    return behaviour, measuring
+
+
+def check_names(programs, table):
+    named = [*table["longest-first"], *table["measuring"], *table["cases-of-quick"], *table["not-in-quick"]]
+    unknown = sorted(set(named) - set(programs))
+    if unknown:
+        sys.exit(f"tests: scripts/test-programs.toml names programs that do not exist: {', '.join(unknown)}")
+
+
+def with_arguments(program, arguments, measures=False):
+    return Program(program.name, program.folder, program.path, arguments, measures)
+
+
+def excluding(tests):
+    return ["--exact", *(part for test in tests for part in ("--skip", test))] if tests else []
+
+
+def only(tests):
+    return ["--test-threads=1", *([] if tests == ["*"] else ["--exact", *tests])]
+
+
+def run(program):
+    """Runs a program to its end. Its tests read CARGO_MANIFEST_DIR, as under Cargo."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        environment = {**os.environ, "CARGO_MANIFEST_DIR": program.folder}
+        child = subprocess.Popen(
+            [program.path, *program.arguments],
+            cwd=program.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+        )
+        timer = threading.Timer(PROGRAM_TIMEOUT_S, child.kill)
+        timer.start()
+        _, status, usage = os.wait4(child.pid, 0)
+        hung = not timer.is_alive()
+        timer.cancel()
+        # Popen must not wait for a process that is gone.
+        child.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    wall_s = time.monotonic() - began
+    return Ended(program, None if hung else child.returncode, text, wall_s, usage.ru_utime + usage.ru_stime)
+
+
+def run_side_by_side(programs, slots, report):
+    waiting = queue.SimpleQueue()
+    for program in programs:
+        waiting.put(program)
+    lock = threading.Lock()
+
+    def work():
+        while True:
+            try:
+                program = waiting.get_nowait()
+            except queue.Empty:
+                return
+            ended = run(program)
+            with lock:
+                report(ended)
+
+    threads = [threading.Thread(target=work) for _ in range(slots)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def show(ended):
+    print(f"     Running {ended.program.name} ({ended.wall_s:.0f} s)\n{ended.output}", flush=True)
+
+
+def summarise(all_ended, began):
+    """Prints what failed, with its kind, and the counts. Returns the exit status."""
+    print(f"\nAll tests took {time.monotonic() - began:.0f} s. Longest programs:")
+    for ended in sorted(all_ended, key=lambda ended: -ended.wall_s)[:SLOWEST]:
+        print(f"{ended.wall_s:6.0f} s, CPU {ended.cpu_s:4.0f} s  {ended.program.name}")
+    outcomes = Counter(outcome for ended in all_ended for _, outcome in OUTCOME.findall(ended.output))
+    failed = [(ended.program, test) for ended in all_ended for test in ended.failures()]
+    for program, test in failed:
+        print(f"failed ({'measurement' if program.measures else 'behaviour'}): {program.name} {test}")
+    print(f"\n{outcomes['ok']} passed, {len(failed)} failed, {outcomes['ignored'] + outcomes['not run']} skipped")
+    return 1 if failed else 0
+
+
+def write_results(path, all_ended):
+    rows = [
+        {"program": ended.program.name, "test": test, "failed": outcome == "FAILED", "measures": ended.program.measures}
+        for ended in all_ended
+        for test, outcome in OUTCOME.findall(ended.output)
+    ]
+    known = {(row["program"], row["test"]) for row in rows}
+    for ended in all_ended:
+        for test in ended.failures():
+            if (ended.program.name, test) not in known:
+                rows.append({"program": ended.program.name, "test": test, "failed": True, "measures": ended.program.measures})
+    Path(path).write_text(json.dumps(rows, indent=1))
+
+
+def print_rates(paths):
+    """Prints each test that failed in a run, with its rate. Names of files say the condition: CONDITION-NUMBER.json."""
+    runs, failures = Counter(), {}
+    for path in map(Path, paths):
+        condition = path.stem.split("-")[0]
+        runs[condition] += 1
+        for row in json.loads(path.read_text()):
+            if row["failed"]:
+                failures.setdefault(f"{row['program']} {row['test']}", Counter())[condition] += 1
+    conditions = sorted(runs)
+    print("runs: " + ", ".join(f"{runs[condition]} {condition}" for condition in conditions))
+    for test, count in sorted(failures.items(), key=lambda item: -item[1].total()):
+        print("  ".join(f"{count[condition]}/{runs[condition]} {condition}" for condition in conditions), " ", test)
+    print(f"{len(failures)} tests failed in at least one run")
+    return 1 if failures else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["quick", "all", "build", "rates"])
+    parser.add_argument("files", nargs="*", metavar="RESULT")
+    parser.add_argument("--results", metavar="FILE")
+    parser.add_argument("--only", metavar="TEXT", default="")
+    parser.add_argument("--no-build", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    if options.what == "rates":
+        return print_rates(options.files)
+    if options.what == "build":
+        build()
+        return 0
+    if options.no_build:
+        programs = {name: Program(name, folder, path) for name, folder, path in json.loads(built_list().read_text())}
+    else:
+        programs = build()
+    table = tomllib.loads((ROOT / "scripts/test-programs.toml").read_text())
+    rows = select(programs, table, options.what == "all")
+    behaviour, measuring = ([program for program in row if options.only in program.name] for row in rows)
+    if not behaviour and not measuring:
+        sys.exit("tests: no test program is selected")
+    began, all_ended = time.monotonic(), []
+
+    def report(ended):
+        all_ended.append(ended)
+        show(ended)
+
+    run_side_by_side(behaviour, SLOTS, report)
+    run_side_by_side(measuring, 1, report)
+    if options.results:
+        write_results(options.results, all_ended)
+    return summarise(all_ended, began)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
