@@ -78,7 +78,7 @@ impl Filters {
         };
         for filter in started.configuration.filters.clone() {
             if filter == Filter::Wasm {
-                let (_, module) = write_file(rollout, "wasm", "gateway.wasm", &wasm::module()?)?;
+                let (_, module) = write_file(rollout, "wasm", "gateway.wasm", wasm::MODULE)?;
                 started.configuration.wasm_module = rollout.context.lab.expose_file(&module)?;
             }
             if let Some(service) = filter.service() {

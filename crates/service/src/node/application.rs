@@ -1,6 +1,7 @@
 //! The topology's definition of this service and of those that it calls, checked and resolved before anything
 //! starts.
 
+use super::query::tls;
 use super::settings::NodeSettings;
 use crate::server::ServeError;
 use crate::settings::MAX_THREADS;
@@ -12,7 +13,8 @@ use experiment::topology::script::{
 use experiment::topology::{Runs, Workload, WorkloadId};
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use std::path::PathBuf;
+use rustls::ClientConfig;
+use std::sync::Arc;
 
 /// Default port of services, if `connect` does not name one.
 const SERVICE_PORT: u16 = 8080;
@@ -27,7 +29,8 @@ pub(crate) struct Application {
     pub endpoints: Vec<Offered>,
     pub callees: Vec<CalleeSpec>,
     pub databases: Vec<DatabaseSpec>,
-    pub database_authority: Option<PathBuf>,
+    /// `None` without databases.
+    pub database_tls: Option<Arc<ClientConfig>>,
     pub seed: Option<u64>,
 }
 
@@ -95,6 +98,9 @@ impl Application {
                 callees.push(called(settings, id, callee, service)?);
             }
         }
+        let database_tls = (!databases.is_empty())
+            .then(|| tls::client_config(settings.database_authority.as_deref()).map_err(problem))
+            .transpose()?;
         let offered = |endpoint: &Endpoint| Offered {
             grpc_method: grpc_method(&endpoint.path),
             endpoint: endpoint.clone(),
@@ -104,7 +110,7 @@ impl Application {
             endpoints: service.endpoints.iter().map(offered).collect(),
             callees,
             databases,
-            database_authority: settings.database_authority.clone(),
+            database_tls,
             seed: settings.seed,
         })
     }

@@ -1,37 +1,38 @@
-//! Database queries over MongoDB's wire protocol, through its official driver.
+//! Database queries over MongoDB's wire protocol, of which this has the part that scripts need: unauthenticated
+//! commands over TLS. [`bson`] and [`message`] are its encoding, [`connection`] runs commands, [`pool`] keeps the
+//! connections of a worker, [`collection`] has the operations.
 //!
-//! Each worker has a separate pool per database; the driver's tasks run on the worker's thread. The driver
-//! monitors the database on an additional connection. Nothing is resent, and no connection is closed for
-//! being idle. The driver does not count bytes: the counters cover documents only, and so less than the
-//! connections carry.
+//! Each worker has a separate pool per database. Nothing is resent. The counters cover documents only, and so
+//! less than the connections carry.
 
+mod bson;
 mod collection;
-mod events;
+mod connection;
+mod error;
+mod message;
+mod object_id;
+mod pool;
+mod response;
+pub(super) mod tls;
 
 use super::application::{Application, DatabaseSpec};
 use super::script::StepFailure;
 use super::tally::{Attempt, WorkerTally};
 use collection::Documents;
+use connection::Target;
+use error::QueryError;
 use experiment::topology::script::{QueryOperation, QueryStep};
-use mongodb::Client;
-use mongodb::error::{Error, ErrorKind, InsertManyError, WriteFailure};
-use mongodb::event::EventHandler;
-use mongodb::options::{ClientOptions, ServerAddress, ServerMonitoringMode, Tls, TlsOptions};
+use pool::Pool;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
-/// Maximum connections of a node to a database over all workers, without those of the monitors.
+/// Maximum connections of a node to a database over all workers.
 const MAX_CONNECTIONS: usize = 64;
-/// Shorter than the idle timeout of proxies, which is an hour.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
-/// How long an operation waits for a database that is down to come back.
-const SELECTION_TIMEOUT: Duration = Duration::from_secs(1);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const DATABASE_NAME: &str = "meshmeter";
 
 /// The databases of a worker.
 pub(crate) struct Databases {
@@ -40,44 +41,27 @@ pub(crate) struct Databases {
 
 struct Database {
     spec: DatabaseSpec,
-    client: mongodb::Database,
+    pool: Pool,
     documents: Vec<Documents>,
     tally: Arc<WorkerTally>,
     /// Index among the worker's calls.
     index: usize,
 }
 
-/// Checks everything that can be checked before anything starts.
-pub(crate) fn check(application: &Application) -> io::Result<()> {
-    let Some(file) = application.database_authority.as_ref().filter(|_| !application.databases.is_empty())
-    else {
-        return Ok(());
-    };
-    let failed = |error: io::Error| {
-        io::Error::new(
-            error.kind(),
-            format!("certificates to verify databases with, {}: {error}", file.display()),
-        )
-    };
-    File::open(file).map(drop).map_err(failed)
-}
-
 impl Databases {
-    /// Must be called within a runtime.
     pub(crate) fn new(
         application: &Application,
         tally: &Arc<WorkerTally>,
         workers: usize,
     ) -> io::Result<Self> {
+        let Some(tls) = &application.database_tls else { return Ok(Self { databases: Vec::new() }) };
         let specs = application.databases.iter().enumerate();
         let databases = specs.map(|(position, spec)| {
             let index = application.callees.len() + position;
-            let options = options(application, spec, tally, index, workers);
-            let client = Client::with_options(options)
-                .map_err(|error| io::Error::other(format!("{}: {}", spec.name, describe(&error))))?
-                .database(DATABASE_NAME);
+            let target = target(spec, tls, tally, index)?;
+            let pool = Pool::new(target, MAX_CONNECTIONS.div_ceil(workers.max(1)));
             let documents = spec.queries.iter().map(Documents::new).collect();
-            Ok(Database { spec: spec.clone(), client, documents, tally: Arc::clone(tally), index })
+            Ok(Database { spec: spec.clone(), pool, documents, tally: Arc::clone(tally), index })
         });
         Ok(Self { databases: databases.collect::<io::Result<_>>()? })
     }
@@ -86,10 +70,8 @@ impl Databases {
     pub(crate) async fn fill(&self) -> Result<(), StepFailure> {
         for database in &self.databases {
             for documents in database.documents.iter().filter(|documents| documents.is_read()) {
-                documents
-                    .fill(&database.client)
-                    .await
-                    .map_err(|error| database.failure(documents, &error))?;
+                let filled = documents.fill(&database.pool).await;
+                filled.map_err(|error| database.failure(documents, &error))?;
             }
         }
         Ok(())
@@ -106,9 +88,9 @@ impl Databases {
         attempt.sent();
         let operation = async {
             match query.operation {
-                QueryOperation::Find => documents.find(&database.client, draw).await,
-                QueryOperation::Insert => documents.insert(&database.client).await,
-                QueryOperation::Update => documents.update(&database.client, draw).await,
+                QueryOperation::Find => documents.find(&database.pool, draw).await,
+                QueryOperation::Insert => documents.insert(&database.pool).await,
+                QueryOperation::Update => documents.update(&database.pool, draw).await,
             }
         };
         let missing = match timeout(query.timeout, operation).await {
@@ -121,14 +103,13 @@ impl Databases {
             }
             Ok(Ok(missing)) => missing,
             Ok(Err(error)) => {
-                if is_unsent(&error) {
+                if matches!(error, QueryError::Unsent(_)) {
                     attempt.unwritten();
                 }
                 return Err(database.failure(documents, &error));
             }
             Err(_) => {
-                let reason = format!("no response within {:?}", query.timeout);
-                return Err(database.failure(documents, &reason));
+                return Err(database.failure(documents, &QueryError::TimedOut(query.timeout)));
             }
         };
         let reason = format!("{missing} of {} documents are missing", query.documents);
@@ -137,14 +118,9 @@ impl Databases {
 }
 
 impl Database {
-    fn failure(&self, documents: &Documents, reason: &dyn Reason) -> StepFailure {
+    fn failure(&self, documents: &Documents, reason: &dyn fmt::Display) -> StepFailure {
         let DatabaseSpec { name, place, .. } = &self.spec;
-        StepFailure(format!(
-            "database {name} at {}: {}: {}",
-            place.authority,
-            documents.operation(),
-            reason.text()
-        ))
+        StepFailure(format!("database {name} at {}: {}: {reason}", place.authority, documents.operation()))
     }
 }
 
@@ -154,87 +130,15 @@ impl fmt::Debug for Databases {
     }
 }
 
-fn options(
-    application: &Application,
+fn target(
     spec: &DatabaseSpec,
+    tls: &Arc<ClientConfig>,
     tally: &Arc<WorkerTally>,
     index: usize,
-    workers: usize,
-) -> ClientOptions {
-    let mut tls = TlsOptions::default();
-    tls.ca_file_path.clone_from(&application.database_authority);
-    let mut options = ClientOptions::default();
-    options.hosts = vec![ServerAddress::Tcp { host: spec.place.host.clone(), port: Some(spec.place.port) }];
-    options.app_name = Some("meshmeter".to_owned());
-    options.tls = Some(Tls::Enabled(tls));
-    options.direct_connection = Some(true);
-    options.retry_reads = Some(false);
-    options.retry_writes = Some(false);
-    options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
-    options.heartbeat_freq = Some(HEARTBEAT_INTERVAL);
-    options.server_selection_timeout = Some(SELECTION_TIMEOUT);
-    options.connect_timeout = Some(CONNECT_TIMEOUT);
-    options.max_pool_size = u32::try_from(MAX_CONNECTIONS.div_ceil(workers.max(1))).ok();
-    let (pooled, monitoring) = (Arc::clone(tally), Arc::clone(tally));
-    options.cmap_event_handler =
-        Some(EventHandler::callback(move |event| events::count_pooled(&pooled.calls[index], &event)));
-    let monitor = events::Monitor::default();
-    options.sdam_event_handler =
-        Some(EventHandler::callback(move |event| monitor.count(&monitoring.calls[index], &event)));
-    options
-}
-
-/// Why an operation failed, as text for a response.
-trait Reason {
-    fn text(&self) -> String;
-}
-
-impl Reason for String {
-    fn text(&self) -> String {
-        self.clone()
-    }
-}
-
-impl Reason for Error {
-    fn text(&self) -> String {
-        describe(self)
-    }
-}
-
-/// True if the operation found no connection.
-fn is_unsent(error: &Error) -> bool {
-    matches!(*error.kind, ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. })
-}
-
-/// The cause, without the driver's description of the database.
-fn describe(error: &Error) -> String {
-    match &*error.kind {
-        ErrorKind::Io(error) => error.to_string(),
-        ErrorKind::Command(error) => error.message.clone(),
-        ErrorKind::Write(WriteFailure::WriteError(error)) => error.message.clone(),
-        ErrorKind::InsertMany(InsertManyError { write_errors: Some(errors), .. }) if !errors.is_empty() => {
-            errors[0].message.clone()
-        }
-        ErrorKind::ServerSelection { message, .. } => selection_cause(message).to_owned(),
-        kind => kind.to_string(),
-    }
-}
-
-/// Why no connection could be opened, extracted from the driver's description of each server.
-fn selection_cause(message: &str) -> &str {
-    let cause = message.split_once("Error: Kind: ").and_then(|(_, cause)| cause.split_once(", labels"));
-    cause.map_or(message, |(cause, _)| cause.trim_start_matches("I/O error: "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn server_selection_error_is_reduced_to_its_cause() {
-        let message = "Server selection timeout: No available servers. Topology: { Type: Single, Servers: [ { Address: \
-            db:27017, Type: Unknown, Error: Kind: I/O error: Connection refused (os error 111), labels: {} } ] }";
-        assert_eq!(selection_cause(message), "Connection refused (os error 111)");
-        assert_eq!(selection_cause("no servers"), "no servers");
-    }
+) -> io::Result<Target> {
+    let host = spec.place.host.clone();
+    let server_name = ServerName::try_from(host)
+        .map_err(|error| io::Error::other(format!("database {}: its host: {error}", spec.name)))?;
+    let tls = TlsConnector::from(Arc::clone(tls));
+    Ok(Target { place: spec.place.clone(), server_name, tls, tally: Arc::clone(tally), index })
 }

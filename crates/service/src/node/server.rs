@@ -2,7 +2,6 @@
 
 use super::admin::{self, Admin};
 use super::application::Application;
-use super::query;
 use super::readiness::{Readiness, fill};
 use super::settings::NodeSettings;
 use super::stream::CountedStream;
@@ -56,7 +55,6 @@ impl Node {
     /// Returns an error if the service or its scripts are invalid, or an address cannot be bound.
     pub fn bind(settings: &NodeSettings) -> Result<Self, ServeError> {
         let application = Application::new(settings)?;
-        query::check(&application).map_err(|error| ServeError::Settings(error.to_string()))?;
         let bound = |address: SocketAddr| {
             let listener = listen(address).map_err(io::Error::from).map(std::net::TcpListener::from);
             let listener = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));

@@ -1,18 +1,25 @@
 //! The documents of a query: keys, content and operations.
 
+use super::bson::{Document, Value};
+use super::error::QueryError;
+use super::message::{Command, MAX_MESSAGE_BYTES};
+use super::object_id;
+use super::pool::Pool;
+use super::response::Response;
 use experiment::topology::script::{QueryOperation, QueryStep};
-use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use mongodb::error::{Error, ErrorKind, Result};
-use mongodb::{Collection, Database};
+use std::time::Duration;
+use tokio::time::timeout;
 
+const DATABASE_NAME: &str = "meshmeter";
 /// Documents in a collection beyond those of one query. Few, because FerretDB's SQLite back end reads all of
 /// them to find several.
 const SPARE_DOCUMENTS: u32 = 100;
-/// Write error code for a duplicate key.
-const DUPLICATE_KEY: i32 = 11_000;
-/// Documents per insert while a collection is filled, bytes: below the 48 MB limit of a message.
+/// Documents per insert while a collection is filled, bytes.
 const FILL_BYTES: usize = 8 << 20;
+/// Documents per insert of a script, bytes: leaves room for the rest of a message.
+const INSERT_BYTES: usize = MAX_MESSAGE_BYTES - 16 * 1024;
+/// How long one command may take while a collection is filled.
+const FILL_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Documents {
@@ -24,7 +31,7 @@ pub(super) struct Documents {
 
 impl Documents {
     pub(super) fn new(query: &QueryStep) -> Self {
-        let overhead = encoded_bytes(&content(query, 0, ""));
+        let overhead = content(Value::String(&key(query, 0)), "").as_bytes().len();
         let filler = "x".repeat((query.document_bytes as usize).saturating_sub(overhead));
         let bytes = (overhead + filler.len()) as u64;
         Self { query: query.clone(), filler, bytes }
@@ -55,72 +62,98 @@ impl Documents {
     }
 
     /// Inserts the documents that are missing.
-    pub(super) async fn fill(&self, database: &Database) -> Result<()> {
-        let collection = self.collection(database);
-        let last = self.count() - 1;
-        if collection.find_one(doc! {"_id": self.key(last)}).await?.is_some()
-            && collection.find_one(doc! {"_id": self.key(0)}).await?.is_some()
-        {
+    pub(super) async fn fill(&self, pool: &Pool) -> Result<(), QueryError> {
+        let mut is_filled = true;
+        for number in [self.count() - 1, 0] {
+            let find = self.find_command(self.key_filter(number), 1);
+            is_filled = is_filled && in_time(pool, &find).await?.found > 0;
+        }
+        if is_filled {
             return Ok(());
         }
+        let at_once = (FILL_BYTES / self.bytes as usize).max(1);
         let numbers: Vec<u32> = (0..self.count()).collect();
-        let at_once = (FILL_BYTES / (self.query.document_bytes as usize).max(1)).max(1);
         for numbers in numbers.chunks(at_once) {
-            let documents: Vec<RawDocumentBuf> =
-                numbers.iter().map(|number| raw(&content(&self.query, *number, &self.filler))).collect();
-            match collection.insert_many(documents).ordered(false).await {
-                Err(error) if !is_there(&error) => return Err(error),
-                _ => {}
-            }
+            let documents =
+                numbers.iter().map(|number| content(Value::String(&key(&self.query, *number)), &self.filler));
+            in_time(pool, &self.insert_command(documents.collect(), false)).await?.there()?;
         }
         Ok(())
     }
 
     /// Returns how many documents are missing.
-    pub(super) async fn find(&self, database: &Database, draw: f64) -> Result<u32> {
-        let collection = self.collection(database);
+    pub(super) async fn find(&self, pool: &Pool, draw: f64) -> Result<u32, QueryError> {
         let documents = self.query.documents;
-        if documents == 1 {
-            let found = collection.find_one(self.filter(draw)).await?;
-            return Ok(u32::from(found.is_none()));
-        }
-        // One more than there are, so that the first batch is the last.
-        let mut found = collection.find(self.filter(draw)).batch_size(documents + 1).await?;
-        let mut count = 0;
-        while found.advance().await? {
-            count += 1;
+        let mut response = pool.run(&self.find_command(self.filter(draw), documents)).await?;
+        let mut count = response.found;
+        // The server ends a batch early if the documents are too large for a message.
+        while response.cursor != 0 {
+            response = pool.run(&self.more_command(response.cursor)).await?;
+            count = count.saturating_add(response.found);
         }
         Ok(documents.saturating_sub(count))
     }
 
-    pub(super) async fn update(&self, database: &Database, draw: f64) -> Result<u32> {
-        let collection = self.collection(database);
-        let change = doc! {"$set": {"value": draw}};
-        let matched = if self.query.documents == 1 {
-            collection.update_one(self.filter(draw), change).await?.matched_count
-        } else {
-            collection.update_many(self.filter(draw), change).await?.matched_count
-        };
+    /// Returns how many documents are missing.
+    pub(super) async fn update(&self, pool: &Pool, draw: f64) -> Result<u32, QueryError> {
+        let matched = pool.run(&self.update_command(draw)).await?.written()?.matched;
         Ok(self.query.documents.saturating_sub(matched.try_into().unwrap_or(u32::MAX)))
     }
 
-    pub(super) async fn insert(&self, database: &Database) -> Result<u32> {
-        let collection = self.collection(database);
-        let new = || {
-            let mut document = content(&self.query, 0, &self.filler);
-            document.insert("_id", ObjectId::new());
-            raw(&document)
-        };
-        if self.query.documents == 1 {
-            collection.insert_one(new()).await?;
-        } else {
-            collection.insert_many((0..self.query.documents).map(|_| new())).await?;
+    pub(super) async fn insert(&self, pool: &Pool) -> Result<u32, QueryError> {
+        let at_once = (INSERT_BYTES / self.bytes as usize).max(1);
+        let mut left = self.query.documents as usize;
+        while left > 0 {
+            let count = left.min(at_once);
+            let documents = (0..count).map(|_| content(Value::ObjectId(object_id::new()), &self.filler));
+            pool.run(&self.insert_command(documents.collect(), true)).await?.written()?;
+            left -= count;
         }
         Ok(0)
     }
 
-    fn collection(&self, database: &Database) -> Collection<RawDocumentBuf> {
-        database.collection(&self.query.collection)
+    fn find_command(&self, filter: Document, documents: u32) -> Command {
+        let find = self.command("find").with("filter", Value::Document(filter.as_bytes()));
+        let find = if documents == 1 {
+            find.with("limit", Value::Int32(1)).with("singleBatch", Value::Boolean(true))
+        } else {
+            // One more than there are, so that the first batch is the last.
+            find.with("batchSize", Value::Int32(documents as i32 + 1))
+        };
+        to_database(find)
+    }
+
+    fn more_command(&self, cursor: i64) -> Command {
+        let more = Document::new()
+            .with("getMore", Value::Int64(cursor))
+            .with("collection", Value::String(&self.query.collection));
+        to_database(more)
+    }
+
+    fn update_command(&self, draw: f64) -> Command {
+        let filter = self.filter(draw);
+        let value = Document::new().with("value", Value::Double(draw));
+        let change = Document::new().with("$set", Value::Document(value.as_bytes()));
+        let update = Document::new()
+            .with("q", Value::Document(filter.as_bytes()))
+            .with("u", Value::Document(change.as_bytes()))
+            .with("multi", Value::Boolean(self.query.documents > 1));
+        let updates = Document::array([Value::Document(update.as_bytes())]);
+        to_database(
+            self.command("update")
+                .with("updates", Value::Array(updates.as_bytes()))
+                .with("ordered", Value::Boolean(true)),
+        )
+    }
+
+    /// `ordered`: the first document that cannot be written ends it.
+    fn insert_command(&self, documents: Vec<Document>, ordered: bool) -> Command {
+        let insert = to_database(self.command("insert").with("ordered", Value::Boolean(ordered)));
+        Command { documents, ..insert }
+    }
+
+    fn command(&self, name: &str) -> Document {
+        Document::new().with(name, Value::String(&self.query.collection))
     }
 
     /// Number of documents that the collection holds of this size.
@@ -133,47 +166,40 @@ impl Documents {
         let documents = self.query.documents;
         let first = (draw * f64::from(self.count() - documents + 1)) as u32;
         if documents == 1 {
-            return doc! {"_id": self.key(first)};
+            return self.key_filter(first);
         }
-        let keys: Vec<Bson> = (first..first + documents).map(|number| self.key(number)).collect();
-        doc! {"_id": {"$in": keys}}
+        let keys: Vec<String> = (first..first + documents).map(|number| key(&self.query, number)).collect();
+        let keys = Document::array(keys.iter().map(|key| Value::String(key)));
+        let is_one_of = Document::new().with("$in", Value::Array(keys.as_bytes()));
+        Document::new().with("_id", Value::Document(is_one_of.as_bytes()))
     }
 
-    /// Includes the size, so that documents of different sizes coexist in a collection.
-    fn key(&self, number: u32) -> Bson {
-        key(&self.query, number)
+    fn key_filter(&self, number: u32) -> Document {
+        Document::new().with("_id", Value::String(&key(&self.query, number)))
     }
 }
 
-fn key(query: &QueryStep, number: u32) -> Bson {
-    Bson::String(format!("{}-{number}", query.document_bytes))
+/// Includes the size, so that documents of different sizes coexist in a collection.
+fn key(query: &QueryStep, number: u32) -> String {
+    format!("{}-{number}", query.document_bytes)
 }
 
-fn content(query: &QueryStep, number: u32, filler: &str) -> Document {
-    doc! {"_id": key(query, number), "value": 0.0, "filler": filler}
+fn content(id: Value<'_>, filler: &str) -> Document {
+    Document::new().with("_id", id).with("value", Value::Double(0.0)).with("filler", Value::String(filler))
 }
 
-fn encoded_bytes(document: &Document) -> usize {
-    raw(document).as_bytes().len()
+fn to_database(body: Document) -> Command {
+    Command::new(body.with("$db", Value::String(DATABASE_NAME)))
 }
 
-fn raw(document: &Document) -> RawDocumentBuf {
-    RawDocumentBuf::try_from(document).expect("names without zero bytes can be encoded")
-}
-
-/// True if the only failures are documents that already exist.
-fn is_there(error: &Error) -> bool {
-    let ErrorKind::InsertMany(error) = &*error.kind else { return false };
-    let written = error.write_errors.as_deref().unwrap_or_default();
-    error.write_concern_error.is_none()
-        && !written.is_empty()
-        && written.iter().all(|error| error.code == DUPLICATE_KEY)
+async fn in_time(pool: &Pool, command: &Command) -> Result<Response, QueryError> {
+    let response = timeout(FILL_TIMEOUT, pool.run(command)).await;
+    response.unwrap_or_else(|_| Err(QueryError::TimedOut(FILL_TIMEOUT)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn documents(documents: u32, document_bytes: u32) -> Documents {
         Documents::new(&QueryStep {
@@ -189,17 +215,23 @@ mod tests {
 
     #[test]
     fn document_has_given_size_or_minimum_for_its_key() {
-        for (size, encoded) in [(620, 620), (1, encoded_bytes(&content(&documents(1, 1).query, 7, "")))] {
+        let key = Value::String("1-7");
+        for (size, key, encoded) in
+            [(620, Value::String("620-7"), 620), (1, key, content(key, "").as_bytes().len())]
+        {
             let documents = documents(1, size);
-            let document = content(&documents.query, 7, &documents.filler);
-            assert_eq!(encoded_bytes(&document), encoded, "{size}");
+            assert_eq!(content(key, &documents.filler).as_bytes().len(), encoded, "{size}");
         }
     }
 
     #[test]
     fn filter_stays_within_filled_documents() {
-        assert_eq!(documents(1, 9).filter(0.0), doc! {"_id": "9-0"});
-        assert_eq!(documents(1, 9).filter(0.999_999), doc! {"_id": "9-100"});
-        assert_eq!(documents(2, 9).filter(0.999_999), doc! {"_id": {"$in": ["9-100", "9-101"]}});
+        let one = |key: &str| Document::new().with("_id", Value::String(key));
+        assert_eq!(documents(1, 9).filter(0.0), one("9-0"));
+        assert_eq!(documents(1, 9).filter(0.999_999), one("9-100"));
+        let keys = Document::array([Value::String("9-100"), Value::String("9-101")]);
+        let several = Document::new().with("$in", Value::Array(keys.as_bytes()));
+        let several = Document::new().with("_id", Value::Document(several.as_bytes()));
+        assert_eq!(documents(2, 9).filter(0.999_999), several);
     }
 }

@@ -1,0 +1,54 @@
+//! TLS to databases.
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// `authority`: certificates that verify the databases, by default the system's.
+pub(crate) fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let mut roots = RootCertStore::empty();
+    match authority {
+        Some(file) => add(&mut roots, file)
+            .map_err(|error| format!("certificates to verify databases with, {}: {error}", file.display()))?,
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has the default versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Box<dyn Error>> {
+    for certificate in CertificateDer::pem_slice_iter(&fs::read(file)?) {
+        roots.add(certificate?)?;
+    }
+    if roots.is_empty() { Err("it has none".into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_without_usable_certificates_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for (content, reason) in [("no PEM", "it has none"), (garbage, "invalid peer certificate")] {
+            fs::write(&file, content).unwrap();
+            let error = client_config(Some(file.path())).unwrap_err();
+            let named = format!("certificates to verify databases with, {}: {reason}", file.path().display());
+            assert!(error.starts_with(&named), "{error}");
+        }
+        let error = client_config(Some(Path::new("/nowhere/ca.pem"))).unwrap_err();
+        assert!(error.contains("/nowhere/ca.pem: No such file"), "{error}");
+    }
+}
