@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image build test everyday check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image docs build test everyday check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 
@@ -24,6 +24,9 @@ bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhil
 
 image: ## An image for clusters, of a static program, and its bill of materials: target/image/
 	@CARGO=$(CARGO) scripts/image.sh $(addprefix --architecture ,$(ARCHITECTURES))
+
+docs: ## The documents as a book with offline search: target/book/html/
+	@CARGO=$(CARGO) scripts/docs.sh
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories
