@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image build test test-all lint-and-compile program quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image docs build test test-all lint-and-compile program quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
@@ -30,6 +30,9 @@ bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhil
 
 image: ## An image for clusters, of a static program, and its bill of materials: target/image/
 	@CARGO=$(CARGO) scripts/image.sh $(addprefix --architecture ,$(ARCHITECTURES))
+
+docs: ## The documents as a book with offline search: target/book/html/
+	@CARGO=$(CARGO) scripts/docs.sh
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories
