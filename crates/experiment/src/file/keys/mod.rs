@@ -263,3 +263,6 @@ pub(crate) fn shape_parameters() -> Vec<Key> {
     }
     keys
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,11 +37,11 @@ const BRANCHES: Kind = Kind::List(1, &Kind::Named(BRANCH));
 
 /// Name of a Service.
 fn name() -> String {
-    format!("^(?=.{{1,{MAX_NAME_LENGTH}}}$)[a-z]([a-z0-9-]*[a-z0-9])?$")
+    format!("^[a-z]([a-z0-9-]{{0,{}}}[a-z0-9])?$", MAX_NAME_LENGTH - 2)
 }
 
 fn namespace() -> String {
-    format!("^(?=.{{1,{MAX_NAMESPACE_LENGTH}}}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
+    format!("^[a-z0-9]([a-z0-9-]{{0,{}}}[a-z0-9])?$", MAX_NAMESPACE_LENGTH - 2)
 }
 
 fn protocols() -> Vec<&'static str> {
