@@ -18,7 +18,7 @@ pub(crate) fn document(
     definitions: Vec<(&str, Value)>,
 ) -> Value {
     let mut all: Map<String, Value> =
-        quantities().into_iter().map(|(name, quantity)| (name.to_owned(), quantity)).collect();
+        scalars().into_iter().map(|(name, quantity)| (name.to_owned(), quantity)).collect();
     all.extend(definitions.into_iter().map(|(name, definition)| (name.to_owned(), definition)));
     let Value::Object(mut document) = root else { unreachable!("a file is a map") };
     document.insert("$schema".into(), DIALECT.into());
@@ -61,7 +61,7 @@ pub(crate) fn map<'a>(keys: impl IntoIterator<Item = &'a Key>, is_factor: impl F
 /// Schema of a value.
 pub(crate) fn value(kind: Kind) -> Value {
     match kind {
-        Kind::Text => json!({"type": ["string", "number", "boolean"]}),
+        Kind::Text => named("text"),
         Kind::Matching(pattern) => json!({"type": "string", "pattern": pattern()}),
         Kind::Whole(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
         Kind::Duration => named("duration"),
@@ -119,8 +119,8 @@ fn default_value(kind: Kind, default: &str) -> Value {
     }
 }
 
-/// Quantities with units, as in [`crate::units`].
-fn quantities() -> [(&'static str, Value); 5] {
+/// Text, and quantities with units as in [`crate::units`].
+fn scalars() -> [(&'static str, Value); 6] {
     const NUMBER: &str = r"[0-9]+(\.[0-9]+)?";
     let text = |pattern: String| json!({"type": "string", "pattern": format!(r"^\s*{pattern}\s*$")});
     let described = |description: &str, mut forms: Value| {
@@ -128,6 +128,8 @@ fn quantities() -> [(&'static str, Value); 5] {
         forms
     };
     [
+        // Without quotes a version may look like a number.
+        ("text", json!({"type": ["string", "number", "boolean"]})),
         (
             "duration",
             described(

@@ -7,10 +7,16 @@ use crate::keys::{Key, Kind, json_schema, names};
 use crate::protocol::Protocol;
 use serde_json::Value;
 
-/// Definition of a step of a script, which contains steps itself.
+/// Definition of a step by itself.
+const ONE_STEP: &str = "one-step";
+/// Definition of an item of a script: a step, or concurrent steps.
 const STEP: &str = "step";
-/// Definition of the steps of `parallel`.
+/// Definition of an item of `parallel`: a step, or a sequence.
 const BRANCH: &str = "branch";
+/// Definitions of constant or random amounts, and of requests and limits.
+const SIZE: &str = "amount";
+const TIME: &str = "time";
+const RESERVED: &str = "resources";
 
 /// Schema of a topology file in Meshmeter's own format, as JSON Schema (draft 2020-12).
 #[must_use]
@@ -26,8 +32,12 @@ pub fn json_schema() -> Value {
 /// Definitions that the schemas of files and of inline topologies refer to.
 pub(crate) fn definitions() -> Vec<(&'static str, Value)> {
     vec![
-        (STEP, json_schema::value(Kind::Either(&[Kind::OneKey(&STEP_KEYS), BRANCHES]))),
-        (BRANCH, json_schema::value(Kind::Either(&[Kind::OneKey(&STEP_KEYS), STEPS]))),
+        (ONE_STEP, json_schema::value(Kind::OneKey(&STEP_KEYS))),
+        (STEP, json_schema::value(Kind::Either(&[Kind::Named(ONE_STEP), BRANCHES]))),
+        (BRANCH, json_schema::value(Kind::Either(&[Kind::Named(ONE_STEP), STEPS]))),
+        (SIZE, json_schema::value(Kind::Either(&[Kind::Size, Kind::OneKey(&DISTRIBUTION)]))),
+        (TIME, json_schema::value(Kind::Either(&[Kind::Duration, Kind::OneKey(&DISTRIBUTION_OF_TIMES)]))),
+        (RESERVED, json_schema::value(Kind::Map(&LIMITS))),
     ]
 }
 
@@ -69,9 +79,8 @@ const LOG_NORMAL_TIMES: [Key; 2] = log_normal(Kind::Duration);
 pub(super) const DISTRIBUTION: [Key; 3] = distribution(&Kind::Size, &LOG_NORMAL);
 const DISTRIBUTION_OF_TIMES: [Key; 3] = distribution(&Kind::Duration, &LOG_NORMAL_TIMES);
 
-/// Constant or random amounts.
-const SIZES: Kind = Kind::Either(&[Kind::Size, Kind::OneKey(&DISTRIBUTION)]);
-const TIMES: Kind = Kind::Either(&[Kind::Duration, Kind::OneKey(&DISTRIBUTION_OF_TIMES)]);
+const SIZES: Kind = Kind::Named(SIZE);
+const TIMES: Kind = Kind::Named(TIME);
 
 pub(crate) const ROOT: [Key; 6] = [
     Key::new(
@@ -96,7 +105,7 @@ const PROTOCOL: Key =
 const REPLICAS: Key = Key::new("replicas", Kind::Whole(1, MAX_REPLICAS as u64), "pods").default("1");
 const IN_MESH: Key =
     Key::new("in-mesh", Kind::Switch, "whether it has a proxy in modes with proxies").default("true");
-const RESOURCES: Key = Key::new("resources", Kind::Map(&LIMITS), "requests and limits, per container");
+const RESOURCES: Key = Key::new("resources", Kind::Named(RESERVED), "requests and limits, per container");
 const SCRIPT: Key = Key::new("script", STEPS, "steps, one after the other, before the response");
 const RESPONSE: Key = Key::new("response", SIZES, "size of the response's body").default("0");
 const ERROR_RATE: Key =
