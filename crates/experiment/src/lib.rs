@@ -12,6 +12,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod environment;
 pub mod file;
+mod keys;
 pub mod mode;
 pub mod objective;
 pub mod plan;

@@ -152,10 +152,21 @@ fn collect<'a>(
     Ok(())
 }
 
-fn check_may_vary(key: &str, place: &Place) -> Result<()> {
+/// Reason why a key is not a factor; absent if it may be one.
+fn reason_for_one_value(key: &str) -> Option<&'static str> {
     let holds = |name: &str| key == name || name.ends_with('.') && key.starts_with(name);
-    match SINGLE.iter().find(|(name, _)| holds(name)) {
-        Some((_, reason)) => {
+    SINGLE.iter().find(|(name, _)| holds(name)).map(|(_, reason)| *reason)
+}
+
+/// True if the key is a factor when it holds a list.
+pub(super) fn may_be_factor(key: &str) -> bool {
+    let is_section = key != "topology" && SECTIONS.iter().any(|(name, _)| *name == key);
+    !is_section && !LISTS.contains(&key) && reason_for_one_value(key).is_none()
+}
+
+fn check_may_vary(key: &str, place: &Place) -> Result<()> {
+    match reason_for_one_value(key) {
+        Some(reason) => {
             Err(place.error(format!("`{key}` takes one value"), format!("expected no list: {reason}")))
         }
         None => Ok(()),

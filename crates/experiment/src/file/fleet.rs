@@ -8,6 +8,7 @@ use super::section::{Field, Item, Section, alternatives, listed};
 use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
+use crate::keys::SWITCH;
 use crate::mode::Mode;
 use crate::protocol::Protocol;
 use crate::settings::fleet::{
@@ -21,11 +22,11 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-const MAX_OBJECTS: usize = 100_000;
+pub(super) const MAX_OBJECTS: usize = 100_000;
 const MAX_CHANGES: usize = 1_000;
-const MAX_THREADS: usize = 256;
+pub(super) const MAX_THREADS: usize = 256;
 /// Maximum number of real sidecars, at about 50 MB each.
-const MAX_WITNESSES: usize = 20;
+pub(super) const MAX_WITNESSES: usize = 20;
 /// Maximum churn that a lab's API server can handle.
 const MAX_CHURN_PODS_PER_S: f64 = 1_000.0;
 const MAX_SETTLE: Duration = Duration::from_secs(3600);
@@ -114,7 +115,7 @@ fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
                 _ => Ok(scaled.max(given.min(1))),
             }
         };
-    let switch = |key| section.field(key)?.map_or(Ok(false), |field| field.choice(&super::istio::SWITCH));
+    let switch = |key| section.field(key)?.map_or(Ok(false), |field| field.choice(&SWITCH));
     let defaults_of = FleetSettings::default;
     Ok(FleetSettings {
         proxies: number("proxies", defaults.proxies, 1, MAX_PROXIES)?,

@@ -12,11 +12,11 @@ use crate::units::{parse_cores, parse_size};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-const MAX_DOMAINS: usize = 10_000;
-const MAX_PATHS: usize = 1_000;
+pub(super) const MAX_DOMAINS: usize = 10_000;
+pub(super) const MAX_PATHS: usize = 1_000;
 /// Maximum number of routes over all domains: an Envoy needs about 7 kB per route.
 const MAX_ROUTES: usize = 200_000;
-const MAX_WORKERS: usize = 128;
+pub(super) const MAX_WORKERS: usize = 128;
 /// Minimum memory limit: Envoy does not start with less.
 const MIN_MEMORY_BYTES: u64 = 32 << 20;
 

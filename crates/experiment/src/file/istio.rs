@@ -4,6 +4,7 @@ use super::document;
 use super::named_files::Files;
 use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
+use crate::keys::SWITCH;
 use crate::settings::istio::{
     AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, IstiodSettings, LuaScript,
     MeshSettings, Surroundings, TelemetrySetting, WorkloadKeys, ZtunnelPlacement,
@@ -16,8 +17,7 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-pub(super) const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
-const TELEMETRY: [(&str, TelemetrySetting); 5] = [
+pub(super) const TELEMETRY: [(&str, TelemetrySetting); 5] = [
     ("auto", TelemetrySetting::Auto),
     ("on", TelemetrySetting::On),
     ("off", TelemetrySetting::Off),
@@ -26,16 +26,16 @@ const TELEMETRY: [(&str, TelemetrySetting); 5] = [
 ];
 /// Envoy samples with a resolution of one in ten thousand.
 const SHARE_STEPS: f64 = 10_000.0;
-const MAX_RULES: usize = 10_000;
-const MAX_RETRIES: usize = 100;
+pub(super) const MAX_RULES: usize = 10_000;
+pub(super) const MAX_RETRIES: usize = 100;
 /// Maximum number of services: they take minutes to write on two busy cores, and nearly a gigabyte in each
 /// proxy.
-const MAX_SERVICES: usize = 10_000;
-const MAX_ENDPOINTS: usize = 1_000;
+pub(super) const MAX_SERVICES: usize = 10_000;
+pub(super) const MAX_ENDPOINTS: usize = 1_000;
 /// Maximum of services × endpoints: more take an API server on one machine minutes to accept.
 const MAX_ENDPOINTS_IN_ALL: usize = 100_000;
 /// Maximum number of istiods in one mesh.
-const MAX_ISTIODS: usize = 16;
+pub(super) const MAX_ISTIODS: usize = 16;
 /// Minimum memory limit: istiod does not start with less.
 const MIN_ISTIOD_BYTES: u64 = 128 << 20;
 /// Istio's default for `PILOT_DEBOUNCE_AFTER`.

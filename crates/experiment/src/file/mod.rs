@@ -2,8 +2,8 @@
 //!
 //! Text becomes a tree of nodes with source positions ([`document`], the only module that uses the YAML
 //! library). Command-line overrides change the tree ([`overrides`]). Lists that are factors become one tree
-//! per combination ([`factors`]). Each tree is read key by key ([`section`], [`reader`], [`components`],
-//! [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for contradictions ([`checks`],
+//! per combination ([`factors`]). Each tree is read key by key ([`mod@keys`], [`section`], [`reader`],
+//! [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for contradictions ([`checks`],
 //! [`mesh_checks`]). The first error stops the reader and reports its place. [`writer`] writes an experiment
 //! with every default visible.
 //!
@@ -18,6 +18,7 @@ mod fleet;
 mod given;
 mod ingress;
 mod istio;
+mod keys;
 mod mesh_checks;
 mod named_files;
 mod overrides;
@@ -41,8 +42,10 @@ mod text_tests;
 #[cfg(test)]
 mod topology_tests;
 
+pub use keys::json_schema;
 pub use named_files::{Files, NoFiles};
 pub use overrides::Override;
+pub(crate) use reader::MAX_LEVELS;
 
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Place, Source};

@@ -20,11 +20,11 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const MAX_TEXT_CHARACTERS: usize = 500;
 const MAX_FIGURES: usize = 1000;
-const MAX_CLIENTS: usize = 1_000_000;
+pub(super) const MAX_CLIENTS: usize = 1_000_000;
 
 /// Kind of a figure.
 #[derive(Clone, Copy)]
-enum Figure {
+pub(super) enum Figure {
     Cpu,
     Memory(MemoryKind),
     Time(Clock, TimeFigure),
@@ -38,7 +38,7 @@ enum Figure {
     IstiodMemoryPerProxy,
 }
 
-const FIGURES: [(&str, Figure); 32] = [
+pub(super) const FIGURES: [(&str, Figure); 32] = [
     ("cpu", Figure::Cpu),
     ("memory", Figure::Memory(MemoryKind::WorkingSet)),
     ("memory-resident", Figure::Memory(MemoryKind::Resident)),

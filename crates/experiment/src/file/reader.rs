@@ -32,14 +32,15 @@ const DEFAULT_CONNECTIONS: usize = 4;
 const DEFAULT_WARMUP: Duration = Duration::from_secs(1);
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
-const MAX_GENERATORS: usize = 1000;
+pub(super) const MAX_GENERATORS: usize = 1000;
+pub(super) const MAX_THREADS: usize = 256;
 const DEFAULT_THREADS: usize = 1;
 const DEFAULT_REPEATS: usize = 5;
 /// Maximum connections or clients per generator: more would exhaust the ephemeral ports to one address.
-const MAX_CONNECTIONS: usize = 25_000;
+pub(super) const MAX_CONNECTIONS: usize = 25_000;
 /// More than a connection carries in any trial.
-const MAX_REQUESTS_PER_CONNECTION: usize = 1_000_000_000;
-pub(super) const MAX_LEVELS: usize = 100;
+pub(super) const MAX_REQUESTS_PER_CONNECTION: usize = 1_000_000_000;
+pub(crate) const MAX_LEVELS: usize = 100;
 const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
 
 /// Reads and validates the whole tree, after factors are expanded. `varied` are the keys of those factors;
@@ -214,7 +215,9 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
         warmup: span("warmup", DEFAULT_WARMUP)?,
         duration: span("duration", DEFAULT_DURATION)?,
         timeout: span("timeout", DEFAULT_TIMEOUT)?,
-        threads: section.field("threads")?.map_or(Ok(DEFAULT_THREADS), |field| field.whole(1..=256))?,
+        threads: section
+            .field("threads")?
+            .map_or(Ok(DEFAULT_THREADS), |field| field.whole(1..=MAX_THREADS))?,
         generators: section.field("generators")?.map_or(Ok(1), |field| field.whole(1..=MAX_GENERATORS))?,
         pacing: section.field("pacing")?.map(|field| pacing(&field)).transpose()?,
     })

@@ -1,11 +1,11 @@
 //! Reads maps key by key: only known keys, each with its place for error messages.
 
 use super::document::{Entry, Node, Value};
+use super::keys::{SECTION_KEYS, shape_parameters};
 use super::suggestion::nearest;
 use super::topology;
 use crate::diagnostic::{ExperimentError, Place};
 use crate::topology::file as topology_file;
-use crate::topology::shapes::SHAPES;
 use crate::units::{UnitError, parse_duration};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,128 +14,23 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
-/// Every section of the file with its keys.
-pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 19]> = LazyLock::new(|| {
-    [
-        (
-            "",
-            &[
-                "name",
-                "question",
-                "topology",
-                "mesh",
-                "modes",
-                "load",
-                "fleet",
-                "repeats",
-                "retakes",
-                "seed",
-                "objective",
-                "resolve",
-                "proxy",
-                "components",
-                "istio",
-                "ingress",
-                "gateway",
-                "server",
-                "client",
-                "fresh",
-                "published",
-            ],
-        ),
-        ("topology", &TOPOLOGY_KEYS),
-        (
-            "load",
-            &[
-                "protocol",
-                "payload",
-                "connections",
-                "requests-per-connection",
-                "rate",
-                "clients",
-                "arrival",
-                "warmup",
-                "duration",
-                "timeout",
-                "threads",
-                "generators",
-                "pacing",
-            ],
-        ),
-        (
-            "fleet",
-            &[
-                "proxies",
-                "kind",
-                "xds",
-                "security",
-                "services",
-                "pods",
-                "namespaces",
-                "virtual-services",
-                "destination-rules",
-                "gateways",
-                "policies",
-                "scope",
-                "on-demand",
-                "witnesses",
-                "churn",
-                "changes",
-                "between",
-                "duration",
-                "settle",
-                "connect-rate",
-                "threads",
-            ],
-        ),
-        ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
-        ("resolve", &["p50", "p99"]),
-        ("proxy", &["workers", "mtls", "access-log", "cpu", "cpu-time"]),
-        ("components", &["istio", "envoy", "ztunnel", "istiod", "pilot-agent"]),
-        (
-            "istio",
-            &[
-                "telemetry",
-                "tracing",
-                "authorization",
-                "lua",
-                "wasm",
-                "retries",
-                "timeout",
-                "http2-upgrade",
-                "sidecar-scope",
-                "dns-capture",
-                "dns-auto-allocate",
-                "surroundings",
-                "ingress",
-                "ztunnel",
-                "workload-keys",
-                "istiod",
-                "extra",
-            ],
-        ),
-        ("istio.authorization", &["paths", "identities", "jwt"]),
-        ("istio.surroundings", &["services", "endpoints"]),
-        ("istio.ingress", &["tls", "api"]),
-        ("istio.istiod", &["replicas", "cpu", "memory", "debounce-after", "debounce-max"]),
-        ("ingress", &["domains", "paths", "credentials", "requested-paths", "requested-domains", "scenario"]),
-        ("gateway", &["cpu", "memory", "workers"]),
-        ("server", &["delay", "cpu-time", "error-rate", "cpu"]),
-        ("client", &["cpu"]),
-        ("published", &["source", "differs", "margin", "figures"]),
-        (
-            "published.figures",
-            &["figure", "mode", "to", "component", "rate", "clients", "gateway-cpu", "value"],
-        ),
-    ]
+/// Every section of the file with the names of its keys.
+pub(crate) static SECTIONS: LazyLock<Vec<(&str, &[&str])>> = LazyLock::new(|| {
+    let mut sections: Vec<(&str, &[&str])> =
+        SECTION_KEYS.iter().map(|section| (section.path, section.names)).collect();
+    sections.insert(1, ("topology", &TOPOLOGY_KEYS));
+    sections
 });
 
 /// Keys of every built-in topology, of a named file and of a graph.
 static TOPOLOGY_KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let parameters = SHAPES.iter().flat_map(|shape| shape.parameters).map(|parameter| parameter.name);
+    let parameters = shape_parameters();
     let mut keys = Vec::new();
-    for key in
-        topology::SHAPE_KEYS.into_iter().chain(["file"]).chain(topology_file::root_keys()).chain(parameters)
+    for key in topology::SHAPE_KEYS
+        .into_iter()
+        .chain(["file"])
+        .chain(topology_file::root_keys())
+        .chain(parameters.iter().map(|parameter| parameter.name))
     {
         if !keys.contains(&key) {
             keys.push(key);

@@ -2,11 +2,13 @@
 
 use super::document::{Node, Value};
 use super::given::Given;
+use super::keys;
 use super::named_files::Files;
 use super::section::{Field, Section, alternatives};
 use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Source};
+use crate::keys::names;
 use crate::mode::{MeshKind, Mode};
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
@@ -20,11 +22,11 @@ use std::sync::Arc;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Keys of a built-in topology in addition to its parameters.
-pub(crate) const SHAPE_KEYS: [&str; 3] = ["shape", "namespaces", "replicas"];
+pub(crate) const SHAPE_KEYS: [&str; keys::SHAPE.len()] = names(&keys::SHAPE);
 /// Keys in addition to those of a topology file, for an inline graph.
-const BESIDE_GRAPH: [&str; 1] = ["namespaces"];
-const MAX_NAMESPACES: usize = 1000;
-const MAX_REPLICAS: usize = 1000;
+const BESIDE_GRAPH: [&str; 1] = [keys::NAMESPACES.name];
+pub(super) const MAX_NAMESPACES: usize = 1000;
+pub(super) const MAX_REPLICAS: usize = 1000;
 
 /// True if the text is a file name.
 pub(super) fn is_file(text: &str) -> bool {
@@ -76,7 +78,7 @@ pub(super) fn settings(root: &Section<'_>, graph: Option<&Arc<Topology>>) -> Res
     let source = match graph {
         Some(graph) => {
             if !is_graph(&field) {
-                check_keys(&field, &format!("topology `{}`", graph.name), &["file", "namespaces"])?;
+                check_keys(&field, &format!("topology `{}`", graph.name), &const { names(&keys::FILE) })?;
             }
             TopologySource::Graph(Arc::clone(graph))
         }

@@ -10,8 +10,10 @@ mod export;
 mod fleet;
 mod lab;
 mod load;
+mod man;
 mod report;
 mod run;
+mod schema;
 mod serve;
 mod size;
 mod topology;
@@ -35,8 +37,10 @@ pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,
     OfferedRate, OrderName, OutputArgs, ProgressStyle, ResultFileArgs, ServerPerName, StartAt,
 };
+pub use man::ManArgs;
 pub use report::{AutomationArgs, ReportArgs};
 pub use run::{RunArgs, RunPlace};
+pub use schema::{FileKind, SchemaArgs};
 pub use serve::{NodeArgs, ServeArgs, TlsArgs};
 pub use size::SizeArgs;
 pub use topology::{
@@ -84,4 +88,6 @@ pub enum Command {
         /// Shell to complete for
         shell: clap_complete::Shell,
     },
+    Man(ManArgs),
+    Schema(SchemaArgs),
 }

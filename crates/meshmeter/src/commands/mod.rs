@@ -8,10 +8,12 @@ mod doctor;
 mod fleet;
 mod lab;
 mod load;
+mod man;
 mod metric_labels;
 mod releases;
 mod report;
 mod run;
+mod schema;
 mod serve;
 mod size;
 mod topology;
@@ -41,5 +43,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "meshmeter", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)
         }
+        Command::Man(args) => man::run(&args),
+        Command::Schema(args) => schema::run(&args),
     }
 }

@@ -3,7 +3,9 @@
 //! An isotope file is recognised by any key that only isotope has. Its sizes are multiples of 1024 (`1 KB`).
 //! Its call probabilities are whole percentages, where 0 means always.
 
+use super::keys;
 use crate::file::document::{Node, Value};
+use crate::keys::names;
 use crate::units::{UnitError, parse_duration, parse_fraction, parse_size};
 
 /// Top-level keys of both dialects.
@@ -49,24 +51,14 @@ impl Dialect {
 
     pub(super) fn root_keys(self) -> &'static [&'static str] {
         match self {
-            Self::Native => &["name", "defaults", "services", "databases", "drivers", "clients"],
+            Self::Native => const { &names(&keys::ROOT) },
             Self::Isotope => &["apiVersion", "kind", "defaults", "default", "services"],
         }
     }
 
     pub(super) fn default_keys(self) -> &'static [&'static str] {
         match self {
-            Self::Native => &[
-                "namespace",
-                "protocol",
-                "replicas",
-                "in-mesh",
-                "resources",
-                "request",
-                "response",
-                "error-rate",
-                "script",
-            ],
+            Self::Native => const { &names(&keys::DEFAULTS) },
             Self::Isotope => &[
                 "type",
                 "numReplicas",
@@ -81,18 +73,7 @@ impl Dialect {
 
     pub(super) fn service_keys(self) -> &'static [&'static str] {
         match self {
-            Self::Native => &[
-                "name",
-                "namespace",
-                "protocol",
-                "replicas",
-                "in-mesh",
-                "resources",
-                "endpoints",
-                "script",
-                "response",
-                "error-rate",
-            ],
+            Self::Native => const { &names(&keys::SERVICE) },
             Self::Isotope => &[
                 "name",
                 "namespace",
@@ -113,14 +94,14 @@ impl Dialect {
 
     pub(super) fn step_keys(self) -> &'static [&'static str] {
         match self {
-            Self::Native => &["call", "parallel", "sleep", "cpu", "memory", "query"],
+            Self::Native => const { &names(&keys::STEP_KEYS) },
             Self::Isotope => &["call", "sleep"],
         }
     }
 
     pub(super) fn call_keys(self) -> &'static [&'static str] {
         match self {
-            Self::Native => &["service", "endpoint", "size", "probability", "retries", "timeout"],
+            Self::Native => const { &names(&keys::CALL) },
             Self::Isotope => &["service", "size", "payloadSize", "probability", "hostname", "extra-header"],
         }
     }

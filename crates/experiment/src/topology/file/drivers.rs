@@ -1,11 +1,13 @@
 //! Reads drivers and the clients that they run in.
 
 use super::dialect::Dialect;
+use super::keys;
 use super::links::check_endpoint;
 use super::names::{Scope, check_name, check_namespace};
 use super::reader::{Head, Reader, maps_of, resources, section_field, switch};
 use crate::diagnostic::{ExperimentError, Place};
 use crate::file::section::{Field, Section};
+use crate::keys::names;
 use crate::protocol::Protocol;
 use crate::topology::script::{DEFAULT_ENDPOINT, ScriptedService};
 use crate::topology::{DriverPlacement, PAIR_CLIENT, PAIR_DRIVER, Resources, Runs, Workload, WorkloadId};
@@ -14,8 +16,8 @@ use std::collections::{HashMap, HashSet};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-const DRIVER_KEYS: [&str; 4] = ["name", "in", "target", "endpoint"];
-const CLIENT_KEYS: [&str; 4] = ["name", "namespace", "in-mesh", "resources"];
+const DRIVER_KEYS: [&str; keys::DRIVER.len()] = names(&keys::DRIVER);
+const CLIENT_KEYS: [&str; keys::CLIENT.len()] = names(&keys::CLIENT);
 /// Maximum number of drivers in a file.
 const MAX_DRIVERS: usize = 1_000;
 

@@ -1,11 +1,12 @@
 //! Topology files: YAML in, a validated [`Topology`] out, and back.
 //!
-//! Reads two dialects: Meshmeter's own and isotope's ([`dialect`]). [`reader`] reads services and databases,
+//! [`mod@keys`] has the keys. Reads two dialects: Meshmeter's own and isotope's ([`dialect`]). [`reader`] reads services and databases,
 //! [`drivers`] drivers and clients, [`steps`] the scripts. [`links`] checks calls after all services are
 //! known. [`writer`] writes a topology in Meshmeter's own format, which reads back to the same value.
 
 mod dialect;
 mod drivers;
+pub(crate) mod keys;
 mod links;
 mod names;
 mod reader;
@@ -21,6 +22,7 @@ use crate::file::document::{self, Entry, Node, Value};
 use std::sync::Arc;
 
 pub(crate) use dialect::root_keys;
+pub use keys::json_schema;
 pub(crate) use writer::{Yaml, view};
 
 /// Maximum size of a topology file, bytes.

@@ -15,9 +15,9 @@ pub(super) const INLINE: &str = "topology";
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
 /// Maximum length of a namespace: copies of a topology append a number.
-const MAX_NAMESPACE_LENGTH: usize = 50;
+pub(super) const MAX_NAMESPACE_LENGTH: usize = 50;
 
-const MAX_NAME_LENGTH: usize = 63;
+pub(super) const MAX_NAME_LENGTH: usize = 63;
 
 /// Name derived from a file name, without directories and extension, as a DNS label.
 pub(super) fn from_file_name(file_name: &str) -> String {

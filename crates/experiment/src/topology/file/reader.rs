@@ -1,6 +1,7 @@
 //! Reads a topology from the tree: services, databases, drivers and clients.
 
 use super::dialect::Dialect;
+use super::keys;
 use super::links::Links;
 use super::names::{DEFAULT_NAMESPACE, Names, check_name, check_namespace};
 use super::steps::{Scripts, size};
@@ -8,6 +9,7 @@ use super::{MAX_PODS, MAX_REPLICAS, MAX_WORKLOADS, TopologyFile};
 use crate::diagnostic::{ExperimentError, Place};
 use crate::file::document::{Node, Value};
 use crate::file::section::{Field, Section};
+use crate::keys::{SWITCH, names};
 use crate::protocol::Protocol;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{DEFAULT_ENDPOINT, Endpoint, ScriptedService};
@@ -17,8 +19,7 @@ use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-const DATABASE_KEYS: [&str; 3] = ["name", "namespace", "resources"];
-const ENDPOINT_KEYS: [&str; 3] = ["script", "response", "error-rate"];
+const DATABASE_KEYS: [&str; keys::DATABASE.len()] = names(&keys::DATABASE);
 const MAX_PATH_LENGTH: usize = 200;
 /// Maximum number of endpoints per service.
 const MAX_ENDPOINTS: usize = 1_000;
@@ -262,7 +263,7 @@ impl<'a> Reader<'a> {
         let Some(field) = section_field(service, self.dialect, "endpoints")? else {
             return Ok(vec![self.endpoint(service, DEFAULT_ENDPOINT, 0, protocol, namespace, defaults)?]);
         };
-        for key in ENDPOINT_KEYS {
+        for key in keys::ENDPOINT_NAMES {
             if let Some(other) = service.field(key)? {
                 return Err(other.key_place.error(
                     format!("`{}` contradicts `endpoints`", other.path),
@@ -291,7 +292,7 @@ impl<'a> Reader<'a> {
         for (position, entry) in entries.iter().enumerate() {
             check_path(&entry.key, protocol, &entry.key_place)?;
             let path = format!("{}.{}", field.path, entry.key);
-            let section = Section::new(&entry.node, &path, &ENDPOINT_KEYS, entry.key_place.clone())?;
+            let section = Section::new(&entry.node, &path, &keys::ENDPOINT_NAMES, entry.key_place.clone())?;
             endpoints.push(self.endpoint(&section, &entry.key, position, protocol, namespace, defaults)?);
         }
         Ok(endpoints)
@@ -384,14 +385,14 @@ fn protocol(field: &Field<'_>, dialect: Dialect) -> Result<Protocol> {
 }
 
 pub(super) fn switch(field: &Field<'_>) -> Result<bool> {
-    field.choice(&[("true", true), ("false", false), ("on", true), ("off", false)])
+    field.choice(&SWITCH)
 }
 
 pub(super) fn resources(field: &Field<'_>) -> Result<Resources> {
-    let section = Section::new(field.node, &field.path, &["requests", "limits"], field.key_place.clone())?;
+    let section = Section::new(field.node, &field.path, &names(&keys::LIMITS), field.key_place.clone())?;
     let pair = |key: &'static str| -> Result<(Option<f64>, Option<u64>)> {
         let Some(field) = section.field(key)? else { return Ok((None, None)) };
-        let section = Section::new(field.node, &field.path, &["cpu", "memory"], field.key_place.clone())?;
+        let section = Section::new(field.node, &field.path, &names(&keys::AMOUNTS), field.key_place.clone())?;
         Ok((
             section.field("cpu")?.map(|field| field.quantity(parse_cores)).transpose()?,
             section.field("memory")?.map(|field| field.quantity(parse_size)).transpose()?,

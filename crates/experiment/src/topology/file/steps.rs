@@ -1,12 +1,14 @@
 //! Reads scripts: from steps as written to steps with resolved callees.
 
 use super::dialect::{Dialect, seconds};
+use super::keys;
 use super::links::{CallSite, Links};
 use super::names::{Names, Scope};
 use super::{MAX_BODY_BYTES, MAX_NESTING};
 use crate::diagnostic::ExperimentError;
 use crate::file::document::{Node, Value};
 use crate::file::section::{Field, Section, alternatives};
+use crate::keys::names;
 use crate::topology::WorkloadId;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{
@@ -19,10 +21,10 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Maximum sleep or computation of a step, seconds.
 const MAX_STEP_SECONDS: f64 = 3600.0;
-const MAX_RETRIES: usize = 100;
+pub(super) const MAX_RETRIES: usize = 100;
 /// Maximum number of steps in all scripts; a default script counts once per service that uses it.
 const MAX_STEPS: usize = 100_000;
-const MAX_DOCUMENTS: usize = 10_000;
+pub(super) const MAX_DOCUMENTS: usize = 10_000;
 /// Maximum document size: MongoDB's limit is 16 MiB, including fields other than the payload.
 const MAX_DOCUMENT_BYTES: u64 = 15 << 20;
 const DEFAULT_DOCUMENT_BYTES: u64 = 512;
@@ -178,8 +180,7 @@ impl<'a> Scripts<'_, 'a> {
             ("insert", QueryOperation::Insert),
             ("update", QueryOperation::Update),
         ];
-        const KEYS: [&str; 8] =
-            ["database", "find", "insert", "update", "documents", "size", "probability", "timeout"];
+        const KEYS: [&str; keys::QUERY.len()] = names(&keys::QUERY);
         let section = Section::new(field.node, &field.path, &KEYS, field.key_place.clone())?;
         let database = section.required("database", "database: db")?;
         let mut operations = Vec::new();
@@ -270,12 +271,8 @@ fn amount(
     if !field.is_map() {
         return Ok(Distribution::Fixed(within(field.place(), field.quantity(&parse)?)?));
     }
-    let section = Section::new(
-        field.node,
-        &field.path,
-        &["uniform", "exponential", "log-normal"],
-        field.key_place.clone(),
-    )?;
+    let section =
+        Section::new(field.node, &field.path, &names(&keys::DISTRIBUTION), field.key_place.clone())?;
     let given = (section.field("uniform")?, section.field("exponential")?, section.field("log-normal")?);
     match given {
         (Some(uniform), None, None) => {
@@ -304,7 +301,7 @@ fn amount(
             let section = Section::new(
                 log_normal.node,
                 &log_normal.path,
-                &["median", "p99"],
+                &names(&keys::LOG_NORMAL),
                 log_normal.key_place.clone(),
             )?;
             let median_field = section.required("median", "median: 1ms")?;

@@ -1,0 +1,126 @@
+//! The tables against the reader: ranges, words, quantities and defaults.
+
+use super::*;
+use crate::definition::Experiment;
+use crate::file::section::alternatives;
+use crate::file::{NoFiles, Override};
+use crate::keys::SWITCH;
+
+/// No key accepts this as anything but text.
+const GARBAGE: &str = "☃";
+const REQUESTS: &str = "\
+name: base
+mesh: istio
+modes: [none, sidecar, ingress]
+load: {rate: 1000}
+published: {source: a, figures: {figure: cpu, mode: sidecar, value: 1}}
+";
+const STATIC: &str = "name: base\nmodes: [none, gateway]\nload: {rate: 1000}\n";
+const AMBIENT: &str = "name: base\nmesh: istio\nmodes: [none, ambient]\nload: {rate: 1000}\n";
+const FLEET: &str = "name: base\nmesh: istio\nmodes: [control-plane]\nfleet: {}\n";
+
+fn dotted(section: &SectionKeys, key: &Key) -> String {
+    if section.path.is_empty() { key.name.to_owned() } else { format!("{}.{}", section.path, key.name) }
+}
+
+/// Reads an experiment with a key set to a value.
+fn with(dotted: &str, value: &str) -> Result<Experiment, Box<crate::ExperimentError>> {
+    let base = match dotted {
+        _ if dotted.starts_with("fleet") || dotted.starts_with("istio.istiod.") => FLEET,
+        "istio.ztunnel" => AMBIENT,
+        "mesh" | "proxy.cpu-time" | "modes" => STATIC,
+        _ => REQUESTS,
+    };
+    // Some keys have a meaning with another one alone, or without it.
+    let beside = match dotted {
+        "load.clients" => Some("load.rate=null"),
+        "istio.surroundings.endpoints" => Some("istio.surroundings.services=1"),
+        _ if dotted.starts_with("ingress.") => Some("ingress.credentials=1"),
+        _ => None,
+    };
+    let changes: Vec<Override> =
+        beside.into_iter().map(Override::set).chain([Override::set(format!("{dotted}={value}"))]).collect();
+    Experiment::parse_with(base, "base", &changes, &NoFiles)
+}
+
+/// Sentence by which the reader refuses [`GARBAGE`]; absent for kinds that accept any text, or that the reader
+/// refuses in words of its own.
+fn refusal(kind: Kind) -> Option<String> {
+    Some(match kind {
+        Kind::Whole(least, most) => format!("expected a whole number from {least} to {most}"),
+        Kind::Duration => "is not a duration".to_owned(),
+        Kind::Size => "is not a size".to_owned(),
+        Kind::Rate => "is not a rate".to_owned(),
+        Kind::Fraction => "is not a fraction".to_owned(),
+        Kind::Cores => "is not a number of CPU cores".to_owned(),
+        Kind::OneOf(words) => format!("expected {}", alternatives(&words())),
+        Kind::Switch => format!("expected {}", alternatives(&SWITCH.map(|(word, _)| word))),
+        Kind::OneOrSeveral(_, kind) => return refusal(*kind),
+        Kind::Named(section) if section != "topology" => format!("`{section}` is not a map"),
+        Kind::Either(_) | Kind::Named(_) | Kind::Matching(_) => String::new(),
+        Kind::Text => return None,
+        Kind::List(..) | Kind::Map(_) | Kind::OneKey(_) | Kind::MapOf(..) => {
+            unreachable!("no key of an experiment has such a value")
+        }
+    })
+}
+
+#[test]
+fn reader_refuses_values_in_the_words_of_the_table() {
+    let mut checked = 0;
+    for section in &SECTION_KEYS {
+        for key in section.keys {
+            let dotted = dotted(section, key);
+            let Some(mut expected) = refusal(key.value) else { continue };
+            if dotted == "modes" {
+                // Which modes there are depends on the mesh.
+                expected = "is not a mode".to_owned();
+            }
+            let error = with(&dotted, GARBAGE).expect_err(&dotted);
+            let text = format!("{}: {}", error.message, error.label);
+            assert!(text.contains(&expected), "{dotted}: `{text}` lacks `{expected}`");
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "most keys refuse some text; {checked} do");
+}
+
+#[test]
+fn shape_parameters_have_the_ranges_of_the_table() {
+    for parameter in shape_parameters() {
+        let shape = SHAPES.iter().find(|shape| shape.parameter(parameter.name).is_some()).unwrap();
+        let changes = [
+            Override::set(format!("topology={}", shape.name)),
+            Override::set(format!("topology.{}={GARBAGE}", parameter.name)),
+        ];
+        let error = Experiment::parse_with(STATIC, "base", &changes, &NoFiles).unwrap_err();
+        let expected = match parameter.value {
+            Kind::Whole(least, most) => format!("expected {least} to {most}"),
+            Kind::Switch => "expected `true` or `false`".to_owned(),
+            kind => refusal(kind).unwrap(),
+        };
+        let text = format!("{}: {}", error.message, error.label);
+        assert!(text.contains(&expected), "{}: `{text}` lacks `{expected}`", parameter.name);
+    }
+}
+
+#[test]
+fn defaults_of_the_table_change_nothing() {
+    let mut checked = 0;
+    for section in &SECTION_KEYS {
+        for key in section.keys {
+            let Some(default) = key.default else { continue };
+            let dotted = dotted(section, key);
+            if section.path == "published" {
+                // Kept as given; the default applies when figures are compared.
+                assert_eq!(crate::units::parse_fraction(default), Ok(crate::published::DEFAULT_MARGIN));
+                continue;
+            }
+            let (absent, given) = (with(&dotted, "null"), with(&dotted, default));
+            let given = given.unwrap_or_else(|error| panic!("{dotted}: {}: {}", error.message, error.label));
+            assert_eq!(absent.unwrap(), given, "{dotted}: {default}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 40, "most keys have a default; {checked} do");
+}

@@ -1,0 +1,83 @@
+//! Keys of experiment and topology files, described once: name, value, meaning, default.
+//!
+//! The readers take their known keys from these tables, and `meshmeter schema` prints them as JSON Schema
+//! ([`json_schema`]). The tables are in `file/keys` and `topology/file/keys.rs`. Checks that involve several
+//! keys are not described here; they are in the readers.
+
+pub(crate) mod json_schema;
+
+/// A key of a map in a file.
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) value: Kind,
+    /// Meaning, for people who edit a file.
+    pub(crate) summary: &'static str,
+    /// Default in the syntax of the file; absent if nothing is assumed or the default depends on other keys.
+    pub(crate) default: Option<&'static str>,
+    pub(crate) is_required: bool,
+}
+
+/// Values that a key accepts.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// Any scalar.
+    Text,
+    /// Text that a regular expression matches.
+    Matching(fn() -> String),
+    /// Integer in a range.
+    Whole(u64, u64),
+    Duration,
+    Size,
+    Rate,
+    Fraction,
+    /// CPU cores.
+    Cores,
+    /// One of several words.
+    OneOf(fn() -> Vec<&'static str>),
+    /// `true`, `false`, `on` or `off`.
+    Switch,
+    /// One value, or a list of at least this many. Not a factor.
+    OneOrSeveral(usize, &'static Kind),
+    /// List with at least this many values.
+    List(usize, &'static Kind),
+    /// Any of several kinds.
+    Either(&'static [Kind]),
+    /// Map with these keys.
+    Map(&'static [Key]),
+    /// Map with exactly one of these keys.
+    OneKey(&'static [Key]),
+    /// Map with keys that match a regular expression and values of this kind.
+    MapOf(&'static str, &'static Kind),
+    /// Definition with this name: a section of an experiment, or a kind that contains itself.
+    Named(&'static str),
+}
+
+/// Words of [`Kind::Switch`].
+pub(crate) const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
+
+impl Key {
+    pub(crate) const fn new(name: &'static str, value: Kind, summary: &'static str) -> Self {
+        Self { name, value, summary, default: None, is_required: false }
+    }
+
+    pub(crate) const fn default(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    pub(crate) const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+}
+
+/// Names of keys.
+pub(crate) const fn names<const N: usize>(keys: &[Key; N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = keys[index].name;
+        index += 1;
+    }
+    names
+}

@@ -1,0 +1,28 @@
+//! Options of `meshmeter schema`.
+
+use clap::{Args, ValueEnum};
+
+/// Print the JSON Schema of a kind of file
+///
+/// An editor checks and completes files with it. A file names its schema in its first line:
+/// `# yaml-language-server: $schema=experiment.json`. The schema accepts every file that Meshmeter reads; keys
+/// that contradict each other are found by `meshmeter run FILE --dry-run` and `meshmeter topology check FILE`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  meshmeter schema experiment > experiment.json
+  meshmeter schema topology > topology.json")]
+pub struct SchemaArgs {
+    /// Kind of file
+    #[arg(value_name = "KIND")]
+    pub kind: FileKind,
+}
+
+/// Kinds of files that people write.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FileKind {
+    /// An experiment file, for `meshmeter run`
+    Experiment,
+    /// A topology file in Meshmeter's own format
+    Topology,
+}

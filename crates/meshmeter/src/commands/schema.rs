@@ -1,0 +1,37 @@
+//! `meshmeter schema`: JSON Schemas of the files that people write.
+
+use crate::cli::{FileKind, SchemaArgs};
+use crate::failure::Failure;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Prints the schema.
+pub fn run(args: &SchemaArgs) -> Result<ExitCode, Failure> {
+    std::io::stdout()
+        .write_all(text(args.kind).as_bytes())
+        .map_err(|error| Failure::broken(format!("print the schema: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(kind: FileKind) -> String {
+    let schema = match kind {
+        FileKind::Experiment => experiment::file::json_schema(),
+        FileKind::Topology => experiment::topology::file::json_schema(),
+    };
+    format!("{schema:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_in_docs_are_the_printed_ones() {
+        for (kind, committed) in [
+            (FileKind::Experiment, include_str!("../../../../docs/schema/experiment.json")),
+            (FileKind::Topology, include_str!("../../../../docs/schema/topology.json")),
+        ] {
+            assert!(text(kind) == committed, "docs/schema is outdated for {kind:?}: run `make schema`");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# The software bill of materials (CycloneDX). Sourced after program.sh by scripts/dist.sh and scripts/image.sh, which define
+# `fail`.
+
+cyclonedx=0.5.9
+
+# write_bill_of_materials TARGET FOLDER: writes FOLDER/meshmeter.cdx.json. The tool writes beside each Cargo.toml: it gets a copy
+# of the sources.
+write_bill_of_materials() {
+  local target=$1 out=$2 tool=$PWD/.tools/cargo-cyclonedx-$cyclonedx/bin/cargo-cyclonedx copy
+  if [[ ! -x $tool ]]; then
+    echo "building cargo-cyclonedx $cyclonedx into .tools/ (a minute or two, once)" >&2
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=.tools/build \
+      "$cargo" install cargo-cyclonedx --locked --quiet --version "$cyclonedx" --root ".tools/cargo-cyclonedx-$cyclonedx"
+    rm -rf .tools/build
+  fi
+  copy=$(mktemp -d "$out/sources.XXXXXX")
+  cp -R Cargo.toml Cargo.lock crates "$copy/"
+  # No time of day and no random number: it, too, is the same whenever it is made.
+  (cd "$copy" && SOURCE_DATE_EPOCH=0 "$tool" cyclonedx --quiet --manifest-path crates/meshmeter/Cargo.toml --format json \
+    --spec-version 1.5 --no-build-deps --target "$target" --override-filename bill) || {
+    rm -rf "$copy"
+    fail 'the bill of materials could not be made'
+  }
+  # As in the program: no paths of this machine.
+  sed "s|path+file://$PWD/$copy/|path+file:///meshmeter/|g" "$copy/crates/meshmeter/bill.json" >"$out/meshmeter.cdx.json"
+  rm -rf "$copy"
+  check_bill_of_materials "$target" "$out"
+}
+
+# Holds the bill against Cargo's own list of what the program is made of.
+check_bill_of_materials() {
+  local linked listed missing
+  linked=$(linked_crates "$1")
+  listed=$(python3 -c '
+import json, sys
+bill = json.load(sys.stdin)
+for part in bill["components"] + [bill["metadata"]["component"]]:
+    print(part["name"], part["version"])' <"$2/meshmeter.cdx.json" | sort -u)
+  missing=$(comm -23 <(echo "$linked") <(echo "$listed"))
+  [[ -z $missing ]] || fail "the bill of materials lacks $(tr '\n' ',' <<<"$missing")"
+  echo "the bill of materials has the $(wc -l <<<"$linked") crates that the program is made of" >&2
+}
+
+# linked_crates TARGET: name and version of each crate that is part of the program.
+linked_crates() {
+  "$cargo" tree --locked --package meshmeter --edges normal,no-proc-macro --target "$1" --prefix none --format '{p}' |
+    sed 's/^\([^ ]*\) v\([^ ]*\).*/\1 \2/' | sort -u
+}
