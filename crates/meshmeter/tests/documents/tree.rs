@@ -45,7 +45,9 @@ impl Tree {
         let folder = |name: &str| files(&self.root.join(name));
         let crates = folder("crates").into_iter().filter(|path| {
             let is_in = |name| path.components().any(|part| part.as_os_str() == name);
-            is_kind(path, &["snap", "html"]) || is_in("src") && is_kind(path, &["rs"])
+            // The snapshots of these checks have wrong commands on purpose.
+            let is_own = is_in("documents") && is_in("snapshots");
+            is_kind(path, &["snap", "html"]) && !is_own || is_in("src") && is_kind(path, &["rs"])
         });
         let others = ["studies", "scripts", "deploy"].into_iter().flat_map(folder);
         texts(crates.chain(others).chain([self.root.join("Makefile")]).collect())
