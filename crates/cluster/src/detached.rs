@@ -180,7 +180,7 @@ impl DetachedSpec<'_> {
                 let reason = format!("there is no service account {name} in namespace {namespace}");
                 let hint = format!(
                     "kubectl create serviceaccount {name} --namespace {namespace}, and give it the rights of a run: meshmeter \
-                     cluster rbac --service-account {namespace}:{name}"
+                     cluster rbac --namespace {namespace} --service-account {namespace}:{name}"
                 );
                 Err(EnvironmentError::new("detach a run", reason).with_hint(hint))
             }

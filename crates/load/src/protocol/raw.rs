@@ -1,7 +1,7 @@
 //! Raw bytes over TCP or TLS: requests and replies of fixed sizes, one at a time per connection.
 //!
 //! Byte `i` of every message is `i mod 251` (see [`pattern`]), unless the request's bytes are given. This
-//! allows the replies of an echo server and of `meshmeter serve --tcp` to be checked byte by byte.
+//! allows the replies of an echo server and of `meshmeter serve --tcp-listen` to be checked byte by byte.
 
 use super::{Codec, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;

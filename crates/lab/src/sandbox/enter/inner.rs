@@ -33,7 +33,7 @@ pub(super) fn enter(private_dir: PathBuf, on_machine: impl FnOnce()) -> Result<L
             operation,
             format!("{INSIDE_VARIABLE} is set, but this is not a lab"),
         )
-        .with_hint(format!("unset {INSIDE_VARIABLE}: meshmeter sets it for itself")));
+        .with_hint(format!("unset {INSIDE_VARIABLE}: Meshmeter sets it for itself")));
     }
     show_as_started();
     keep_files_to_ourselves().context(operation)?;

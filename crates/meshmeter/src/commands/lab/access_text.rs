@@ -58,16 +58,16 @@ mod tests {
     use experiment::schema::ComponentVersion;
     use lab::registry::ProxyAccess;
 
-    fn words(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
+    fn in_pod(command: &str) -> Vec<String> {
+        let enter = ["meshmeter", "lab", "exec", "--lab", "k3x7ab"];
+        enter.into_iter().chain(command.split(' ')).map(str::to_owned).collect()
     }
 
     #[test]
     fn every_command_can_be_pasted() {
-        let in_pod = "meshmeter lab exec --lab k3x7ab";
         let access = Access {
             url: "http://server.mesh-1.svc.cluster.local:8080/".to_owned(),
-            load: words(&format!("{in_pod} client -- meshmeter load --rate 100 http://server:8080/")),
+            load: in_pod("client -- meshmeter load --rate 100 http://server:8080/"),
             logs: "/run/meshmeter/labs/k3x7ab/logs".into(),
             components: vec![ComponentVersion {
                 name: "envoy".to_owned(),
@@ -77,18 +77,14 @@ mod tests {
             proxies: vec![ProxyAccess {
                 name: "client-proxy".to_owned(),
                 pod: "client".to_owned(),
-                config_dump: words(&format!(
-                    "{in_pod} client -- curl -sS http://localhost:15000/config_dump?include_eds"
-                )),
+                config_dump: in_pod("client -- curl -sS http://localhost:15000/config_dump?include_eds"),
             }],
             control_plane: Some(ControlPlaneAccess {
                 kubeconfig: "/run/meshmeter/labs/k3x7ab/kubeconfig".into(),
                 api: "https://127.0.0.1:40123".to_owned(),
                 discovery: "127.0.0.1:40124".to_owned(),
                 namespace: "mesh-1".to_owned(),
-                proxy_status: words(&format!(
-                    "{in_pod} control-plane -- curl -sS http://localhost:15014/debug/syncz"
-                )),
+                proxy_status: in_pod("control-plane -- curl -sS http://localhost:15014/debug/syncz"),
                 enter: Vec::new(),
             }),
         };

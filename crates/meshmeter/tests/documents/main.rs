@@ -1,0 +1,86 @@
+//! Checks what the documents show: commands with their options, experiment files, make targets, links, environment variables.
+//!
+//! Commands are also checked where sources, studies and scripts advise them.
+
+mod book;
+mod check_commands;
+mod checks;
+mod commands;
+mod environment;
+mod links;
+mod markdown;
+mod rust_source;
+mod tree;
+mod tutorial;
+
+// The program's own parser; its fields are for the commands.
+#[allow(dead_code, unused_imports)]
+#[path = "../../src/cli/mod.rs"]
+mod cli;
+
+use crate::tree::Tree;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn every_documented_experiment_and_topology_parses() {
+    let tree = Tree::repository();
+    let mut files = 0;
+    for (path, text) in tree.documents() {
+        let folder = tempfile::tempdir().unwrap();
+        // An experiment may name a topology of its document.
+        let names = markdown::named_files(&text, folder.path());
+        for name in &names {
+            let is_topology = fs::read_to_string(folder.path().join(name)).unwrap().contains("\nservices:\n");
+            let arguments =
+                if is_topology { ["topology", "check", name] } else { ["run", name, "--dry-run"] };
+            let output = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
+                .args(arguments)
+                .current_dir(folder.path())
+                .output()
+                .expect("meshmeter starts");
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {error}", tree.shown(&path));
+        }
+        files += names.len();
+    }
+    assert!(files >= 6, "documents show experiments and topologies: {files}");
+}
+
+/// Maximum length of a line of prose; tables, code and images may be longer.
+const MAX_COLUMNS: usize = 130;
+
+#[test]
+fn prose_keeps_to_its_width() {
+    let tree = Tree::repository();
+    // The book's table of contents has a chapter a line.
+    for (path, text) in tree.documents().into_iter().filter(|(path, _)| !path.ends_with("SUMMARY.md")) {
+        for line in markdown::prose(&text).lines() {
+            let is_prose = !line.trim_start().starts_with('|') && !line.starts_with("![");
+            let columns = line.chars().count();
+            assert!(!is_prose || columns <= MAX_COLUMNS, "{}: {columns} columns: {line}", tree.shown(&path));
+        }
+    }
+}
+
+/// A user who doubts a figure should be able to read the whole document.
+#[test]
+fn the_method_stays_short() {
+    let method = Tree::repository().read("docs/method.md");
+    assert!(method.len() <= 20_000, "{} bytes: move what was tried to docs/decisions", method.len());
+}
+
+#[test]
+fn every_make_target_named_exists() {
+    let makefile = Tree::repository().read("Makefile");
+    let mut targets = 0;
+    for (path, text) in Tree::repository().documents() {
+        for named in text.split(['`', '\n']).filter_map(|piece| piece.strip_prefix("make ")) {
+            let target = named.split_whitespace().next().unwrap_or_default();
+            let there = makefile.lines().any(|line| line.starts_with(&format!("{target}:")));
+            assert!(there, "{}: make {target}", path.display());
+            targets += 1;
+        }
+    }
+    assert!(targets >= 2, "make demo and make test are named");
+}
