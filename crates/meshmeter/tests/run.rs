@@ -488,7 +488,11 @@ fn errors_in_experiment_are_shown_at_their_position() {
         assert_eq!(output.status.code(), Some(2), "{name}: {}", stderr(&output));
         insta::assert_snapshot!(name, stderr(&output));
     }
-    let output = run(&["run", "does-not-exist"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("sidecar-cost"), "{}", stderr(&output));
+    for (name, hint) in
+        [("does-not-exist", "sidecar-cost, "), ("mesh-mode", "hint: did you mean `mesh-modes`?")]
+    {
+        let output = run(&["run", name]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(hint), "{}", stderr(&output));
+    }
 }

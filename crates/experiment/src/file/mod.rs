@@ -43,6 +43,7 @@ mod topology_tests;
 
 pub use named_files::{Files, NoFiles};
 pub use overrides::Override;
+pub use suggestion::nearest;
 
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Place, Source};

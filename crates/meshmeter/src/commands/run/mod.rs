@@ -137,13 +137,14 @@ pub(super) fn read_experiment(experiment: &str, overrides: &[Override]) -> Resul
 
 fn read_file(name: &str) -> Result<String, Failure> {
     files::read_text(Path::new(name)).map_err(|error| {
-        let names: Vec<&str> = studies::STUDIES.iter().map(|study| study.name).collect();
         let failure = Failure::usage(format!("read the experiment `{name}`: {error}"));
-        if error.kind() == std::io::ErrorKind::NotFound {
-            failure.with_hint(format!("name a file, or one of the preset studies: {}", names.join(", ")))
-        } else {
-            failure
+        if error.kind() != std::io::ErrorKind::NotFound {
+            return failure;
         }
+        failure.with_hint(match studies::nearest(name) {
+            Some(study) => format!("did you mean `{study}`?"),
+            None => format!("name a file, or one of the preset studies: {}", studies::names().join(", ")),
+        })
     })
 }
 
