@@ -3,7 +3,7 @@
 use super::supervised_command::Look;
 use crate::Result;
 use experiment::environment::EnvironmentError;
-use experiment::schema::ComponentImage;
+use experiment::schema::{ComponentImage, without_credentials};
 use images::{
     Access, Extracted, ImageError, ImageReference, InvalidReference, Limits, Platform, Wanted, Watch,
 };
@@ -71,7 +71,7 @@ pub(super) enum TakeError {
 impl Hub {
     /// `roots` is a file with further CA certificates (PEM).
     pub fn new(prefix: &str, roots: Option<PathBuf>) -> Result<Self> {
-        let shown = prefix;
+        let shown = without_credentials(prefix);
         let prefix = ["https://", "oci://", "docker://"]
             .iter()
             .fold(prefix, |prefix, scheme| prefix.strip_prefix(scheme).unwrap_or(prefix))

@@ -2,8 +2,9 @@
 
 use crate::destination::{Authorities, Destination};
 use bytes::Bytes;
+use experiment::schema::Build;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
-use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderName, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -16,8 +17,6 @@ use std::time::Duration;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of response bytes that are read.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
-/// User agent.
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("meshmeter/", env!("CARGO_PKG_VERSION")));
 
 /// HTTP client for one receiver, with persistent connections.
 pub(crate) struct Client {
@@ -57,7 +56,7 @@ impl Client {
     pub(crate) async fn post(&self, post: &Post) -> Result<Reply, String> {
         let mut request = Request::post(self.destination.uri.clone())
             .header(CONTENT_TYPE, post.content_type)
-            .header(USER_AGENT, AGENT);
+            .header(USER_AGENT, Build::this().user_agent());
         for (name, value) in &post.headers {
             request = request.header(name, *value);
         }

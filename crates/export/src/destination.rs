@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use experiment::schema::percent_decoded;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
@@ -205,19 +206,6 @@ fn without_credentials(authority: &Authority) -> Result<(Authority, Option<Heade
         .map_err(|error| DestinationError::Url(error.to_string()))?;
     value.set_sensitive(true);
     Ok((host.parse().map_err(failed)?, Some(value)))
-}
-
-/// Decodes percent-encoding such as `%41`. A `%` that is not followed by two hex digits is kept.
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, others)) = rest.split_first() {
-        let coded = (*first == b'%').then(|| others.get(..2)).flatten();
-        let byte = coded.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        decoded.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &others[2..] } else { others };
-    }
-    decoded
 }
 
 /// Parses a header such as `Authorization: Bearer TOKEN`.

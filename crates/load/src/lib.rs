@@ -39,7 +39,7 @@ pub use spec::{LoadSpec, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
     Choice, Family, Numbers, Order, RangeError, Request, RequestTemplate, ServerPer, Target, TargetError,
-    Targets, Text, resolve,
+    Targets, Text, resolve, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 

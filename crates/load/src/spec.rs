@@ -19,7 +19,7 @@ const OPENING_TIME: Duration = Duration::from_millis(10);
 /// over all generators.
 #[derive(Clone, Debug)]
 pub struct LoadSpec {
-    /// The URLs as given, for the result.
+    /// The URLs for the result, as [`crate::shown_url`] shows them.
     pub urls: Vec<String>,
     /// The servers and their requests.
     pub targets: Targets,

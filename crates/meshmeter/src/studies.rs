@@ -28,18 +28,28 @@ pub fn find(name: &str) -> Option<&'static Study> {
     STUDIES.iter().find(|study| study.name == name)
 }
 
+/// Names of all studies.
+pub fn names() -> [&'static str; STUDIES.len()] {
+    STUDIES.each_ref().map(|study| study.name)
+}
+
+/// Name of the study that was meant by a name with a typo.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    experiment::file::nearest(name, names())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::Cli;
     use clap::CommandFactory as _;
-    use experiment::Experiment;
+    use experiment::{Experiment, NoFiles, Override};
 
     #[test]
     fn the_help_of_run_names_every_study() {
         let help = Cli::command().find_subcommand_mut("run").unwrap().render_long_help().to_string();
         let listed = help.split_once("[studies: ").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
-        assert_eq!(listed.split(',').map(str::trim).collect::<Vec<_>>(), STUDIES.map(|study| study.name));
+        assert_eq!(listed.split(',').map(str::trim).collect::<Vec<_>>(), names());
     }
 
     #[test]
@@ -48,5 +58,22 @@ mod tests {
             let experiment = Experiment::parse(study.yaml, study.name).expect(study.name);
             assert_eq!(experiment.name, study.name);
         }
+    }
+
+    #[test]
+    fn typo_finds_nearest_study() {
+        assert_eq!(nearest("mesh-mode"), Some("mesh-modes"));
+        assert_eq!(nearest("sidecar_cost"), Some("sidecar-cost"));
+        assert_eq!(nearest("my-experiment.yaml"), None);
+    }
+
+    #[test]
+    fn control_plane_study_can_be_scaled() {
+        let study = find("control-plane").unwrap();
+        let experiment =
+            Experiment::parse_with(study.yaml, study.name, &[Override::scale("0.1")], &NoFiles).unwrap();
+        let values: Vec<String> = experiment.factors[0].values.iter().map(ToString::to_string).collect();
+        assert_eq!(values, ["13", "25", "50"]);
+        assert_eq!(experiment.fleet.unwrap().services, 100);
     }
 }

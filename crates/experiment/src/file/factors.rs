@@ -81,7 +81,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
     let graph = topology::graph(root, files)?;
     let graph = graph.as_ref();
     let mut lists = Vec::new();
-    collect(root, "", files, &mut lists)?;
+    collect(root, "", scale, files, &mut lists)?;
     let mut tree = root.clone();
     let mut factors = Vec::new();
     for list in lists {
@@ -104,7 +104,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
     check_limit(cells, MAX_CELLS, "cells", last.key_place)?;
     check_limit(cells * base.repeats, MAX_TRIALS, "trials", last.key_place)?;
     let mut combinations: Vec<Combination> = (0..count).map(&mut read).collect::<Result<_>>()?;
-    check_distinct(&factors, &combinations)?;
+    check_distinct(&factors, &combinations, scale)?;
     for one in &mut combinations {
         if one.experiment.istio == base.istio {
             one.experiment.istio = Arc::clone(&base.istio);
@@ -124,6 +124,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
 fn collect<'a>(
     node: &'a Node,
     section: &str,
+    scale: &Scale,
     files: &dyn Files,
     lists: &mut Vec<FoundFactor<'a>>,
 ) -> Result<()> {
@@ -137,14 +138,14 @@ fn collect<'a>(
         let key = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
         let is_section = SECTIONS.iter().any(|(name, _)| *name == key);
         match &entry.node.value {
-            Value::Map(_) if is_section => collect(&entry.node, &key, files, lists)?,
+            Value::Map(_) if is_section => collect(&entry.node, &key, scale, files, lists)?,
             Value::List(items)
                 if !LISTS.contains(&key.as_str())
                     && (!is_section || key == "topology")
                     && !is_graph(&key, items) =>
             {
                 check_may_vary(&key, &entry.node.place)?;
-                lists.push(found(key, entry, items, files)?);
+                lists.push(found(key, entry, items, scale, files)?);
             }
             _ => {}
         }
@@ -173,7 +174,13 @@ fn check_may_vary(key: &str, place: &Place) -> Result<()> {
     }
 }
 
-fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node], files: &dyn Files) -> Result<FoundFactor<'a>> {
+fn found<'a>(
+    key: String,
+    entry: &'a Entry,
+    items: &'a [Node],
+    scale: &Scale,
+    files: &dyn Files,
+) -> Result<FoundFactor<'a>> {
     if items.is_empty() {
         return Err(entry.node.place.error(format!("`{key}` is empty"), "expected at least one value"));
     }
@@ -186,7 +193,7 @@ fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node], files: &dyn Files
         };
         let value = match key.strip_prefix("components.") {
             Some(component) => components::factor_value(component, text, files),
-            None => FactorValue::from_typed(text),
+            None => fleet::scaled_factor(&key, text, scale).unwrap_or_else(|| FactorValue::from_typed(text)),
         };
         (value, item)
     });
@@ -249,7 +256,7 @@ fn at<'a>(tree: &'a mut Node, dotted: &str) -> &'a mut Node {
 
 /// Rejects two values of a factor that mean the same, such as `500m` and `0.5`: they would measure one cell
 /// twice.
-fn check_distinct(factors: &[FoundFactor<'_>], combinations: &[Combination]) -> Result<()> {
+fn check_distinct(factors: &[FoundFactor<'_>], combinations: &[Combination], scale: &Scale) -> Result<()> {
     let mut step = combinations.len();
     for factor in factors {
         step /= factor.elements.len();
@@ -258,10 +265,10 @@ fn check_distinct(factors: &[FoundFactor<'_>], combinations: &[Combination]) -> 
                 combinations[earlier * step].experiment == combinations[later * step].experiment
             };
             if (0..later).any(means_same) {
-                return Err(node.place.error(
-                    format!("`{}` has the same value twice", factor.key),
-                    "expected each value once",
-                ));
+                let error = node
+                    .place
+                    .error(format!("`{}` has the same value twice", factor.key), "expected each value once");
+                return Err(scale.explain(error));
             }
         }
     }

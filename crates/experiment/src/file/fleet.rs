@@ -11,6 +11,7 @@ use crate::diagnostic::ExperimentError;
 use crate::keys::SWITCH;
 use crate::mode::Mode;
 use crate::protocol::Protocol;
+use crate::schema::factor::FactorValue;
 use crate::settings::fleet::{
     ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION, MAX_NAMESPACES, MAX_PROXIES,
     ProxyKind, RepeatedChange, XdsVariant,
@@ -107,12 +108,11 @@ fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
     let number =
         |key: &'static str, default: usize, least: usize, most: usize| {
             let given = section.field(key)?.map_or(Ok(default), |field| field.whole(least..=most))?;
-            let factor = if SCALED.contains(&key) { scale.factor } else { 1.0 };
-            let scaled = (given as f64 * factor).round() as usize;
+            let scaled = if SCALED.contains(&key) { scaled(given, scale) } else { given };
             match &scale.place {
                 Some(place) if scaled > most => Err(place
                     .error(format!("`fleet.{key}` would be {scaled}"), format!("expected at most {most}"))),
-                _ => Ok(scaled.max(given.min(1))),
+                _ => Ok(scaled),
             }
         };
     let switch = |key| section.field(key)?.map_or(Ok(false), |field| field.choice(&SWITCH));
@@ -145,6 +145,19 @@ fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
         connect_rate: section.field("connect-rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
         threads: section.field("threads")?.map(|field| field.whole(1..=MAX_THREADS)).transpose()?,
     })
+}
+
+/// A number multiplied by `--scale`, at least 1 unless it is 0.
+fn scaled(given: usize, scale: &Scale) -> usize {
+    ((given as f64 * scale.factor).round() as usize).max(given.min(1))
+}
+
+/// Value of a factor after `--scale`, which tables and charts show; `None` if the key is not scaled.
+pub(super) fn scaled_factor(key: &str, text: &str, scale: &Scale) -> Option<FactorValue> {
+    let is_scaled = key.strip_prefix("fleet.").is_some_and(|key| SCALED.contains(&key));
+    // The reader of the key reports what is not a whole number.
+    let given = text.trim().parse().ok().filter(|_| is_scaled && scale.place.is_some())?;
+    Some(FactorValue::Number(scaled(given, scale).into()))
 }
 
 /// Duration that may be 0.
@@ -213,7 +226,6 @@ pub(super) fn contradictions(
 ) -> Result<()> {
     of_requests(given)?;
     components::contradictions(experiment, given.components)?;
-    scale(given)?;
     let section = given.root.section("fleet")?;
     kinds(fleet, &section)?;
     sizes(fleet, &section)?;
@@ -238,18 +250,6 @@ fn of_requests(given: &Given<'_>) -> Result<()> {
             .error(format!("`istio.{}` says nothing with a fleet", entry.key), "expected `istiod` alone")
             .with_hint("the mesh that a fleet holds is described by the keys of `fleet`")),
         None => Ok(()),
-    }
-}
-
-/// Rejects `--scale` on factors: their values are shown in tables and charts and are not multiplied.
-fn scale(given: &Given<'_>) -> Result<()> {
-    let scaled = |key: &&str| key.strip_prefix("fleet.").is_some_and(|key| SCALED.contains(&key));
-    match (&given.scale.place, given.varied.iter().find(|key| scaled(key))) {
-        (Some(place), Some(key)) => Err(place.error(
-            format!("a scale does not multiply the values of the factor `{key}`"),
-            "expected a list with other values instead",
-        )),
-        _ => Ok(()),
     }
 }
 

@@ -46,6 +46,7 @@ pub use keys::json_schema;
 pub use named_files::{Files, NoFiles};
 pub use overrides::Override;
 pub(crate) use reader::MAX_LEVELS;
+pub use suggestion::nearest;
 
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Place, Source};

@@ -78,6 +78,16 @@ pub(super) struct Scale {
     pub(super) place: Option<Place>,
 }
 
+impl Scale {
+    /// Names `--scale` in an error about two values that are equal.
+    pub(super) fn explain(&self, error: Box<ExperimentError>) -> Box<ExperimentError> {
+        if self.place.is_none() {
+            return error;
+        }
+        error.with_hint(format!("values may become equal by `--scale {}`", self.factor))
+    }
+}
+
 /// Applies overrides to the tree and returns the scale, which is applied when values are read.
 pub(super) fn apply(root: &mut Node, overrides: &[Override]) -> Result<Scale, Box<ExperimentError>> {
     let mut scale = Scale { factor: 1.0, place: None };

@@ -247,7 +247,7 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
         (None, None) => Err(section.missing("`load.rate` or `load.clients`", "rate: [500, 1000]")),
         (Some(rate), None) => {
             let read = |item: &Item<'_>| Ok(item.quantity(&rate.path, parse_rate)? * scale.factor);
-            let rates = distinct(&rate, "level", scale.place.is_some().then_some(scale.factor), read)?;
+            let rates = distinct(&rate, "level", Some(scale), read)?;
             let arrival = arrival.map_or(Ok(Arrival::Uniform), |field| {
                 field.choice(&[("uniform", Arrival::Uniform), ("poisson", Arrival::Poisson)])
             })?;
@@ -264,8 +264,7 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
                 let clients = item.whole(&clients.path, 1..=MAX_CONNECTIONS)?;
                 Ok((clients as f64 * scale.factor).round().max(1.0) as usize)
             };
-            let scaled_by = scale.place.is_some().then_some(scale.factor);
-            Ok(LoadLevels::Closed { clients: distinct(&clients, "level", scaled_by, read)? })
+            Ok(LoadLevels::Closed { clients: distinct(&clients, "level", Some(scale), read)? })
         }
     }
 }
@@ -274,7 +273,7 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
 fn distinct<T: PartialEq>(
     field: &Field<'_>,
     kind: &str,
-    scaled_by: Option<f64>,
+    scale: Option<&Scale>,
     read: impl Fn(&Item<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let items = field.one_or_list()?;
@@ -292,8 +291,8 @@ fn distinct<T: PartialEq>(
                 format!("`{}` has the same {kind} twice", field.path),
                 format!("expected each {kind} once"),
             );
-            return Err(match scaled_by {
-                Some(factor) => error.with_hint(format!("levels may become equal by `--scale {factor}`")),
+            return Err(match scale {
+                Some(scale) => scale.explain(error),
                 None => error,
             });
         }

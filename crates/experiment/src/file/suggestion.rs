@@ -1,7 +1,8 @@
 //! "Did you mean": the known word nearest to an unknown one.
 
 /// Nearest known word, if it differs only by a typo.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing is quadratic in the length, and no known word is this long. Two letters are too short for a
     // typo: `no` is not `on`.
     if word.len() > 64 || word.len() < 3 {

@@ -1,5 +1,6 @@
 //! `host.json`: machine and versions of a run.
 
+use super::build::Build;
 use super::calibration::Calibration;
 use super::export::ExportRecord;
 use super::factor::Factors;
@@ -37,6 +38,9 @@ pub struct Host {
     pub redirect_by: String,
     /// Meshmeter and every component, with versions.
     pub versions: Vec<ComponentVersion>,
+    /// Build of Meshmeter; absent in results from earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// Older name of `noise_floor`, without pauses in results from earlier versions.
     pub floor: Option<Floor>,
     /// Noise floor: readings when there is nothing to measure. Absent in results from earlier versions: see

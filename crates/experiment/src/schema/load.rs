@@ -1,5 +1,6 @@
 //! `meshmeter.load/1`: result of one run of the load generator.
 
+use super::build::Build;
 use super::export::ExportRecord;
 use super::grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 use super::histogram::{HistogramSummary, SizeSummary};
@@ -20,7 +21,11 @@ pub struct LoadResult {
     /// Version of Meshmeter that measured; empty in older results.
     #[serde(default)]
     pub version: String,
-    /// The targets, as given.
+    /// Build of Meshmeter that measured; absent in results from earlier versions, and in merged results of
+    /// different builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
+    /// The targets, with their schemes and without credentials.
     pub urls: Vec<String>,
     /// Start of the measured window, RFC 3339.
     pub started_at: String,

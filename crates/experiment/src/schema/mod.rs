@@ -1,6 +1,7 @@
 //! Types of the result files. Their field names are a public contract: extend, never rename
 //! (docs/result-files.md).
 
+mod build;
 mod calibration;
 mod cell;
 pub(crate) mod component;
@@ -46,8 +47,10 @@ mod size;
 mod summary;
 mod tracing;
 mod trial;
+mod url;
 mod verdict;
 
+pub use build::Build;
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedDifference, CalibratedFigure, CalibratedMachine, CalibratedSpread,
     Calibration, ModeCalibration, Resolution,
@@ -127,4 +130,5 @@ pub use size::{
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
+pub use url::{percent_decoded, split_credentials, split_scheme, without_credentials};
 pub use verdict::{SpoiledFigures, Verdict};

@@ -10,7 +10,7 @@ use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, RunContext};
 use crate::worker::WorkerOutcome;
 use experiment::schema::{
-    Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
+    Build, Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
 };
 use jiff::SignedDuration;
 use std::sync::atomic::Ordering;
@@ -98,7 +98,8 @@ impl Coordinator<'_> {
         let slowest = recorder.slowest.to_requests(self.timeline.window_start);
         let mut result = LoadResult {
             schema: LOAD_SCHEMA.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: Build::this().version.clone(),
+            build: Some(Build::this().clone()),
             urls: self.spec.urls.clone(),
             started_at: started_at.to_string(),
             start_delay_us: agreed_start.map(|_| start_delay as f64 / 1e3),

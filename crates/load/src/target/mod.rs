@@ -11,6 +11,7 @@ pub(crate) use assignment::Assignment;
 pub use resolve::resolve;
 pub(crate) use selection::{Chosen, Selector};
 pub use text::{Numbers, RangeError, Text};
+pub use url::shown_url;
 
 use crate::protocol::grpc::{self, GrpcCall};
 use http::{HeaderName, HeaderValue, Method};
@@ -165,7 +166,7 @@ pub struct RequestTemplate {
     pub sni: Option<String>,
 }
 
-/// A URL that cannot be used.
+/// A URL that cannot be used; named as [`shown_url`] shows it.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL.
@@ -206,6 +207,9 @@ pub enum TargetError {
     /// Raw TCP URLs must not have a path.
     #[error("`{0}` has a path, of which raw TCP knows nothing")]
     PathOfRaw(String),
+    /// Raw TCP URLs must not have a user or a password.
+    #[error("`{0}` has credentials, which raw TCP does not send")]
+    CredentialsOfRaw(String),
     /// The URL has no host.
     #[error("`{0}` names no host")]
     NoHost(String),

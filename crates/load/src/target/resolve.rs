@@ -2,16 +2,16 @@
 
 use super::url::UrlTemplate;
 use super::{Choice, Family, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets, Text};
-use http::header::USER_AGENT;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use experiment::schema::{Build, percent_decoded};
+use http::header::{AUTHORIZATION, USER_AGENT};
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
 use rustls::pki_types::ServerName;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-
-/// The default `User-Agent`.
-const THIS_PROGRAM: &str = concat!("meshmeter/", env!("CARGO_PKG_VERSION"));
 
 /// Maximum number of servers of a run.
 const MAX_SERVERS: usize = 10_000;
@@ -38,7 +38,8 @@ const SCHEMES: [Scheme; 6] = [
 ///
 /// A URL may have a weight in front, as in `3=http://…`, and ranges of numbers in its host and path, as in
 /// `https://shop-{1..1000}.example/get/{1..100}`. A host range makes one server per host; for a path range a
-/// number is drawn per request.
+/// number is drawn per request. A URL without a scheme is one of HTTP. User and password become a header
+/// `Authorization`, unless the template has one; no error contains them.
 ///
 /// Blocks during name resolution.
 ///
@@ -58,7 +59,7 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
         let template = UrlTemplate::parse(url)?;
         is_plain &= template.weight == 1 && !template.has_ranges();
         let hosts = template.urls(MAX_SERVERS)?;
-        let options = hosts.iter().map(|host| resolver.option(host, &template.path));
+        let options = hosts.iter().map(|host| resolver.option(host, &template));
         choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
     }
     let order = if is_plain { Order::Turn } else { Order::Random };
@@ -86,9 +87,12 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Returns the server and the request of a URL whose path is `path`.
-    fn option(&mut self, url: &str, path: &Text) -> Result<(usize, usize), TargetError> {
+    /// Returns the server and the request of a URL of this template.
+    fn option(&mut self, url: &str, template: &UrlTemplate<'_>) -> Result<(usize, usize), TargetError> {
         let (uri, scheme) = parse(url)?;
+        if scheme.family == Family::Raw && template.credentials.is_some() {
+            return Err(TargetError::CredentialsOfRaw(url.to_owned()));
+        }
         if *self.family.get_or_insert(scheme.family) != scheme.family {
             return Err(TargetError::Families(url.to_owned()));
         }
@@ -98,7 +102,10 @@ impl Resolver<'_> {
             .map_err(|port| TargetError::Port { url: url.to_owned(), port })?;
         let endpoint =
             self.template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
-        let request = request(scheme, authority.as_str(), path.clone(), self.template);
+        let mut request = request(scheme, authority.as_str(), template.path.clone(), self.template);
+        if let Some(credentials) = template.credentials {
+            authorize(&mut request, credentials);
+        }
         let key = (endpoint, server_name);
         let server = match self.index.get(&key) {
             Some(server) => *server,
@@ -148,9 +155,7 @@ fn parse(url: &str) -> Result<(Uri, Scheme), TargetError> {
 /// The port of a URL, or the default if it has none; an invalid port is returned as the error. The `http`
 /// crate silently ignores an invalid port, which would send the load to the default port.
 fn port(authority: &Authority, usual: Option<u16>) -> Result<u16, String> {
-    let text = authority.as_str();
-    let host_and_port = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
-    let after_host = host_and_port.strip_prefix(authority.host()).unwrap_or_default();
+    let after_host = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
     match after_host.strip_prefix(':') {
         None | Some("") => usual.ok_or_else(String::new),
         Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| port.to_owned()),
@@ -177,17 +182,37 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
 fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTemplate) -> Request {
     let mut headers = template.headers.clone();
     if !headers.iter().any(|(name, _)| *name == USER_AGENT) {
-        headers.insert(0, (USER_AGENT, HeaderValue::from_static(THIS_PROGRAM)));
+        headers.insert(0, (USER_AGENT, user_agent()));
     }
     Request {
         method: template.method.clone(),
         scheme: scheme.name,
-        authority: authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_owned(),
+        authority: authority.to_owned(),
         path,
         headers,
         body: Arc::clone(&template.body),
         call: None,
     }
+}
+
+/// The default `User-Agent`.
+fn user_agent() -> HeaderValue {
+    HeaderValue::try_from(Build::this().user_agent()).expect("versions and commits are visible ASCII")
+}
+
+/// Adds basic authentication with the credentials of a URL, unless a header was given.
+fn authorize(request: &mut Request, credentials: &str) {
+    if request.headers.iter().any(|(name, _)| *name == AUTHORIZATION) {
+        return;
+    }
+    let mut credentials = percent_decoded(credentials);
+    if !credentials.contains(&b':') {
+        credentials.push(b':');
+    }
+    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)))
+        .expect("Base64 is visible ASCII");
+    value.set_sensitive(true);
+    request.headers.push((AUTHORIZATION, value));
 }
 
 #[cfg(test)]
@@ -264,7 +289,8 @@ mod tests {
         for (url, expected) in [
             ("ftp://a/", "scheme `ftp`"),
             ("https://-a-.example/", "not a name of a server"),
-            ("a.example/x", "not a URL"),
+            ("http:/a", "not a URL"),
+            ("localhost:http/", "the port `http`"),
             ("/x", "scheme ``"),
             ("http://", "not a URL"),
             ("", "not a URL"),
@@ -274,9 +300,43 @@ mod tests {
             ("http://[::1]:65536/", "the port `65536`"),
             ("tcp://127.0.0.1", "the port ``"),
             ("tcp://127.0.0.1:9/x", "has a path"),
+            ("tcp://tom:secret@127.0.0.1:9", "`tcp://127.0.0.1:9` has credentials"),
+            ("ftp://tom:secret@a/", "`ftp://a/`"),
+            ("http://tom:secret@a:0/", "`http://a:0/`"),
+            ("http://tom:secret@a b/", "`http://a b/`"),
         ] {
             let message = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap_err().to_string();
             assert!(message.contains(expected), "{url}: {message}");
         }
+    }
+
+    #[test]
+    fn credentials_become_header_unless_one_is_given() {
+        let authorization = |url: &str, template: &RequestTemplate| {
+            let targets = resolve(&[url.to_owned()], template).unwrap();
+            let request = targets.servers[0].requests[0].clone();
+            assert_eq!(
+                (targets.servers[0].authority.as_str(), request.authority.as_str()),
+                ("127.0.0.1:81", "127.0.0.1:81")
+            );
+            assert!(!format!("{request:?}").contains("dG9t"), "{request:?}");
+            let mut values = request.headers.into_iter().filter(|(name, _)| *name == AUTHORIZATION);
+            let value = values.next().map(|(_, value)| value.to_str().unwrap().to_owned());
+            assert!(values.next().is_none());
+            value
+        };
+        let mut template = RequestTemplate::default();
+        for (url, expected) in [
+            // tom:a@b
+            ("http://tom:a%40b@127.0.0.1:81/", Some("Basic dG9tOmFAYg==")),
+            ("tom:a%40b@127.0.0.1:81", Some("Basic dG9tOmFAYg==")),
+            // tom:
+            ("http://tom@127.0.0.1:81/", Some("Basic dG9tOg==")),
+            ("http://127.0.0.1:81/", None),
+        ] {
+            assert_eq!(authorization(url, &template).as_deref(), expected, "{url}");
+        }
+        template.headers = vec![(AUTHORIZATION, HeaderValue::from_static("Bearer x"))];
+        assert_eq!(authorization("http://tom:b@127.0.0.1:81/", &template).as_deref(), Some("Bearer x"));
     }
 }

@@ -1,15 +1,56 @@
 //! A URL as given: a weight, and ranges of numbers in its host and path.
 
 use super::{RangeError, TargetError, Text};
+use experiment::schema::{split_credentials, split_scheme};
 
 /// Maximum weight.
 const MAX_WEIGHT: u32 = 1_000_000;
 
+/// Scheme of a URL without one.
+const DEFAULT_SCHEME: &str = "http://";
+
+/// The URL as results and messages show it: with its scheme, without credentials.
+#[must_use]
+pub fn shown_url(given: &str) -> String {
+    Parts::of(given).shown()
+}
+
+/// A URL as given, split as text.
+struct Parts<'a> {
+    /// Text in front of `=`; absent if there is no weight.
+    weight: Option<&'a str>,
+    /// With its `://`; empty if the URL has none and names no host that could be requested over HTTP.
+    scheme: &'a str,
+    /// User and password as typed.
+    credentials: Option<&'a str>,
+    /// Host, port, path and query.
+    rest: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(given: &'a str) -> Self {
+        let (weight, url) = split_weight(given);
+        let (scheme, rest) = match split_scheme(url) {
+            ("", rest) if names_host(rest) => (DEFAULT_SCHEME, rest),
+            split => split,
+        };
+        let (credentials, rest) = split_credentials(rest);
+        Self { weight, scheme, credentials, rest }
+    }
+
+    fn shown(&self) -> String {
+        let weight = self.weight.map(|weight| format!("{weight}=")).unwrap_or_default();
+        format!("{weight}{}{}", self.scheme, self.rest)
+    }
+}
+
 /// A URL as given, split into its parts.
 pub(super) struct UrlTemplate<'a> {
-    url: &'a str,
+    /// For messages.
+    shown: String,
     pub(super) weight: u32,
     scheme: &'a str,
+    pub(super) credentials: Option<&'a str>,
     authority: Text,
     /// Path and query as given.
     given_path: Text,
@@ -19,16 +60,18 @@ pub(super) struct UrlTemplate<'a> {
 
 impl<'a> UrlTemplate<'a> {
     pub(super) fn parse(given: &'a str) -> Result<Self, TargetError> {
-        let (weight, url) = split_weight(given)?;
-        let after_scheme = url.find("://").map_or(0, |index| index + 3);
-        let (scheme, rest) = url.split_at(after_scheme);
+        let parts = Parts::of(given);
+        let shown = parts.shown();
+        let Parts { weight, scheme, credentials, rest } = parts;
+        let weight = weight
+            .map_or(Some(1), |weight| weight.parse().ok().filter(|weight| (1..=MAX_WEIGHT).contains(weight)));
+        let weight = weight.ok_or_else(|| TargetError::Weight(shown.clone()))?;
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        let text =
-            |text| Text::parse(text).map_err(|cause| TargetError::Range { url: given.to_owned(), cause });
-        let given_path = text(path.split('#').next().unwrap_or_default())?;
+        let text = |text| Text::parse(text).map_err(|cause| TargetError::Range { url: shown.clone(), cause });
+        let (authority, given_path) = (text(authority)?, text(path.split('#').next().unwrap_or_default())?);
         let mut path = Text::from(if path.starts_with('/') { "" } else { "/" }.to_owned());
         path.append(&given_path);
-        Ok(Self { url: given, weight, scheme, authority: text(authority)?, given_path, path })
+        Ok(Self { shown, weight, scheme, credentials, authority, given_path, path })
     }
 
     pub(super) fn has_ranges(&self) -> bool {
@@ -37,7 +80,7 @@ impl<'a> UrlTemplate<'a> {
 
     /// One URL per host, at most `at_most`, with the first number in each placeholder of the path.
     pub(super) fn urls(&self, at_most: usize) -> Result<Vec<String>, TargetError> {
-        let too_many = || TargetError::TooManyServers(self.url.to_owned());
+        let too_many = || TargetError::TooManyServers(self.shown.clone());
         let mut hosts: u64 = 1;
         for place in self.authority.places() {
             hosts = hosts.checked_mul(place.count()).ok_or_else(too_many)?;
@@ -63,21 +106,28 @@ impl<'a> UrlTemplate<'a> {
         self.authority.write(&numbers, &mut url);
         self.given_path.write(&[], &mut url);
         String::from_utf8(url).map_err(|_| TargetError::Range {
-            url: self.url.to_owned(),
-            cause: RangeError::Malformed(self.url.to_owned()),
+            url: self.shown.clone(),
+            cause: RangeError::Malformed(self.shown.clone()),
         })
     }
 }
 
-/// Splits a URL from the weight before it, which defaults to 1.
-fn split_weight(given: &str) -> Result<(u32, &str), TargetError> {
+/// Splits a URL from the weight before it, if there is one.
+fn split_weight(given: &str) -> (Option<&str>, &str) {
     match given.split_once('=') {
-        Some((weight, url)) if !weight.contains([':', '/', '?']) && url.contains("://") => {
-            let parsed = weight.parse().ok().filter(|weight| (1..=MAX_WEIGHT).contains(weight));
-            Ok((parsed.ok_or_else(|| TargetError::Weight(given.to_owned()))?, url))
+        Some((weight, url)) if !weight.contains([':', '/', '?', '@']) => {
+            // Without a scheme, only a number is a weight.
+            let is_number = !weight.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit());
+            if is_number || url.contains("://") { (Some(weight), url) } else { (None, given) }
         }
-        _ => Ok((1, given)),
+        _ => (None, given),
     }
+}
+
+/// True if text without `://` begins with a host, as in `localhost:8080/path`. `http:/localhost` has a scheme with a typo.
+fn names_host(text: &str) -> bool {
+    let authority = &text[..text.find(['/', '?', '#']).unwrap_or(text.len())];
+    !authority.is_empty() && !authority.ends_with(':')
 }
 
 #[cfg(test)]
@@ -113,7 +163,42 @@ mod tests {
             assert!(failure(given).contains("servers"), "{given}");
         }
         assert!(failure("http://a/{1..b}").contains("range"));
+        assert!(failure("x=http://tom:secret@a/").contains("`x=http://a/`"));
         // An equals sign in the query does not mark a weight.
         assert_eq!(urls("http://a/?u=http://b/"), ["http://a/?u=http://b/"]);
+    }
+
+    #[test]
+    fn url_without_scheme_is_requested_over_http() {
+        for (given, shown) in [
+            ("localhost", "http://localhost"),
+            ("localhost:8080", "http://localhost:8080"),
+            ("10.0.0.1:81/a?b=c", "http://10.0.0.1:81/a?b=c"),
+            ("[::1]:8080/a", "http://[::1]:8080/a"),
+            ("a.example/?u=https://b/", "http://a.example/?u=https://b/"),
+            ("3=localhost:8080", "3=http://localhost:8080"),
+            ("tom:secret@a/", "http://a/"),
+            ("grpc://a/", "grpc://a/"),
+            ("ftp://a/", "ftp://a/"),
+            ("http:/a", "http:/a"),
+            ("/a", "/a"),
+            ("", ""),
+        ] {
+            assert_eq!(shown_url(given), shown, "{given}");
+        }
+        assert_eq!(urls("s-{1..2}:81/a"), ["http://s-1:81/a", "http://s-2:81/a"]);
+    }
+
+    #[test]
+    fn credentials_are_split_off() {
+        for (given, credentials) in [
+            ("http://tom:a%40b@h/", Some("tom:a%40b")),
+            ("2=http://tom:{1..2}@h/", Some("tom:{1..2}")),
+            ("http://h/a@b", None),
+        ] {
+            let template = UrlTemplate::parse(given).unwrap();
+            assert_eq!(template.credentials, credentials, "{given}");
+            assert!(template.urls(1).unwrap()[0].starts_with("http://h/"), "{given}");
+        }
     }
 }

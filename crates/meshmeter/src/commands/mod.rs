@@ -10,6 +10,7 @@ mod lab;
 mod load;
 mod man;
 mod metric_labels;
+mod other_labs;
 mod releases;
 mod report;
 mod run;

@@ -65,6 +65,12 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     Ok(LoadResult {
         schema: LOAD_SCHEMA.to_owned(),
         version: distinct(results().map(|result| result.version.as_str())).join(", "),
+        build: first
+            .part
+            .result
+            .build
+            .clone()
+            .filter(|build| results().all(|result| result.build.as_ref() == Some(build))),
         urls: distinct(results().flat_map(|result| &result.urls).map(String::as_str)),
         started_at: start.to_string(),
         start_delay_us: None,

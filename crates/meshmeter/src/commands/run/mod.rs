@@ -41,7 +41,7 @@ use context::RunContext;
 use coordinator::Coordinator;
 use experiment::environment::deploy::Environment;
 use experiment::environment::{DeploymentSpec, Scenario};
-use experiment::schema::{Calibration, ComponentVersion, Pacing, UnavailableMode};
+use experiment::schema::{Build, Calibration, ComponentVersion, Pacing, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
 use export::Exporter;
 use files::FilesBeside;
@@ -137,13 +137,14 @@ pub(super) fn read_experiment(experiment: &str, overrides: &[Override]) -> Resul
 
 fn read_file(name: &str) -> Result<String, Failure> {
     files::read_text(Path::new(name)).map_err(|error| {
-        let names: Vec<&str> = studies::STUDIES.iter().map(|study| study.name).collect();
         let failure = Failure::usage(format!("read the experiment `{name}`: {error}"));
-        if error.kind() == std::io::ErrorKind::NotFound {
-            failure.with_hint(format!("name a file, or one of the preset studies: {}", names.join(", ")))
-        } else {
-            failure
+        if error.kind() != std::io::ErrorKind::NotFound {
+            return failure;
         }
+        failure.with_hint(match studies::nearest(name) {
+            Some(study) => format!("did you mean `{study}`?"),
+            None => format!("name a file, or one of the preset studies: {}", studies::names().join(", ")),
+        })
     })
 }
 
@@ -210,6 +211,7 @@ impl Session<'_> {
         place.keep_logs_in(&folder);
         let mut host = place.environment().host();
         host.versions.extend(self.further_versions(place.environment()));
+        host.build = Some(Build::this().clone());
         host.refused_modes = unavailable;
         host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());

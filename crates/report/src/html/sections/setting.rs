@@ -66,8 +66,11 @@ impl Machine {
         }));
         facts.extend(machine_in_trials(context));
         facts.extend(nodes(&context.run.trials).into_iter().map(|(name, text)| Fact::new(name, text)));
-        let versions =
-            host.versions.iter().map(|version| Fact::new(&version.name, version_text(version))).collect();
+        let text = |version: &ComponentVersion| match &host.build {
+            Some(build) if version.name == "meshmeter" => build.describe(),
+            _ => version_text(version),
+        };
+        let versions = host.versions.iter().map(|version| Fact::new(&version.name, text(version))).collect();
         Self { facts, versions, floor: floor_and_calibration(context) }
     }
 }
