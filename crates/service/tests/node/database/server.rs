@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 const OP_MSG: i32 = 2013;
 
-/// How the next command is answered instead of executed.
+/// How the next command after the greeting is answered instead of executed.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
     Refusal(&'static str),
@@ -137,8 +137,9 @@ fn serve(mut stream: StreamOwned<ServerConnection, TcpStream>, state: &Mutex<Sta
         let request_id = field(1);
         let answer = {
             let mut state = state.lock().unwrap();
-            state.commands.push(command.0[0].0.clone());
-            state.answer.take()
+            let name = &command.0[0].0;
+            state.commands.push(name.clone());
+            if name == "isMaster" { None } else { state.answer.take() }
         };
         let response = match answer {
             None => state.lock().unwrap().execute(&command),
