@@ -2,12 +2,12 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image build test everyday check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image dist dist-check schema setup-dist build test everyday check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup-demo ## Build, fetch Envoy, measure what a sidecar costs, say where the report is
 	@scripts/demo.sh
@@ -24,6 +24,16 @@ bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhil
 
 image: ## An image for clusters, of a static program, and its bill of materials: target/image/
 	@CARGO=$(CARGO) scripts/image.sh $(addprefix --architecture ,$(ARCHITECTURES))
+
+dist: setup-dist ## What is shipped: archive, Debian package, wheel, image, bill of materials, sums: target/dist/
+	@CARGO=$(CARGO) scripts/dist.sh $(addprefix --architecture ,$(ARCHITECTURES))
+
+dist-check: dist ## Install each package into an empty folder and run a study from there
+	@CARGO=$(CARGO) scripts/dist/check.sh
+
+schema: ## The JSON Schemas in docs/schema, after a change to keys
+	$(CARGO) run --locked --quiet --bin meshmeter -- schema experiment >docs/schema/experiment.json
+	$(CARGO) run --locked --quiet --bin meshmeter -- schema topology >docs/schema/topology.json
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories
@@ -42,6 +52,9 @@ setup-demo:
 
 setup-test:
 	@scripts/setup.sh test
+
+setup-dist:
+	@scripts/setup.sh dist
 
 build:
 	$(CARGO) build --locked --release --bin meshmeter
