@@ -22,7 +22,7 @@ lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
 
-image: ## An image for clusters, of a static program, and its bill of materials: target/image/
+image: setup-dist ## An image for clusters, of a static program, and its bill of materials: target/image/
 	@CARGO=$(CARGO) scripts/image.sh $(addprefix --architecture ,$(ARCHITECTURES))
 
 dist: setup-dist ## What is shipped: archive, Debian package, wheel, image, bill of materials, sums: target/dist/

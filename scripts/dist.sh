@@ -5,7 +5,7 @@
 #   scripts/dist.sh [--architecture amd64|arm64]...
 #
 # Without --architecture it is for each architecture that can be built here, and says which is left out and why; one that is named
-# and cannot be built is an error. The same sources give the same digests (docs/release.md).
+# and cannot be built is an error. The same sources give the same digests (docs/packages.md).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

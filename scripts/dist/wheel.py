@@ -4,7 +4,7 @@
     scripts/dist/wheel.py --program FILE --architecture amd64|arm64 --version V --man FOLDER --output FOLDER
 
 A wheel is a zip archive with three files about it. This writes them instead of maturin, which would compile the program once
-more, with its own options: this way every package holds the same bytes (docs/release.md). Same input, same digest.
+more, with its own options: this way every package holds the same bytes (docs/packages.md). Same input, same digest.
 """
 
 import argparse
