@@ -2,14 +2,14 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image docs build test test-all lint-and-compile program quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image docs dist dist-check schema setup-dist build test test-all lint-and-compile program quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
 export CARGO
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup-demo ## Build, fetch Envoy, measure what a sidecar costs, say where the report is
 	@scripts/demo.sh
@@ -22,17 +22,28 @@ test-all: setup-test program ## All tests: every mode and death with real Istio,
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile components
 	@$(MAKE) --no-print-directory vet
 	@scripts/tests.py all --no-build
+	@$(MAKE) --no-print-directory dist-check
 
 lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences alone
 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
 
-image: ## An image for clusters, of a static program, and its bill of materials: target/image/
+image: setup-dist ## An image for clusters, of a static program, and its bill of materials: target/image/
 	@CARGO=$(CARGO) scripts/image.sh $(addprefix --architecture ,$(ARCHITECTURES))
 
 docs: ## The documents as a book with offline search: target/book/html/
 	@CARGO=$(CARGO) scripts/docs.sh
+
+dist: setup-dist ## What is shipped: archive, Debian package, wheel, image, bill of materials, sums: target/dist/
+	@CARGO=$(CARGO) scripts/dist.sh $(addprefix --architecture ,$(ARCHITECTURES))
+
+dist-check: dist ## Install each package into an empty folder and run a study from there
+	@CARGO=$(CARGO) scripts/dist/check.sh
+
+schema: ## The JSON Schemas in docs/schema, after a change to keys
+	$(CARGO) run --locked --quiet --bin meshmeter -- schema experiment >docs/schema/experiment.json
+	$(CARGO) run --locked --quiet --bin meshmeter -- schema topology >docs/schema/topology.json
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories
@@ -51,6 +62,9 @@ setup-demo:
 
 setup-test:
 	@scripts/setup.sh test
+
+setup-dist:
+	@scripts/setup.sh dist
 
 build:
 	$(CARGO) build --locked --release --bin meshmeter

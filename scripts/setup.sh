@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh demo   what `make demo` needs
 #   scripts/setup.sh test   what `make test` needs: that, and the peers and tools that the tests use
+#   scripts/setup.sh dist   what `make dist` needs: a C compiler for musl, and Rust's standard library for it
 #
 # Looks before it does anything: where nothing is missing it needs no rights and no network. On systems without apt-get it
 # says what to install and stops. Rust and Go are never installed from here: which versions a machine has is for its owner to say.
@@ -99,6 +100,12 @@ need_for_test() {
   need_for_cluster
 }
 
+need_for_dist() {
+  need_for_demo
+  need_command musl-gcc musl-tools 'compiles the C code of a static program'
+  need_command ar binutils 'packs Debian packages'
+}
+
 # What a first run of the tests was seen to take: 7 GB for what is built here, 5 GB while labs and a cluster run. A disk that fills
 # meanwhile fails tests that say nothing of it.
 need_disk() {
@@ -164,16 +171,31 @@ need_rust_components() {
   rustup component add $absent || fail "rustup could not add$absent"
 }
 
+# Rust's standard library for static programs on this machine.
+need_rust_target() {
+  target=$(uname -m)-unknown-linux-musl
+  [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || return 0
+  command -v rustup >/dev/null 2>&1 || fail "Rust has no standard library for $target: install it from where Rust came from"
+  echo "setup: adding to Rust: the standard library for $target" >&2
+  rustup target add "$target" || fail "rustup could not add $target"
+}
+
 case $what in
 demo) need_for_demo ;;
 test) need_for_test ;;
+dist) need_for_dist ;;
 *)
-  echo "usage: scripts/setup.sh demo|test" >&2
+  echo "usage: scripts/setup.sh demo|test|dist" >&2
   exit 2
   ;;
 esac
 command -v cargo >/dev/null 2>&1 || fail 'cargo is not on the path: install Rust (https://rustup.rs), then try again'
 [ -z "$missing_packages" ] || install_packages
-[ "$what" = demo ] || need_disk
-[ "$what" = demo ] || need_rust_components
-[ "$what" = demo ] || need_go
+case $what in
+test)
+  need_disk
+  need_rust_components
+  need_go
+  ;;
+dist) need_rust_target ;;
+esac

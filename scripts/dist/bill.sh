@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# The software bill of materials (CycloneDX). Sourced after program.sh by scripts/dist.sh and scripts/image.sh, which define
+# shellcheck disable=SC2154 # what is not set here is set where this is sourced
+# The software bill of materials (CycloneDX) and the licence texts of its parts. Sourced after program.sh by scripts/dist.sh and scripts/image.sh, which define
 # `fail`.
 
 cyclonedx=0.5.9
@@ -46,4 +47,10 @@ for part in bill["components"] + [bill["metadata"]["component"]]:
 linked_crates() {
   "$cargo" tree --locked --package meshmeter --edges normal,no-proc-macro --target "$1" --prefix none --format '{p}' |
     sed 's/^\([^ ]*\) v\([^ ]*\).*/\1 \2/' | sort -u
+}
+
+# write_licences TARGET FOLDER: writes FOLDER/THIRD-PARTY-LICENCES, the texts of the same crates.
+write_licences() {
+  linked_crates "$1" | scripts/dist/licences.py "$1" >"$2/THIRD-PARTY-LICENCES" ||
+    fail 'the licence texts could not be gathered'
 }
