@@ -119,7 +119,9 @@ def select(programs, table, everything):
 
 
 def check_names(programs, table):
-    named = [*table["longest-first"], *table["measuring"], *table["cases-of-quick"], *table["not-in-quick"]]
+    rows_named = [name for row in table["in-a-row"] for name in row]
+    lists = ("longest-first", "measuring", "cases-of-quick", "not-in-quick")
+    named = [*rows_named, *(name for key in lists for name in table[key])]
     unknown = sorted(set(named) - set(programs))
     if unknown:
         sys.exit(f"tests: scripts/test-programs.toml names programs that do not exist: {', '.join(unknown)}")
@@ -159,21 +161,34 @@ def run(program):
     return Ended(program, None if hung else child.returncode, text, wall_s, usage.ru_utime + usage.ru_stime)
 
 
-def run_side_by_side(programs, slots, report):
-    waiting = queue.SimpleQueue()
+def rows(programs, in_a_row):
+    """Programs in rows: those of a row run one after the other. The place of a row is that of its first program."""
+    rows, row_of = [], {}
     for program in programs:
-        waiting.put(program)
+        key = next((number for number, names in enumerate(in_a_row) if program.name in names), program.name)
+        if key not in row_of:
+            row_of[key] = []
+            rows.append(row_of[key])
+        row_of[key].append(program)
+    return rows
+
+
+def run_side_by_side(rows, slots, report):
+    waiting = queue.SimpleQueue()
+    for row in rows:
+        waiting.put(row)
     lock = threading.Lock()
 
     def work():
         while True:
             try:
-                program = waiting.get_nowait()
+                row = waiting.get_nowait()
             except queue.Empty:
                 return
-            ended = run(program)
-            with lock:
-                report(ended)
+            for program in row:
+                ended = run(program)
+                with lock:
+                    report(ended)
 
     threads = [threading.Thread(target=work) for _ in range(slots)]
     for thread in threads:
@@ -252,18 +267,19 @@ def main():
     else:
         programs = build()
     table = tomllib.loads((ROOT / "scripts/test-programs.toml").read_text())
-    rows = select(programs, table, options.what == "all")
-    behaviour, measuring = ([program for program in row if options.only in program.name] for row in rows)
+    selected = select(programs, table, options.what == "all")
+    behaviour, measuring = ([program for program in some if options.only in program.name] for some in selected)
     if not behaviour and not measuring:
         sys.exit("tests: no test program is selected")
+    in_a_row = table["in-a-row"] if options.what == "all" else [list(table["cases-of-quick"])]
     began, all_ended = time.monotonic(), []
 
     def report(ended):
         all_ended.append(ended)
         show(ended)
 
-    run_side_by_side(behaviour, SLOTS, report)
-    run_side_by_side(measuring, 1, report)
+    run_side_by_side(rows(behaviour, in_a_row), SLOTS, report)
+    run_side_by_side(rows(measuring, []), 1, report)
     if options.results:
         write_results(options.results, all_ended)
     return summarise(all_ended, began)
