@@ -23,7 +23,7 @@ impl GivenHeaders {
     /// Parses the value of an option. A header's name never begins with `@`. `parse` parses one header; its errors must not
     /// contain the value.
     pub fn parse<E: ToString>(text: &str, parse: impl Fn(&str) -> Result<Header, E>) -> Result<Self, String> {
-        let parse = |line: &str| {
+        let parse = |line: &str| -> Result<Header, String> {
             let (name, mut value) = parse(line).map_err(|error| error.to_string())?;
             // Not shown by `Debug`.
             value.set_sensitive(true);
