@@ -17,6 +17,10 @@ mod tutorial;
 #[allow(dead_code, unused_imports)]
 #[path = "../../src/cli/mod.rs"]
 mod cli;
+// For its `--version`.
+#[allow(dead_code)]
+#[path = "../../src/build.rs"]
+mod build;
 
 use crate::tree::Tree;
 use std::fs;
