@@ -141,6 +141,7 @@ fn substituted(words: Vec<String>) -> Vec<String> {
         let value = match (previous, word.as_str()) {
             ("--istio", _) if is_placeholder => "1.30.4",
             ("install", _) if is_placeholder => "envoy",
+            ("--rate", _) if is_placeholder => "1000",
             (_, "VERSION") => "1.30.4",
             ("run", "STUDY" | "NAME" | "FILE" | "<file>") => "sidecar-cost",
             (_, "URL") => "http://127.0.0.1:8080/",
