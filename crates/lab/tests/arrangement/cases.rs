@@ -104,7 +104,8 @@ impl<Case: Copy> Cases<Case> {
         let filters: Vec<String> =
             std::env::args().skip(1).filter(|name| name != WORKER_ROLE && !name.starts_with('-')).collect();
         for &(name, case) in table {
-            let is_selected = filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+            let is_selected =
+                filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
             match (is_selected, not_run_because) {
                 (true, None) => self.selected.push((name, case)),
                 (true, Some(reason)) => self.not_run.push((name, reason.to_owned())),
