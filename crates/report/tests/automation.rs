@@ -4,8 +4,8 @@ mod fixture;
 
 use experiment::schema::{DriverObjective, TrialOutcome, TrialRecord, UnavailableMode};
 use experiment::{Experiment, Mode};
-use quick_xml::Reader;
 use quick_xml::events::Event;
+use quick_xml::{Reader, XmlVersion};
 use report::{RunData, junit, markdown};
 
 /// Three modes, one of which missed the objective; a trial that failed, and a mode that could not run.
@@ -59,7 +59,7 @@ impl Report {
             };
             let attribute = |name: &str| {
                 let value = element.try_get_attribute(name).unwrap().expect("every element has it");
-                value.unescape_value().unwrap().into_owned()
+                value.normalized_value(XmlVersion::Explicit1_0).unwrap().into_owned()
             };
             match std::str::from_utf8(element.name().as_ref()).unwrap() {
                 "testsuite" => {

@@ -65,7 +65,7 @@ impl Documents {
     pub(super) async fn fill(&self, pool: &Pool) -> Result<(), QueryError> {
         let mut is_filled = true;
         for number in [self.count() - 1, 0] {
-            let find = self.find_command(self.key_filter(number), 1);
+            let find = self.find_command(&self.key_filter(number), 1);
             is_filled = is_filled && in_time(pool, &find).await?.found > 0;
         }
         if is_filled {
@@ -84,7 +84,7 @@ impl Documents {
     /// Returns how many documents are missing.
     pub(super) async fn find(&self, pool: &Pool, draw: f64) -> Result<u32, QueryError> {
         let documents = self.query.documents;
-        let mut response = pool.run(&self.find_command(self.filter(draw), documents)).await?;
+        let mut response = pool.run(&self.find_command(&self.filter(draw), documents)).await?;
         let mut count = response.found;
         // The server ends a batch early if the documents are too large for a message.
         while response.cursor != 0 {
@@ -112,7 +112,7 @@ impl Documents {
         Ok(0)
     }
 
-    fn find_command(&self, filter: Document, documents: u32) -> Command {
+    fn find_command(&self, filter: &Document, documents: u32) -> Command {
         let find = self.command("find").with("filter", Value::Document(filter.as_bytes()));
         let find = if documents == 1 {
             find.with("limit", Value::Int32(1)).with("singleBatch", Value::Boolean(true))
@@ -194,7 +194,7 @@ fn to_database(body: Document) -> Command {
 
 async fn in_time(pool: &Pool, command: &Command) -> Result<Response, QueryError> {
     let response = timeout(FILL_TIMEOUT, pool.run(command)).await;
-    response.unwrap_or_else(|_| Err(QueryError::TimedOut(FILL_TIMEOUT)))
+    response.unwrap_or(Err(QueryError::TimedOut(FILL_TIMEOUT)))
 }
 
 #[cfg(test)]

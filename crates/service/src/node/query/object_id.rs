@@ -1,16 +1,15 @@
 //! Keys of new documents, as all drivers make them: the time in seconds, a random number per process, and a
 //! counter. They grow, which is what databases' indexes expect.
 
+use jiff::Timestamp;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 static PROCESS: LazyLock<[u8; 5]> = LazyLock::new(rand::random);
 static COUNTER: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(rand::random()));
 
 pub(super) fn new() -> [u8; 12] {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = (since.as_secs() as u32).to_be_bytes();
+    let seconds = (Timestamp::now().as_second() as u32).to_be_bytes();
     let count = COUNTER.fetch_add(1, Relaxed).to_be_bytes();
     let mut id = [0; 12];
     id[..4].copy_from_slice(&seconds);
