@@ -96,7 +96,9 @@ impl Overrides {
             .collect()
     }
 
-    pub(super) fn overrides_component(&self, component: Component) -> bool {
+    /// True if an option or a variable names a program for the component.
+    #[must_use]
+    pub fn overrides_component(&self, component: Component) -> bool {
         self.naming(component, &|name| std::env::var_os(name)).is_some()
     }
 

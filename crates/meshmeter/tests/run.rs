@@ -29,6 +29,22 @@ fn summary(folder: &Path) -> Summary {
 }
 
 #[test]
+fn missing_envoy_is_not_fetched_if_offline() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = meshmeter()
+        .args(["run", "sidecar-cost", "--offline", "--out", "run"])
+        .current_dir(scratch.path())
+        .env("MESHMETER_COMPONENTS", scratch.path().join("components"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    for part in ["use Envoy: not installed", "--offline", "hint: `meshmeter lab install envoy`"] {
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+    }
+    assert!(!scratch.path().join("run").exists(), "nothing is begun");
+}
+
+#[test]
 fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");

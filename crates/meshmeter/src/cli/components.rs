@@ -54,7 +54,7 @@ impl HubArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Releases of Istio")]
 pub struct ReleaseArgs {
-    /// Do not fetch releases: fail if one is not installed
+    /// Do not fetch releases or Envoy: fail if one is not installed
     #[arg(long)]
     pub offline: bool,
 

