@@ -1,5 +1,6 @@
 //! `meshmeter`: measures what a service mesh costs.
 
+mod build;
 mod cli;
 mod commands;
 mod cpu;
@@ -12,11 +13,11 @@ mod progress;
 mod search;
 mod studies;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    build::declare();
+    let cli = cli::Cli::parse_or_exit();
     match commands::run(cli.command) {
         Ok(status) => status,
         Err(failure) => failure.report(),

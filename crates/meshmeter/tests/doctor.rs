@@ -34,12 +34,17 @@ fn main_job_can_run_here_and_every_part_was_tried() {
         let checks = diagnosis["checks"].as_array().unwrap();
         assert!(checks.iter().any(|check| check["name"] == part), "{part} was not looked at: {text}");
     }
-    let runs = |mode: &str| {
+    let meshes = |mode: &str| {
         let modes = diagnosis["modes"].as_array().unwrap();
-        modes.iter().find(|check| check["mode"] == mode).unwrap()["runs"].as_bool().unwrap()
+        let check = modes.iter().find(|check| check["mode"] == mode).unwrap();
+        let meshes = check["meshes"].as_array().unwrap().iter();
+        assert!(check["runs"] == true && meshes.clone().all(|check| check["runs"] == true), "{text}");
+        meshes.map(|check| check["mesh"].as_str().unwrap()).collect::<Vec<_>>()
     };
-    assert!(runs("none") && runs("gateway") && runs("sidecar"), "{text}");
-    assert!(!runs("ambient"), "nothing stands in for a mode: {text}");
+    // Nothing stands in for a mode: it can run with the meshes that have it.
+    assert_eq!((meshes("none"), meshes("gateway")), (vec!["envoy", "istio"], vec!["envoy"]));
+    assert_eq!((meshes("sidecar"), meshes("ambient")), (vec!["envoy", "istio"], vec!["istio"]));
+    assert_eq!(meshes("control-plane"), ["istio"]);
     assert!(diagnosis["floor"]["timer_late_p50_us"].as_f64().unwrap() > 0.0, "{text}");
 }
 
@@ -50,6 +55,7 @@ fn missing_envoy_is_an_error_with_remedy() {
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("/nowhere/envoy: there is no such file"), "{text}");
     assert!(text.contains("meshmeter lab install"), "{text}");
+    assert!(text.contains("with `mesh: envoy`: "), "{text}");
     assert!(text.trim_end().ends_with("see what is missing above"), "{text}");
 }
 

@@ -5,7 +5,9 @@ mod command;
 use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
 use experiment::schema::{LoadResult, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
-
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -158,15 +160,113 @@ fn refused_connection_is_a_one_line_error_with_hint() {
 }
 
 #[test]
+fn load_without_rate_is_a_closed_loop_that_names_an_open_one() {
+    let server = Serving::start(&[]);
+    // As users type it, without a scheme.
+    let address = server.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let (result, _) = result_of(&["--duration", "200ms", &address]);
+    assert_eq!((result.clients, result.connections), (Some(16), 16));
+    assert_eq!(result.urls, [format!("http://{address}")]);
+    let notes = &result.verdict.notes;
+    let note = notes.iter().find(|note| note.starts_with("closed-loop: ")).expect("it says what it measured");
+    assert!(note.contains("of 16 clients") && note.contains(&format!(" http://{address}`")), "{note}");
+    let (result, _) = result_of(&["--requests", "40", "--connections", "2", &address]);
+    assert_eq!((result.clients, result.requests.sent), (Some(2), 40));
+    let (result, _) = result_of(&["--clients", "2", "--duration", "200ms", &address]);
+    assert!(!result.verdict.notes.iter().any(|note| note.starts_with("closed-loop: ")));
+}
+
+/// Secrets reach the server; the only place that has them is the request.
+#[test]
+fn credentials_of_url_and_file_are_sent_and_nowhere_shown() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headers");
+    fs::write(&file, "X-Api-Key: s3cret\r\n\nX-Tenant: @shop\n").unwrap();
+    let (url, headers) = (format!("tom:s3cret@{address}/"), format!("@{}", file.display()));
+    let serving = std::thread::spawn(move || {
+        let (mut client, _) = server.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            client.read_exact(&mut byte).unwrap();
+            request.push(byte[0]);
+        }
+        client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        String::from_utf8(request).unwrap().to_ascii_lowercase()
+    });
+    let output =
+        run(&["load", "--clients", "1", "--requests", "1", "--json", "-", "--header", &headers, &url]);
+    let request = serving.join().unwrap();
+    // tom:s3cret
+    for line in ["authorization: basic dg9tonmzy3jlda==", "x-api-key: s3cret", "x-tenant: @shop"] {
+        assert!(request.contains(&format!("\r\n{line}\r\n")), "{request}");
+    }
+    let shown = stdout(&output) + &stderr(&output);
+    assert!(shown.contains(&format!("http://{address}/")) && !shown.contains("s3cret"), "{shown}");
+}
+
+#[test]
+fn errors_show_no_password() {
+    for arguments in [
+        &["load", "--rate", "1", "ftp://tom:s3cret@127.0.0.1/"][..],
+        &["load", "--rate", "1", "http://tom:s3cret@127.0.0.1:0/"],
+        &["load", "--rate", "1", "http://tom:s3/cret@127.0.0.1:0/"],
+        &["load", "--rate", "1", "http://tom:s3cret@127.0.0.1/{1..x}"],
+        &["load", "--rate", "1", "tcp://tom:s3cret@127.0.0.1:9"],
+        &["load", "--rate", "1", "--remote-write", "ftp://tom:s3cret@127.0.0.1/", "http://127.0.0.1/"],
+        &["load", "--rate", "1", "--remote-write", "tom:s3cret@127.0.0.1", "http://127.0.0.1/"],
+        &[
+            "load",
+            "--rate",
+            "1",
+            "--otlp",
+            "http://127.0.0.1",
+            "--otlp-header",
+            "Authorization s3cret",
+            "http://127.0.0.1/",
+        ],
+        &["load", "--rate", "1", "--header", "Authorization s3cret", "http://127.0.0.1/"],
+        &["cluster", "rbac", "--prometheus", "http://tom:s3cret@127.0.0.1:9090"],
+        &[
+            "fleet",
+            "--istiod",
+            "127.0.0.1:1",
+            "--istiod-metrics",
+            "http://tom:s3cret@127.0.0.1:15014/metrics",
+        ],
+        &["lab", "install", "--istio", "1.30.4", "--registry", "https://tom:s3cret@127.0.0.1:1/istio"],
+    ] {
+        let output = run(arguments);
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+        let shown = stdout(&output) + &stderr(&output);
+        assert!(shown.contains("error") && !shown.contains("cret"), "{arguments:?}: {shown}");
+    }
+}
+
+#[test]
+fn result_names_the_build_of_the_program() {
+    let server = Serving::start(&[]);
+    let (result, _) = result_of(&["--requests", "1", &server.url()]);
+    let build = result.build.expect("this version writes it");
+    assert_eq!(build.version, result.version);
+    assert_eq!(build.commit.is_some(), build.modified.is_some(), "{build:?}");
+    let line = stdout(&run(&["--version"]));
+    assert_eq!(line, format!("meshmeter {}\n", build.describe()), "the result names the same build");
+}
+
+#[test]
 fn usage_errors_say_what_was_expected() {
     for (arguments, expected) in [
         (&["--rate", "100", "ftp://127.0.0.1/"][..], "scheme `ftp`"),
-        (&["http://127.0.0.1/"], "--rate"),
+        (&["--share", "1/2", "http://127.0.0.1/"], "--share needs a load to share"),
         (&["--rate", "-5", "http://127.0.0.1/"], "--rate"),
         (&["--rate", "100", "--duration", "10", "http://127.0.0.1/"], "a unit is missing"),
         (&["--rate", "100", "--clients", "5", "http://127.0.0.1/"], "cannot be used with"),
         (&["--stages", "100", "http://127.0.0.1/"], "500:30s"),
         (&["--rate", "1", "--header", "nonsense", "http://127.0.0.1/"], "Accept: text/plain"),
+        (&["--rate", "1", "--header", "@/does/not/exist", "http://127.0.0.1/"], "read /does/not/exist"),
         (&["--rate", "1", "--body", "@/does/not/exist", "http://127.0.0.1/"], "/does/not/exist"),
         (&["--rate", "1", "--json", "/does/not/exist.json", "http://127.0.0.1/"], "no folder `/does/not`"),
         (&["--stages", "0:1s", "http://127.0.0.1/"], "every stage has the rate 0"),

@@ -1,9 +1,10 @@
 //! Options of live metrics, shared by `load`, `run` and `fleet`.
 
+use super::GivenHeaders;
 use clap::{Args, ValueEnum};
+use experiment::schema::without_credentials;
 use experiment::units::parse_duration;
-use export::{Authorities, Destination, HeaderError, parse_header};
-use http::{HeaderName, HeaderValue};
+use export::{Authorities, Destination, parse_header};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,18 +35,19 @@ pub struct ExportArgs {
     #[arg(long, value_name = "FORM", value_enum, requires = "remote_write", hide_possible_values = true)]
     pub remote_write_histograms: Option<HistogramForm>,
 
-    /// Add a header to remote writes, such as 'Authorization: Bearer TOKEN'; may be given several times
-    #[arg(long, value_name = "K: V", requires = "remote_write", value_parser = parse_export_header)]
-    pub remote_write_header: Vec<(HeaderName, HeaderValue)>,
+    /// Add a header to remote writes, such as 'Authorization: Bearer TOKEN', or those in a file, one per line;
+    /// may be given several times
+    #[arg(long, value_name = "K: V|@FILE", requires = "remote_write", value_parser = parse_export_header)]
+    pub remote_write_header: Vec<GivenHeaders>,
 
     /// Push the figures so far to an OpenTelemetry collector by OTLP (HTTP, protobuf), every second. Without
     /// a path, to /v1/metrics
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
 
-    /// Add a header to OTLP requests; may be given several times
-    #[arg(long, value_name = "K: V", requires = "otlp", value_parser = parse_export_header)]
-    pub otlp_header: Vec<(HeaderName, HeaderValue)>,
+    /// Add a header to OTLP requests, or those in a file, one per line; may be given several times
+    #[arg(long, value_name = "K: V|@FILE", requires = "otlp", value_parser = parse_export_header)]
+    pub otlp_header: Vec<GivenHeaders>,
 
     /// Verify HTTPS receivers against the CAs in this file, PEM [default: the system's]
     #[arg(long, value_name = "FILE")]
@@ -108,12 +110,12 @@ impl ExportArgs {
                     export::Protocol::RemoteWrite2(form.unwrap_or(export::HistogramForm::Native))
                 }
             };
-            Destination::new(url, protocol, self.remote_write_header.iter().cloned().collect())
-                .map_err(|error| format!("--remote-write {url}: {error}"))
+            Destination::new(url, protocol, GivenHeaders::all(&self.remote_write_header).collect())
+                .map_err(|error| format!("--remote-write {}: {error}", without_credentials(url)))
         });
         let otlp = self.otlp.as_deref().map(|url| {
-            Destination::new(url, export::Protocol::Otlp, self.otlp_header.iter().cloned().collect())
-                .map_err(|error| format!("--otlp {url}: {error}"))
+            Destination::new(url, export::Protocol::Otlp, GivenHeaders::all(&self.otlp_header).collect())
+                .map_err(|error| format!("--otlp {}: {error}", without_credentials(url)))
         });
         let destinations: Vec<Destination> =
             remote_write.into_iter().chain(otlp).collect::<Result<_, String>>()?;
@@ -132,8 +134,8 @@ fn read_authorities(path: &Path) -> Result<Authorities, String> {
     Authorities::from_pem(&text).map_err(|error| error.to_string())
 }
 
-fn parse_export_header(text: &str) -> Result<(HeaderName, HeaderValue), HeaderError> {
-    parse_header(text)
+fn parse_export_header(text: &str) -> Result<GivenHeaders, String> {
+    GivenHeaders::parse(text, parse_header)
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {

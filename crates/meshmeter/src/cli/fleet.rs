@@ -307,6 +307,9 @@ fn parse_metrics_url(text: &str) -> Result<MetricsUrl, String> {
     let expected = || "expected http://HOST:PORT/metrics".to_owned();
     let rest = text.strip_prefix("http://").ok_or_else(expected)?;
     let (authority, path) = rest.split_once('/').unwrap_or((rest, "metrics"));
+    if authority.contains('@') {
+        return Err("credentials in a URL are not sent".to_owned());
+    }
     let port =
         authority.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
     match port {
@@ -349,6 +352,7 @@ mod tests {
             "http://istiod/metrics",
             "http://:1/",
             "http://a:0/",
+            "http://tom:secret@a:1/",
         ] {
             assert!(parse_metrics_url(text).is_err(), "{text}");
         }

@@ -6,6 +6,7 @@ mod http_version;
 pub use grpc::{Bidirectional, GrpcArgs};
 pub use http_version::{HttpArgs, HttpVersion};
 
+use super::GivenHeaders;
 use clap::{ArgGroup, Args, ValueEnum};
 use experiment::units::{parse_duration, parse_size};
 use std::num::NonZeroU64;
@@ -44,7 +45,8 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 ///
 /// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, so a
 /// target that falls behind is visible in the response times. --clients is a closed loop: each client sends
-/// its next request after a response.
+/// its next request after a response. Without any of these the load is a closed loop with a client per
+/// connection, and the result names a rate for an open loop.
 ///
 /// Exit status: 0 a valid measurement that meets its objective, or a rate found by --search; 1 one that does
 /// not or is not valid (saturated, errors), or no rate found; 2 usage error; 3 the target could not be
@@ -53,8 +55,8 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    group = ArgGroup::new("load").required(true).args(["rate", "clients", "stages", "search"]),
-    after_help = "Examples:\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
+    group = ArgGroup::new("load").args(["rate", "clients", "stages", "search"]),
+    after_help = "Examples:\n  meshmeter load localhost:8080\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
                   meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \
                   meshmeter load --search --objective p99=5ms,errors=0.1% --json curve.json http://127.0.0.1:8080/\n  \
@@ -104,9 +106,9 @@ pub struct LoadArgs {
     #[arg(long, short = 'X', value_name = "M", default_value = "GET", help_heading = "Request")]
     pub method: http::Method,
 
-    /// Add a header, such as 'Accept: text/plain'; may be given several times
-    #[arg(long, short = 'H', value_name = "K: V", value_parser = parse_header, help_heading = "Request")]
-    pub header: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// Add a header, such as 'Accept: text/plain', or those in a file, one per line; may be given several times
+    #[arg(long, short = 'H', value_name = "K: V|@FILE", value_parser = parse_header, help_heading = "Request")]
+    pub header: Vec<GivenHeaders>,
 
     /// Body of each request: text, or @FILE
     #[arg(long, value_name = "TEXT|@FILE", help_heading = "Request")]
@@ -179,7 +181,9 @@ pub struct LoadArgs {
     pub progress_detail: bool,
 
     /// URLs to load: `http://`, `https://`, `grpc://`, `grpcs://`, `tcp://` or `tls://` with a host, a port
-    /// and a path
+    /// and a path; without a scheme, `http://`
+    ///
+    /// User and password of a URL are sent as basic authentication, and shown and stored nowhere.
     ///
     /// The path of a gRPC URL is a method, /package.Service/Method; without a path it is the health check,
     /// /grpc.health.v1.Health/Check.
@@ -221,12 +225,13 @@ fn parse_body_size(text: &str) -> Result<u64, String> {
     if bytes > load::MAX_BODY_BYTES { Err("a body has at most 64MiB".to_owned()) } else { Ok(bytes) }
 }
 
-fn parse_header(text: &str) -> Result<(http::HeaderName, http::HeaderValue), String> {
-    let (name, value) =
-        text.split_once(':').ok_or("a header is a name and a value, such as 'Accept: text/plain'")?;
-    let name = name.trim().parse().map_err(|_| format!("`{name}` is not a header name"))?;
-    let value = value.trim().parse().map_err(|_| format!("`{}` is not a header value", value.trim()))?;
-    Ok((name, value))
+fn parse_header(text: &str) -> Result<GivenHeaders, String> {
+    GivenHeaders::parse(text, |text| {
+        let (name, value) =
+            text.split_once(':').ok_or("expected a name and a value, such as 'Accept: text/plain'")?;
+        let name = name.trim().parse().map_err(|_| "the name is not that of a header")?;
+        Ok::<_, &str>((name, value.trim().parse().map_err(|_| "the value is not that of a header")?))
+    })
 }
 
 fn parse_endpoint(text: &str) -> Result<String, String> {

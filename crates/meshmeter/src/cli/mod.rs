@@ -8,6 +8,7 @@ mod components;
 mod doctor;
 mod export;
 mod fleet;
+mod headers;
 mod lab;
 mod load;
 mod report;
@@ -15,6 +16,7 @@ mod run;
 mod serve;
 mod size;
 mod topology;
+mod usage_error;
 
 pub use cluster::{
     AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, MeshArg, OnClusterArgs,
@@ -27,6 +29,7 @@ pub use components::{HubArgs, OverrideArgs, ReleaseArgs};
 pub use doctor::DoctorArgs;
 pub use export::ExportArgs;
 pub use fleet::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
+pub use headers::GivenHeaders;
 pub use lab::{
     DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, RemoveArgs, StatusArgs,
     UpArgs,
@@ -48,11 +51,18 @@ use clap::{Parser, Subcommand};
 
 /// Measures what a service mesh costs: latency, CPU and memory, with honest statistics.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 110, propagate_version = true)]
+#[command(version = crate::build::version(), max_term_width = 110, propagate_version = true)]
 pub struct Cli {
     /// Subcommand.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Parses the command line. Prints usage errors, help and version, and exits.
+    pub fn parse_or_exit() -> Self {
+        Self::try_parse().unwrap_or_else(|error| usage_error::without_secrets(error).exit())
+    }
 }
 
 /// Subcommands. A variant without a doc comment uses the help text of its arguments.

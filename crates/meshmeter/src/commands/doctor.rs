@@ -13,7 +13,7 @@ use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::noise_floor;
 use check::{Check, State};
 use clap::builder::styling::{AnsiColor, Style};
-use diagnosis::{Diagnosis, ModeCheck};
+use diagnosis::{Diagnosis, MeshCheck, ModeCheck};
 use experiment::environment::EnvironmentError;
 use experiment::schema::{Floor, Pauses};
 use lab::Entered;
@@ -101,21 +101,28 @@ fn check_line(text: &mut String, check: &Check) {
     line(text, mark, &check.name, &check.fact, check.remedy.as_deref());
 }
 
-/// One line per mode that runs; modes that lack the same thing share a line.
+/// One line per mode that runs, with its meshes; modes that lack the same thing with a mesh share a line.
 fn mode_lines(text: &mut String, modes: &[ModeCheck]) {
-    let mut lacking: Vec<(&ModeCheck, Vec<&str>)> = Vec::new();
+    let mut lacking: Vec<(&MeshCheck, Vec<&str>)> = Vec::new();
     for check in modes {
-        let same = lacking.iter_mut().find(|(first, _)| first.lacks == check.lacks);
-        match same {
-            _ if check.runs => line(text, OK, check.mode.name(), "can run", None),
-            Some((_, names)) => names.push(check.mode.name()),
-            None => lacking.push((check, vec![check.mode.name()])),
+        let name = check.mode.name();
+        let (running, others): (Vec<_>, Vec<_>) = check.meshes.iter().partition(|check| check.runs);
+        if !running.is_empty() {
+            let meshes: Vec<String> = running.iter().map(|check| format!("`mesh: {}`", check.mesh)).collect();
+            line(text, OK, name, &format!("can run with {}", meshes.join(" or ")), None);
+        }
+        for other in others {
+            let same = |first: &MeshCheck| (first.mesh, &first.lacks) == (other.mesh, &other.lacks);
+            match lacking.iter_mut().find(|(first, _)| same(first)) {
+                Some((_, names)) => names.push(name),
+                None => lacking.push((other, vec![name])),
+            }
         }
     }
     for (first, names) in lacking {
         let lacks = first.lacks.as_deref().unwrap_or_default();
         line(text, ("no", AnsiColor::Yellow), &names.join(", "), "", None);
-        continued(text, lacks);
+        continued(text, &format!("with `mesh: {}`: {lacks}", first.mesh));
         if let Some(remedy) = &first.remedy {
             continued(text, &format!("→ {remedy}"));
         }
@@ -188,8 +195,8 @@ fn per_second(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::Mode;
     use experiment::schema::CpuPauses;
+    use experiment::{MeshKind, Mode};
 
     fn diagnosis(main_job_runs: bool) -> Diagnosis {
         let check = |name, state, fact: &str, remedy: Option<&str>| Check {
@@ -198,7 +205,18 @@ mod tests {
             fact: fact.to_owned(),
             remedy: remedy.map(str::to_owned),
         };
-        let lacks = (!main_job_runs).then(|| "find Envoy: there is no such file".to_owned());
+        let can = |mesh| MeshCheck { mesh, runs: true, lacks: None, remedy: None };
+        let cannot = |mesh, lacks: &str| MeshCheck {
+            mesh,
+            runs: false,
+            lacks: Some(lacks.to_owned()),
+            remedy: Some("`meshmeter lab install` fetches it".to_owned()),
+        };
+        let sidecar = if main_job_runs {
+            can(MeshKind::Envoy)
+        } else {
+            cannot(MeshKind::Envoy, "find Envoy: there is no such file")
+        };
         Diagnosis {
             schema: diagnosis::DOCTOR_SCHEMA.to_owned(),
             checks: vec![
@@ -207,13 +225,16 @@ mod tests {
                 check("redirect", State::Missing, "iptables is not here", Some("install it")),
             ],
             modes: vec![
-                ModeCheck { mode: Mode::None, runs: true, lacks: None, remedy: None },
-                ModeCheck {
-                    mode: Mode::Sidecar,
-                    runs: main_job_runs,
-                    remedy: lacks.as_ref().map(|_| "`meshmeter lab install` fetches it".to_owned()),
-                    lacks,
-                },
+                ModeCheck::new(Mode::None, vec![can(MeshKind::Envoy), can(MeshKind::Istio)]),
+                ModeCheck::new(Mode::Sidecar, vec![sidecar, can(MeshKind::Istio)]),
+                ModeCheck::new(
+                    Mode::Ambient,
+                    vec![cannot(MeshKind::Istio, "find ztunnel: it is not installed")],
+                ),
+                ModeCheck::new(
+                    Mode::AmbientWaypoint,
+                    vec![cannot(MeshKind::Istio, "find ztunnel: it is not installed")],
+                ),
             ],
             main_job_runs,
             floor: Some(Floor {
@@ -260,6 +281,15 @@ mod tests {
             lines(0.0, 1.25)
         );
         assert!(!lines(0.1, 0.0).contains("No hypervisor") && !lines(0.0, 1.25).contains("No hypervisor"));
+    }
+
+    #[test]
+    fn mode_that_lacks_a_program_of_one_mesh_runs_with_the_other() {
+        let mut text = String::new();
+        mode_lines(&mut text, &diagnosis(false).modes[1..2]);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.contains("ok       sidecar         can run with `mesh: istio`\n"), "{text}");
+        assert!(text.contains("with `mesh: envoy`: find Envoy: there is no such file\n"), "{text}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(super) mod destination;
 mod failures;
 mod grpc;
 mod http_version;
+mod implied;
 mod merge;
 mod metrics;
 mod objective;
@@ -31,7 +32,7 @@ mod stream;
 mod targets;
 mod tls;
 
-/// Connections of an open loop if no number is given.
+/// Connections of an open loop if no number is given, and clients of a load that no option describes.
 const DEFAULT_CONNECTIONS: usize = 16;
 
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
@@ -58,6 +59,9 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| cannot_run(&error))?;
     watching.progress.finish();
     watching.outputs.finish_metrics(&mut result);
+    if implied::clients(args, DEFAULT_CONNECTIONS)?.is_some() {
+        implied::note(&mut result);
+    }
     result.objective = args.goal.objective.map(|objective| statistics::check_result(&objective, &result));
     // If the target could not be reached, there is no result to show as text.
     let text = unreachable(&result).is_none().then(|| report::terminal::load_text(&result));
@@ -91,7 +95,9 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let (mut targets, protocol) = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
-    let connections = connections(args, protocol, targets.servers.len());
+    let implied = implied::clients(args, DEFAULT_CONNECTIONS)?;
+    let clients = args.schedule.clients.map(|clients| clients as usize).or(implied);
+    let connections = connections(args, clients, protocol, targets.servers.len());
     let share = args.schedule.share.unwrap_or_default();
     share::check(args, connections)?;
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
@@ -102,9 +108,9 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let most_threads = (most_threads / share.of()).max(1);
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(most_threads);
     let schedule::Planned { schedule, duration } =
-        schedule::plan(args, connections * protocol.streams(), threads * share.of())?;
+        schedule::plan(args, connections * protocol.streams(), threads * share.of(), implied)?;
     Ok(LoadSpec {
-        urls: args.urls.clone(),
+        urls: args.urls.iter().map(|url| load::shown_url(url)).collect(),
         targets,
         protocol,
         schedule,
@@ -138,9 +144,9 @@ fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
     }
 }
 
-fn connections(args: &LoadArgs, protocol: Protocol, servers: usize) -> usize {
-    let enough = |clients: u32| (clients as usize).div_ceil(protocol.streams());
-    let default = args.schedule.clients.map_or(DEFAULT_CONNECTIONS, enough).max(servers);
+fn connections(args: &LoadArgs, clients: Option<usize>, protocol: Protocol, servers: usize) -> usize {
+    let enough = |clients: usize| clients.div_ceil(protocol.streams());
+    let default = clients.map_or(DEFAULT_CONNECTIONS, enough).max(servers);
     let wanted = args.connections.map_or(default, |connections| connections as usize);
     // Connections beyond the limit per server would never be opened.
     let most = args.targets.connections_per_server.map_or(usize::MAX, |most| servers * most as usize);

@@ -9,6 +9,7 @@ mod fleet;
 mod lab;
 mod load;
 mod metric_labels;
+mod other_labs;
 mod releases;
 mod report;
 mod run;

@@ -14,6 +14,7 @@ mod held;
 mod istio;
 #[path = "../../../lab/tests/arrangement/last_lines.rs"]
 mod last_lines;
+mod others;
 mod pods;
 #[path = "../receiver/mod.rs"]
 mod receiver;

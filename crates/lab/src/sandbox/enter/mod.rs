@@ -44,6 +44,11 @@ pub fn enter_after(purpose: &str, on_machine: impl FnOnce()) -> Result<Entered> 
     }
 }
 
+/// True in the inner process, which [`enter`] starts.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE_VARIABLE).is_some()
+}
+
 /// Exit code as shells report it: the command's status, or 128 + the number of the signal that ended it.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());

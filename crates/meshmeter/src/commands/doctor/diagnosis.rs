@@ -24,7 +24,7 @@ use std::time::Duration;
 
 pub const DOCTOR_SCHEMA: &str = "meshmeter.doctor/1";
 
-/// Modes of the preset `sidecar-cost`, the main use case.
+/// Modes of the preset `sidecar-cost`, the main use case, which has `mesh: envoy`.
 const MAIN_JOB: [Mode; 3] = [Mode::None, Mode::Gateway, Mode::Sidecar];
 
 /// Trying every part of a lab takes half a second, longer from a cold disk.
@@ -44,10 +44,42 @@ pub struct Diagnosis {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCheck {
     pub mode: Mode,
+    /// True if it can run with one of its meshes.
+    pub runs: bool,
+    /// Absent if the mode can run; otherwise what its first mesh lacks.
+    pub lacks: Option<String>,
+    pub remedy: Option<String>,
+    /// Meshes that have this mode.
+    pub meshes: Vec<MeshCheck>,
+}
+
+/// A mode with one of its meshes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshCheck {
+    pub mesh: MeshKind,
     pub runs: bool,
     /// Absent if the mode can run.
     pub lacks: Option<String>,
     pub remedy: Option<String>,
+}
+
+impl ModeCheck {
+    /// The check of a mode that one mesh at least has.
+    pub(super) fn new(mode: Mode, meshes: Vec<MeshCheck>) -> Self {
+        let runs = meshes.iter().any(|check| check.runs);
+        let first = meshes.first().filter(|_| !runs);
+        Self {
+            mode,
+            runs,
+            lacks: first.and_then(|check| check.lacks.clone()),
+            remedy: first.and_then(|check| check.remedy.clone()),
+            meshes,
+        }
+    }
+
+    fn runs_with(&self, mesh: MeshKind) -> bool {
+        self.meshes.iter().any(|check| check.mesh == mesh && check.runs)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,7 +103,11 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
         let remedy = "reports of this machine lack its floor until this works";
         checks.push(Check::warn("floor", error_chain(error), remedy));
     }
-    let modes_run = lab.modes.iter().all(|check| check.runs || !MAIN_JOB.contains(&check.mode));
+    let modes_run = lab
+        .modes
+        .iter()
+        .filter(|check| MAIN_JOB.contains(&check.mode))
+        .all(|check| check.runs_with(MeshKind::Envoy));
     let main_job_runs = modes_run && checks.iter().all(|check| check.state != State::Missing);
     Diagnosis { schema: DOCTOR_SCHEMA.to_owned(), checks, modes: lab.modes, main_job_runs, floor: floor.ok() }
 }
@@ -109,22 +145,28 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis> {
     })
 }
 
+/// Checks each mode with each mesh that has it: a run names one of them.
 fn mode_checks(lab: &Result<LocalLab>) -> Vec<ModeCheck> {
-    let check = |mode| {
-        let can_run = match lab {
-            Ok(lab) => lab.check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default()),
-            Err(error) => Err(EnvironmentError::new("run", error_chain(error))),
-        };
-        match can_run {
-            Ok(()) => ModeCheck { mode, runs: true, lacks: None, remedy: None },
-            Err(error) => {
-                // The operation is clear from the context: running this mode.
-                let lacks = error.source().map_or_else(|| error.to_string(), error_chain);
-                ModeCheck { mode, runs: false, lacks: Some(lacks), remedy: error.hint }
-            }
-        }
+    let meshes = |mode| {
+        let having = [MeshKind::Envoy, MeshKind::Istio].into_iter().filter(move |mesh| mesh.makes(mode));
+        having.map(|mesh| mesh_check(lab, mesh, mode)).collect()
     };
-    Mode::ALL.into_iter().map(check).collect()
+    Mode::ALL.into_iter().map(|mode| ModeCheck::new(mode, meshes(mode))).collect()
+}
+
+fn mesh_check(lab: &Result<LocalLab>, mesh: MeshKind, mode: Mode) -> MeshCheck {
+    let can_run = match lab {
+        Ok(lab) => lab.check_mode(mesh, mode, &ComponentsSettings::default()),
+        Err(error) => Err(EnvironmentError::new("run", error_chain(error))),
+    };
+    match can_run {
+        Ok(()) => MeshCheck { mesh, runs: true, lacks: None, remedy: None },
+        Err(error) => {
+            // The operation is clear from the context: running this mode.
+            let lacks = error.source().map_or_else(|| error.to_string(), error_chain);
+            MeshCheck { mesh, runs: false, lacks: Some(lacks), remedy: error.hint }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +186,7 @@ mod tests {
         assert_eq!(checks[0].remedy.as_deref(), Some("run as root"));
         assert_eq!(modes.len(), Mode::ALL.len());
         assert!(modes.iter().all(|check| !check.runs && check.lacks.is_some()), "{modes:?}");
+        assert!(modes.iter().all(|check| !check.meshes.is_empty()), "a run names one of them: {modes:?}");
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use super::live::LiveFleet;
 use super::progress::FleetReporter;
 use super::{show, write_json};
-use crate::cli::FleetArgs;
-use crate::commands::releases;
+use crate::cli::{FleetArgs, ProgressStyle};
 use crate::commands::run::{drivers, progress};
+use crate::commands::{other_labs, releases};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::memory;
 use components::{Component, IstioVersion, Overrides, find};
@@ -36,6 +36,9 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, istiods: &[PathBuf]) -> R
         return Ok(status);
     }
     let trial = planned(settings);
+    if matches!(args.progress, ProgressStyle::Auto | ProgressStyle::Plain) {
+        other_labs::warn();
+    }
     let mut live = None;
     // A lab has no route to its user's network.
     match lab::enter_after(LABEL, || live = Some(LiveFleet::start(&args.export)))? {

@@ -1,9 +1,11 @@
 //! gRPC in `meshmeter load`: before the run, URLs of methods become calls, with their messages encoded.
 
 use super::content_file::read_file;
-use crate::cli::{Bidirectional, GrpcArgs, LoadArgs};
+use crate::cli::{Bidirectional, GivenHeaders, GrpcArgs, LoadArgs};
 use crate::failure::Failure;
 use grpc::{DescribeError, Description, Method, MethodPath};
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
 use load::{Family, GrpcCall, Request, Target, Targets, TlsClient};
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -90,9 +92,18 @@ fn description(args: &LoadArgs, target: &Target, request: &Request, tls: Option<
         authority: request.authority.clone(),
         addresses: target.addresses.clone(),
         tls: tls.map(|(client, name)| grpc::Tls { config: client.config(), name }),
-        metadata: args.header.clone(),
+        metadata: metadata(args, request),
         timeout: args.timeout,
     })
+}
+
+/// Metadata of requests to the server's reflection: the given headers, and the credentials of the URL.
+fn metadata(args: &LoadArgs, request: &Request) -> Vec<(HeaderName, HeaderValue)> {
+    let mut metadata: Vec<_> = GivenHeaders::all(&args.header).collect();
+    if !metadata.iter().any(|(name, _)| *name == AUTHORIZATION) {
+        metadata.extend(request.headers.iter().filter(|(name, _)| *name == AUTHORIZATION).cloned());
+    }
+    metadata
 }
 
 /// Builds the call of a method with these messages.

@@ -18,8 +18,13 @@ pub struct Planned {
 }
 
 /// `at_once`: requests that the connections can carry concurrently. `threads`: total of all generators that
-/// share the load.
-pub fn plan(args: &LoadArgs, at_once: usize, threads: usize) -> Result<Planned, Failure> {
+/// share the load. `implied`: clients of a load that no option describes.
+pub fn plan(
+    args: &LoadArgs,
+    at_once: usize,
+    threads: usize,
+    implied: Option<usize>,
+) -> Result<Planned, Failure> {
     let given = &args.schedule;
     let bound = given.duration.unwrap_or(match given.requests {
         Some(_) => MAX_DURATION,
@@ -34,9 +39,7 @@ pub fn plan(args: &LoadArgs, at_once: usize, threads: usize) -> Result<Planned, 
         (None, Some(OfferedRate::PerSecond(rate)), _) => vec![RateStage::steady(rate, bound)],
         (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, at_once, bound)),
         (None, None, Some(clients)) => return Ok(closed(args, clients as usize, bound)),
-        (None, None, None) => {
-            return Err(Failure::usage("one of --rate, --clients and --stages is needed"));
-        }
+        (None, None, None) => return Ok(closed(args, implied.map_or(at_once, |clients| clients.min(at_once)), bound)),
     };
     if stages.iter().all(|stage| stage.requests() == 0.0) {
         return Err(Failure::usage("every stage has the rate 0: nothing would be sent"));

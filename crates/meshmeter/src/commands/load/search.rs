@@ -61,7 +61,7 @@ fn settings(args: &LoadArgs, objective: Objective, spec: &LoadSpec) -> Result<Se
         return Err(Failure::usage("--search-probe-max must not be shorter than --duration"));
     }
     Ok(SearchSettings {
-        urls: args.urls.clone(),
+        urls: spec.urls.clone(),
         objective,
         plan: SearchPlan {
             lowest: given.search_min,

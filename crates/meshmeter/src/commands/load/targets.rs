@@ -2,7 +2,7 @@
 
 use super::content_file::read_file;
 use super::{grpc, http_version, raw};
-use crate::cli::{LoadArgs, OrderName, ServerPerName};
+use crate::cli::{GivenHeaders, LoadArgs, OrderName, ServerPerName};
 use crate::failure::Failure;
 use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     let body = body(args.body.as_deref(), args.body_size)?;
     let template = RequestTemplate {
         method: args.method.clone(),
-        headers: args.header.clone(),
+        headers: GivenHeaders::all(&args.header).collect(),
         body: body.into(),
         connect_to: args.connect_to.clone(),
         sni: args.sni.clone(),
@@ -72,7 +72,9 @@ fn failure(error: &TargetError) -> Failure {
         TargetError::Port { port, .. } if port.is_empty() => {
             Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000")
         }
-        TargetError::PathOfRaw(_) => Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000"),
+        TargetError::PathOfRaw(_) | TargetError::CredentialsOfRaw(_) => {
+            Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000")
+        }
         TargetError::TooManyServers(_) => {
             Failure::from_usage(error).with_hint("ranges in the path, and only these, may be longer")
         }

@@ -41,7 +41,7 @@ use context::RunContext;
 use coordinator::Coordinator;
 use experiment::environment::deploy::Environment;
 use experiment::environment::{DeploymentSpec, Scenario};
-use experiment::schema::{Calibration, ComponentVersion, Pacing, UnavailableMode};
+use experiment::schema::{Build, Calibration, ComponentVersion, Pacing, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
 use export::Exporter;
 use files::FilesBeside;
@@ -211,6 +211,7 @@ impl Session<'_> {
         place.keep_logs_in(&folder);
         let mut host = place.environment().host();
         host.versions.extend(self.further_versions(place.environment()));
+        host.build = Some(Build::this().clone());
         host.refused_modes = unavailable;
         host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());

@@ -3,6 +3,7 @@
 use super::run_environment::RunEnvironment;
 use super::{allowed_cpus, calibrate, check_needs, pacing};
 use crate::cli::OverrideArgs;
+use crate::commands::other_labs;
 use crate::failure::Failure;
 use crate::noise_floor;
 use experiment::Plan;
@@ -33,6 +34,7 @@ pub(super) fn enter_after<T>(
     on_machine: impl FnOnce() -> Result<T, Failure>,
     session: impl FnOnce(&mut OnLab, T) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
+    other_labs::warn();
     let mut started = None;
     match lab::enter_after(title, || started = Some(on_machine()))? {
         Entered::Outside(status) => Ok(status),

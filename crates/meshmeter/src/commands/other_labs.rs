@@ -1,0 +1,83 @@
+//! Other labs of this user that are up when a measurement starts: each takes CPU from the other.
+
+use experiment::environment::EnvironmentError;
+use lab::registry::{self, LabStatus};
+
+/// Start of the purpose of a lab that is held open and measures nothing by itself.
+const HELD: &str = "lab up";
+/// Purpose of a lab that exists for less than a second.
+const DOCTOR: &str = "doctor";
+
+/// Prints a line if other labs are up. Must be called before this command's own lab is entered; the process inside that lab
+/// prints nothing.
+pub fn warn() {
+    if lab::is_inside() {
+        return;
+    }
+    if let Some(warning) = warning(registry::list()) {
+        anstream::eprintln!("warning: {warning}");
+    }
+}
+
+/// What to say about these labs; `None` if nothing.
+fn warning(labs: Result<Vec<LabStatus>, EnvironmentError>) -> Option<String> {
+    // An entry that cannot be read is reported when this command enters its own lab, or by `lab status`.
+    let labs = labs.ok()?;
+    let running: Vec<&LabStatus> = labs.iter().filter(|lab| lab.running && lab.purpose != DOCTOR).collect();
+    let measuring = running.iter().find(|lab| !lab.purpose.starts_with(HELD));
+    let (lab, what, end) = match (measuring, running.first()) {
+        (Some(lab), _) => (lab, "another run is measuring here", "the two disturb each other"),
+        (None, Some(lab)) => (lab, "a lab is up here", "its processes may disturb the measurement"),
+        (None, None) => return None,
+    };
+    let more = match running.len() - 1 {
+        0 => String::new(),
+        others => format!(", and {others} more"),
+    };
+    let since = lab.started_at.split('.').next().unwrap_or_default().replace('T', " ");
+    Some(format!(
+        "{what} since {since} UTC (`{}`, lab {}{more}); {end} (`meshmeter lab status`)",
+        lab.purpose, lab.id
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lab(id: &str, purpose: &str, running: bool) -> LabStatus {
+        LabStatus {
+            id: id.to_owned(),
+            purpose: purpose.to_owned(),
+            started_at: "2026-11-27T11:20:05.123456Z".to_owned(),
+            running,
+            processes: 1,
+            pods: Vec::new(),
+            directory: "/run/meshmeter/labs".into(),
+            access: None,
+        }
+    }
+
+    #[test]
+    fn other_run_is_named_before_held_lab() {
+        let held = || lab("k3x7ab", "lab up --mesh istio --mode sidecar", true);
+        let run = || lab("m4y8cd", "run mesh-modes", true);
+        assert_eq!(
+            warning(Ok(vec![held(), run()])).unwrap(),
+            "another run is measuring here since 2026-11-27 11:20:05 UTC (`run mesh-modes`, lab m4y8cd, and 1 more); \
+             the two disturb each other (`meshmeter lab status`)"
+        );
+        assert_eq!(
+            warning(Ok(vec![held()])).unwrap(),
+            "a lab is up here since 2026-11-27 11:20:05 UTC (`lab up --mesh istio --mode sidecar`, lab k3x7ab); its \
+             processes may disturb the measurement (`meshmeter lab status`)"
+        );
+    }
+
+    #[test]
+    fn ended_labs_and_the_doctors_are_not_named() {
+        let ended = lab("k3x7ab", "run mesh-modes", false);
+        assert_eq!(warning(Ok(vec![ended, lab("m4y8cd", "doctor", true)])), None);
+        assert_eq!(warning(Err(EnvironmentError::new("read lab.json", "no such file"))), None);
+    }
+}
