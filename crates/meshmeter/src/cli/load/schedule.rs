@@ -17,7 +17,7 @@ const MAX_REQUESTS: u64 = 1_000_000_000;
 pub struct ScheduleArgs {
     /// Total requests per second: open loop. Or `unlimited`: a closed loop with a client per connection,
     /// which measures throughput, not latency under load
-    #[arg(long, value_name = "R", value_parser = parse_offered_rate, help_heading = "Load")]
+    #[arg(long, value_name = "R", value_parser = parse_offered_rate, allow_negative_numbers = true, help_heading = "Load")]
     pub rate: Option<OfferedRate>,
 
     /// Clients that each send their next request after a response: closed loop

@@ -39,7 +39,9 @@ pub fn plan(
         (None, Some(OfferedRate::PerSecond(rate)), _) => vec![RateStage::steady(rate, bound)],
         (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, at_once, bound)),
         (None, None, Some(clients)) => return Ok(closed(args, clients as usize, bound)),
-        (None, None, None) => return Ok(closed(args, implied.map_or(at_once, |clients| clients.min(at_once)), bound)),
+        (None, None, None) => {
+            return Ok(closed(args, implied.map_or(at_once, |clients| clients.min(at_once)), bound));
+        }
     };
     if stages.iter().all(|stage| stage.requests() == 0.0) {
         return Err(Failure::usage("every stage has the rate 0: nothing would be sent"));
