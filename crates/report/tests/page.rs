@@ -8,9 +8,9 @@ mod kinds_of_runs;
 
 use experiment::Mode;
 use experiment::schema::{
-    Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, NodeUsage, ProxyConfiguration,
-    ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof, TrialRecord,
-    UnavailableMode,
+    Build, Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, NodeUsage,
+    ProxyConfiguration, ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof,
+    TrialRecord, UnavailableMode,
 };
 use report::RunData;
 use report::html::render;
@@ -117,6 +117,18 @@ fn usual_run_has_every_section() {
     // excluded trial.
     assert_eq!(page.matches("<title>trial ").count(), 2 * 29);
     assert_eq!(page.matches(", spoiled: other-process: dpkg").count(), 2);
+}
+
+#[test]
+fn build_is_named_with_commit_and_state_of_tree() {
+    let mut run = fixture::run(fixture::usual_trials());
+    run.host.build = Some(Build {
+        version: "0.1.0".to_owned(),
+        commit: Some("6f9fdd3b0a1b2c3d".to_owned()),
+        commit_date: Some("2026-11-27".to_owned()),
+        modified: Some(true),
+    });
+    assert!(page(&run).contains("0.1.0 (6f9fdd3b 2026-11-27, modified)"));
 }
 
 #[test]
