@@ -69,8 +69,8 @@ pub(crate) fn value(kind: Kind) -> Value {
         Kind::Rate => named("rate"),
         Kind::Fraction => named("fraction"),
         Kind::Cores => named("cores"),
-        Kind::OneOf(words) => one_of(words()),
-        Kind::Switch => one_of(SWITCH.map(|(word, _)| word).to_vec()),
+        Kind::OneOf(words) => one_of(&words()),
+        Kind::Switch => one_of(&SWITCH.map(|(word, _)| word)),
         Kind::OneOrSeveral(least, kind) => json!({"anyOf": [value(*kind), list(least, *kind)]}),
         Kind::List(least, kind) => list(least, *kind),
         Kind::Either(kinds) => json!({"anyOf": kinds.iter().map(|kind| value(*kind)).collect::<Vec<_>>()}),
@@ -100,7 +100,7 @@ fn list(least: usize, kind: Kind) -> Value {
 }
 
 /// Words. `true` and `false` without quotes are booleans, and so are `on` and `off` in YAML 1.1.
-fn one_of(words: Vec<&str>) -> Value {
+fn one_of(words: &[&str]) -> Value {
     let mut values: Vec<Value> = words.iter().map(|word| json!(word)).collect();
     for (boolean, synonyms) in [(true, ["true", "on"]), (false, ["false", "off"])] {
         if synonyms.iter().any(|word| words.contains(word)) {
