@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image docs dist dist-check schema setup-dist build test test-all lint-and-compile program quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image docs dist dist-check schema setup-dist build test test-all lint-and-compile program tools quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
@@ -51,9 +51,8 @@ audit: ## Known vulnerabilities of dependencies (needs the network)
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-clean: ## Remove everything built here; runs/ and the installed components stay
+clean: ## Remove everything built here; runs/, installed components and tools stay
 	$(CARGO) clean
-	rm -rf .tools
 
 # The parts.
 
@@ -99,11 +98,15 @@ lint-and-compile:
 	@$(MAKE) --no-print-directory --jobs 1 check-format shellcheck clippy deny
 	@scripts/tests.py build
 
+# Built beside what lints and compiles.
+tools:
+	@scripts/cargo-deny.sh --version
+
 # The real components, once per version: the first time minutes, later a second. `make test` needs some of them.
-quick-components: program
+quick-components: program tools
 	$(TEST_PROGRAM) lab install --from-source envoy etcd kube-apiserver istiod pilot-agent istio-files
 	scripts/cluster.sh install
 
-components: program
+components: program tools
 	$(TEST_PROGRAM) lab install --from-source
 	scripts/cluster.sh install

@@ -3,18 +3,11 @@
 # The software bill of materials (CycloneDX) and the licence texts of its parts. Sourced after program.sh by scripts/dist.sh and scripts/image.sh, which define
 # `fail`.
 
-cyclonedx=0.5.9
-
 # write_bill_of_materials TARGET FOLDER: writes FOLDER/meshmeter.cdx.json. The tool writes beside each Cargo.toml: it gets a copy
 # of the sources.
 write_bill_of_materials() {
-  local target=$1 out=$2 tool=$PWD/.tools/cargo-cyclonedx-$cyclonedx/bin/cargo-cyclonedx copy
-  if [[ ! -x $tool ]]; then
-    echo "building cargo-cyclonedx $cyclonedx into .tools/ (a minute or two, once)" >&2
-    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=.tools/build \
-      "$cargo" install cargo-cyclonedx --locked --quiet --version "$cyclonedx" --root ".tools/cargo-cyclonedx-$cyclonedx"
-    rm -rf .tools/build
-  fi
+  local target=$1 out=$2 tool copy
+  tool=$(CARGO=$cargo scripts/cargo-tool.sh cargo-cyclonedx 0.5.9) || fail 'cargo-cyclonedx could not be built'
   copy=$(mktemp -d "$out/sources.XXXXXX")
   cp -R Cargo.toml Cargo.lock crates "$copy/"
   # No time of day and no random number: it, too, is the same whenever it is made.
