@@ -36,7 +36,7 @@ SLOTS = 3
 # A program that takes longer hangs. The longest one takes eight minutes on two cores.
 PROGRAM_TIMEOUT_S = 3600
 SLOWEST = 10
-OUTCOME = re.compile(r"^test (?:result: )?(\S+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored|not run)", re.MULTILINE)
+OUTCOME = re.compile(r"^test (\S+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored|not run)", re.MULTILINE)
 
 
 @dataclass
@@ -47,6 +47,8 @@ class Program:
     folder: str
     path: str
     arguments: list[str] = field(default_factory=list)
+    # Tests that the selection names: one that does not run was renamed.
+    named: list[str] = field(default_factory=list)
     measures: bool = False
 
 
@@ -61,8 +63,11 @@ class Ended:
     cpu_s: float
 
     def failures(self):
-        """Names of failed tests; the program itself if it failed without naming one."""
-        failed = [name for name, outcome in OUTCOME.findall(self.output) if outcome == "FAILED"]
+        """Names of failed tests and of named tests that did not run; the program itself if it failed without naming one."""
+        outcomes = dict(OUTCOME.findall(self.output))
+        failed = [name for name, outcome in outcomes.items() if outcome == "FAILED"]
+        if self.status == 0:
+            failed += [f"{name} (named in test-programs.toml, and did not run)" for name in self.program.named if name not in outcomes]
         if self.status != 0 and not failed:
             failed = ["(killed: it hung)" if self.status is None else f"(exit status {self.status})"]
         return failed
@@ -110,9 +115,11 @@ def select(programs, table, everything):
             if measured != ["*"]:
                 behaviour.append(with_arguments(program, excluding(measured)))
             if measured:
-                measuring.append(with_arguments(program, only(measured), measures=True))
+                names = [] if measured == ["*"] else measured
+                measuring.append(with_arguments(program, only(measured), names, measures=True))
         elif name in table["cases-of-quick"]:
-            behaviour.append(with_arguments(program, table["cases-of-quick"][name]))
+            cases = table["cases-of-quick"][name]
+            behaviour.append(with_arguments(program, cases, cases))
         elif name not in table["not-in-quick"] and measured != ["*"]:
             behaviour.append(with_arguments(program, excluding(measured)))
     return behaviour, measuring
@@ -127,8 +134,8 @@ def check_names(programs, table):
         sys.exit(f"tests: scripts/test-programs.toml names programs that do not exist: {', '.join(unknown)}")
 
 
-def with_arguments(program, arguments, measures=False):
-    return Program(program.name, program.folder, program.path, arguments, measures)
+def with_arguments(program, arguments, named=(), measures=False):
+    return Program(program.name, program.folder, program.path, arguments, list(named), measures)
 
 
 def excluding(tests):
