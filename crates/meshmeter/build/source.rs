@@ -11,7 +11,7 @@ pub const VARIABLE: &str = "MESHMETER_COMMIT";
 
 /// Suffix of [`VARIABLE`] if tracked files differ.
 const MODIFIED: &str = ", modified";
-/// What the program is made from, as Git's path patterns.
+/// Sources of the program, as Git's path patterns.
 const SOURCES: [&str; 6] = [
     "Cargo.lock",
     "Cargo.toml",

@@ -32,7 +32,7 @@ fn run() -> RunData {
     RunData::new(yaml, experiment, 42, planned, host, run.trials, Vec::new())
 }
 
-/// What a reader of JUnit XML finds in it.
+/// Content that a reader of JUnit XML finds.
 #[derive(Default)]
 struct Report {
     /// Of the suite: tests, skipped, failures, errors.

@@ -19,7 +19,7 @@ pub fn warn() {
     }
 }
 
-/// What to say about these labs; `None` if nothing.
+/// Warning about these labs; `None` if none of them disturbs.
 fn warning(labs: Result<Vec<LabStatus>, EnvironmentError>) -> Option<String> {
     // An entry that cannot be read is reported when this command enters its own lab, or by `lab status`.
     let labs = labs.ok()?;

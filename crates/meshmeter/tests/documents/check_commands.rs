@@ -44,7 +44,7 @@ impl Checker {
         markdown::named_files(document, self.folder.path());
     }
 
-    /// What is wrong with a command.
+    /// Fault of a command.
     pub fn check(&mut self, shown: &Shown) -> Option<String> {
         self.commands += 1;
         let arguments = substituted(words(&without_templates(&shown.arguments)));

@@ -4,7 +4,7 @@ use crate::rust_source;
 use crate::tree::{Tree, files};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands before the name of a variable where one is read, also as the value of an option.
+/// Text before the name of a variable where one is read, also as the value of an option.
 const READS: [&str; 4] = ["env::var(\"", "env::var_os(\"", "(env = \"", ", env = \""];
 
 #[test]
@@ -83,7 +83,7 @@ fn variables_of_source(source: &str) -> BTreeSet<String> {
     names
 }
 
-/// What stands between a marker and the next quote, for each marker.
+/// Text between a marker and the next quote, for each marker.
 fn between(code: &str, marker: &str) -> Vec<String> {
     code.split(marker).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
 }
