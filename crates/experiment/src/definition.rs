@@ -94,7 +94,9 @@ impl Experiment {
     pub fn leave_out(&mut self, unavailable: &[UnavailableMode]) {
         let (modes, cells): (Vec<&UnavailableMode>, Vec<_>) =
             unavailable.iter().partition(|unavailable| unavailable.factors.is_empty());
-        self.modes.retain(|mode| modes.iter().all(|unavailable| unavailable.mode != *mode));
+        let is_left = |mode: &Mode| modes.iter().all(|unavailable| unavailable.mode != *mode);
+        self.modes.retain(is_left);
+        self.combinations.iter_mut().for_each(|one| one.experiment.modes.retain(is_left));
         self.left_out
             .extend(cells.into_iter().map(|cell| LeftOut { mode: cell.mode, factors: cell.factors.clone() }));
     }

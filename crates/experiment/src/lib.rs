@@ -11,6 +11,7 @@ pub mod dataplane;
 pub mod definition;
 pub mod diagnostic;
 pub mod environment;
+pub mod exposition;
 pub mod file;
 mod keys;
 pub mod mode;

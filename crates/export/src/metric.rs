@@ -1,6 +1,7 @@
 //! Metrics at one moment, independent of the export format.
 
 use crate::distribution::Distribution;
+pub use experiment::exposition::Kind;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -22,17 +23,6 @@ pub struct Family {
     pub kind: Kind,
     /// One per combination of labels.
     pub points: Vec<Point>,
-}
-
-/// Meaning of a metric's values.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
-    /// A value that goes up and down.
-    Gauge,
-    /// A count that grows.
-    Counter,
-    /// A distribution with cumulative counts.
-    Histogram,
 }
 
 /// The value of a metric for one combination of labels.

@@ -35,6 +35,7 @@ pub mod sandbox;
 pub use mesh::certificates;
 pub use mesh::wait::{self, wait_for};
 pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser};
+pub use sandbox::end_signals::end_signals;
 pub use sandbox::enter::{Entered, enter, enter_after, exit_code, is_inside};
 pub use sandbox::interface::Interface;
 pub use sandbox::lab::{self, Lab};

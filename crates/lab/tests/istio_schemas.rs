@@ -59,7 +59,7 @@ fn spec_of(protocol: Protocol, mode: Mode, istio: &str) -> DeploymentSpec {
     let experiment =
         Experiment::parse(&text, "test").unwrap_or_else(|error| panic!("{}", error.render(false)));
     let trials = Plan::new(&experiment, 1).trials;
-    trials.into_iter().find(|trial| trial.mode == mode).unwrap().spec
+    trials.into_iter().find(|trial| trial.mode() == mode).unwrap().spec
 }
 
 fn objects_of(spec: &DeploymentSpec) -> Vec<Value> {

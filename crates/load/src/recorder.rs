@@ -13,9 +13,11 @@ use std::mem;
 
 mod grpc;
 mod per_url;
+mod trend;
 
 pub(crate) use grpc::GrpcRecord;
 use per_url::PerUrl;
+use trend::Trend;
 
 /// Number of status codes, 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;
@@ -52,6 +54,7 @@ pub(crate) struct Recorder {
     pub(crate) reading_lag: LatencyHistogram,
     /// The slowest requests, from which episodes are counted.
     pub(crate) slowest: Slowest,
+    trend: Trend,
     pub(crate) connect_time: LatencyHistogram,
     pub(crate) handshake_time: LatencyHistogram,
     /// TLS sessions by the parameters that their handshakes negotiated: few kinds, unordered.
@@ -59,6 +62,8 @@ pub(crate) struct Recorder {
     pub(crate) warmup: WarmupCounts,
     sent: u64,
     completed: u64,
+    /// Responses that came back within the window, whenever their requests were due.
+    answered_in_window: u64,
     failed: u64,
     /// How long failed requests had waited.
     failed_waits: FailedWaits,
@@ -99,12 +104,14 @@ impl Recorder {
             generator_lag: LatencyHistogram::new(),
             reading_lag: LatencyHistogram::new(),
             slowest: Slowest::new(),
+            trend: Trend::new(window_start, window_end),
             connect_time: LatencyHistogram::new(),
             handshake_time: LatencyHistogram::new(),
             tls_sessions: Vec::new(),
             warmup: WarmupCounts::default(),
             sent: 0,
             completed: 0,
+            answered_in_window: 0,
             failed: 0,
             failed_waits: FailedWaits::default(),
             late: 0,
@@ -149,6 +156,11 @@ impl Recorder {
         }
     }
 
+    /// The run was interrupted: the window ends at this time.
+    pub(crate) fn end_window(&mut self, at: Nanos) {
+        self.window_end = self.window_end.min(at);
+    }
+
     fn measures(&self, flight: &InFlightRequest) -> bool {
         flight.due >= self.window_start
     }
@@ -176,6 +188,7 @@ impl Recorder {
 
     /// Records a complete response. `bytes`: its size.
     pub(crate) fn completed(&mut self, flight: &InFlightRequest, at: Nanos, status: u16, bytes: u64) {
+        self.answered_in_window += u64::from((self.window_start..=self.window_end).contains(&at));
         if !self.measures(flight) {
             self.warmup.completed += 1;
             return;
@@ -192,6 +205,7 @@ impl Recorder {
         self.response_time.record_ns(response_time);
         self.per_url.completed(flight.url, response_time);
         self.slowest.answered(flight.due, response_time);
+        self.trend.answered(flight.due, response_time);
         self.service_time.record_ns(service_time);
         self.second.completed += 1;
         self.second.bytes_received += bytes;
@@ -329,6 +343,7 @@ impl Recorder {
             mine.merge(theirs);
         }
         self.slowest.merge(&other.slowest);
+        self.trend.merge(&other.trend);
         self.per_url.merge(&other.per_url);
         for (mine, theirs) in [
             (&mut self.warmup.sent, other.warmup.sent),
@@ -336,6 +351,7 @@ impl Recorder {
             (&mut self.warmup.failed, other.warmup.failed),
             (&mut self.sent, other.sent),
             (&mut self.completed, other.completed),
+            (&mut self.answered_in_window, other.answered_in_window),
             (&mut self.failed, other.failed),
             (&mut self.late, other.late),
             (&mut self.unsent, other.unsent),
@@ -422,6 +438,21 @@ impl Recorder {
             stddev: variance.sqrt(),
             max: self.most_bytes,
         }
+    }
+
+    /// Requests sent within the window.
+    pub(crate) fn sent_in_window(&self) -> u64 {
+        self.sent - self.late
+    }
+
+    /// Responses received within the window, those to requests from before it included: what the target answered meanwhile.
+    pub(crate) fn answered_in_window(&self) -> u64 {
+        self.answered_in_window
+    }
+
+    /// The shortest response times at the beginning and at the end of the window, if they grow all the time.
+    pub(crate) fn growth(&self) -> Option<(Nanos, Nanos)> {
+        self.trend.growth()
     }
 
     /// Request counts in the form of the result schema.

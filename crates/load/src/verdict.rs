@@ -14,14 +14,13 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
+use crate::clock::Nanos;
 use experiment::schema::{Figures, LoadResult, Verdict};
 use jiff::{SignedDuration, Timestamp};
 
 /// Facts about the run that the result does not contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunContext<'a> {
-    /// The user ended the run early.
-    pub(crate) interrupted: bool,
     /// Connections that were open when the schedule started; `None` if connections roam.
     pub(crate) connections_at_start: Option<usize>,
     /// Fixed number of requests of a closed loop.
@@ -40,23 +39,25 @@ pub(crate) struct RunContext<'a> {
     /// The server with most of the requests dropped because too many waited, and the number of all such
     /// requests.
     pub(crate) crowded_out: Option<(&'a str, u64)>,
+    /// The shortest response times at the beginning and at the end of the window, if they grow all the time.
+    pub(crate) growth: Option<(Nanos, Nanos)>,
 }
 
 /// Computes the verdict of a result.
 pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     let mut verdict = Verdict::usable();
     if result.requests.scheduled == 0 {
-        verdict.spoil(connections::nothing_measured(result, context.interrupted), Figures::all());
+        verdict.spoil(connections::nothing_measured(result), Figures::all());
         return verdict;
     }
-    if context.interrupted {
+    if result.interrupted {
         verdict
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
     // Roaming connections need not all be open at the start.
     connections::check(result, context.connections_at_start.unwrap_or(result.connections), &mut verdict);
-    rate::check(result, context.cpus, &mut verdict);
+    rate::check(result, context.cpus, context.growth, &mut verdict);
     rate::check_generator(result, context.cpus, &mut verdict);
     errors::check(result, &mut verdict);
     lag::check_sending(result, &mut verdict);

@@ -10,7 +10,6 @@ pub mod certificates;
 pub mod concurrent;
 pub mod config_dump;
 pub mod envoy;
-pub mod exposition;
 pub mod filters;
 pub mod gateway_probe;
 pub mod istio;

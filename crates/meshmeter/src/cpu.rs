@@ -27,7 +27,7 @@ pub fn check(plan: &Plan, cpus: usize) -> Option<String> {
         format!(
             "mode {} at {rate} requests/s per driver: {:.0} requests/s through proxies take about {:.1} cores by \
              Istio's published figures, and this machine has {machine}: its trials will be saturated",
-            trial.mode, need.requests_s, need.cores
+            trial.mode(), need.requests_s, need.cores
         )
     })
 }

@@ -2,7 +2,7 @@
 //! process immediately, unless that would leave something half done.
 
 use crate::failure::Failure;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use lab::end_signals;
 use signal_hook::iterator::Signals;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const INTERRUPTED: i32 = 130;
 /// prints a warning, a third ends the process.
 pub fn on_patient_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+    let mut signals = Signals::new(end_signals())
         .map_err(|error| Failure::environment(&error).about("listen for signals"))?;
     let requested = Arc::clone(&stop);
     std::thread::spawn(move || {
@@ -42,7 +42,7 @@ pub fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
         signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))
     };
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in end_signals() {
         register(signal).map_err(|error| Failure::environment(&error).about("listen for signals"))?;
     }
     Ok(stop)
@@ -54,7 +54,7 @@ pub fn on_signals_with_message(
     last_words: impl Fn() -> Option<String> + Send + 'static,
 ) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+    let mut signals = Signals::new(end_signals())
         .map_err(|error| Failure::environment(&error).about("listen for signals"))?;
     let requested = Arc::clone(&stop);
     std::thread::spawn(move || {

@@ -8,6 +8,7 @@ use crate::trials::shows_saturation;
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::plan::cells;
 use experiment::schema::{
     BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Percentiles,
     Summary,
@@ -25,6 +26,13 @@ pub enum ObjectiveOutcome {
     Good,
     /// No trial is valid, with or without an objective.
     NothingValid,
+    /// The run was cut short: fewer trials were measured than planned. A part of a run meets no objective.
+    CutShort {
+        /// Trials that were measured.
+        measured: usize,
+        /// Trials that were planned.
+        planned: usize,
+    },
     /// A cell missed the objective, or is not shown to meet it. Holds each reason as text.
     Failed(Vec<String>),
 }
@@ -42,6 +50,11 @@ impl ObjectiveOutcome {
 pub fn objective_met(experiment: &Experiment, summary: &Summary) -> ObjectiveOutcome {
     if summary.cells.iter().all(|cell| cell.valid == 0) {
         return ObjectiveOutcome::NothingValid;
+    }
+    let planned = cells(experiment).len() * experiment.repeats;
+    let measured = summary.cells.iter().map(|cell| cell.trials - cell.retakes).sum();
+    if measured < planned {
+        return ObjectiveOutcome::CutShort { measured, planned };
     }
     let misses: Vec<String> = summary.cells.iter().flat_map(|cell| misses(experiment, cell)).collect();
     if misses.is_empty() { ObjectiveOutcome::Good } else { ObjectiveOutcome::Failed(misses) }
@@ -89,7 +102,13 @@ pub fn check_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
                 .to_owned(),
         );
     }
-    let met = result.response_time_us.count > 0 && !saturated && bounds.iter().all(|bound| bound.holds);
+    if result.interrupted {
+        notes.push(format!("cut short after {:.1} s: a part of a run meets no objective", result.duration_s));
+    }
+    let met = result.response_time_us.count > 0
+        && !saturated
+        && !result.interrupted
+        && bounds.iter().all(|bound| bound.holds);
     ObjectiveResult { met, bounds, notes }
 }
 

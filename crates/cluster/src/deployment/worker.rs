@@ -15,6 +15,7 @@ use experiment::environment::deploy::{
     Argument, DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverStart, DriverVerb,
 };
 use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
+use experiment::schema::LoadEvent;
 use experiment::schema::LoadResult;
 use jiff::Timestamp;
 use mesh::admin::Admin;
@@ -236,7 +237,7 @@ impl Followed {
             heard_at = Instant::now();
             read += progress.lines.len();
             for line in progress.lines {
-                let event = serde_json::from_str(&line).map(DriverEventKind::Load);
+                let event = LoadEvent::from_json(&line).map(DriverEventKind::Load);
                 self.send(event.unwrap_or_else(|_| DriverEventKind::Message(line.clone())));
                 if last_lines.len() == LAST_LINES {
                     last_lines.pop_front();

@@ -49,7 +49,7 @@ fn topology(experiment: &Experiment, mode: Mode) -> Topology {
     assert_eq!(&again, experiment, "{written}");
     assert_eq!(again.to_yaml(), written);
     let plan = Plan::new(&again, 1);
-    let trial = plan.trials.iter().find(|trial| trial.mode == mode).unwrap();
+    let trial = plan.trials.iter().find(|trial| trial.mode() == mode).unwrap();
     Topology::clone(&trial.spec.topology)
 }
 

@@ -116,7 +116,9 @@ impl Plan {
         for repeat in whole.repeats() {
             let mut planned: Vec<(&PlannedTrial, Vec<Arm>)> = repeat
                 .iter()
-                .flat_map(|template| deployments(template.mode).into_iter().map(move |arms| (template, arms)))
+                .flat_map(|template| {
+                    deployments(template.mode()).into_iter().map(move |arms| (template, arms))
+                })
                 .collect();
             shuffle(&mut planned, &mut random);
             for (template, arms) in planned {
@@ -154,7 +156,7 @@ mod tests {
         for repeat in plan.repeats() {
             orders.insert(format!(
                 "{:?}",
-                repeat.iter().map(|trial| (trial.mode, arm(trial))).collect::<Vec<_>>()
+                repeat.iter().map(|trial| (trial.mode(), arm(trial))).collect::<Vec<_>>()
             ));
         }
         assert!(orders.len() > 5, "{}", orders.len());

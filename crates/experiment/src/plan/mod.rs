@@ -57,7 +57,8 @@ impl Plan {
     #[must_use]
     pub fn new(experiment: &Experiment, seed: u64) -> Self {
         let combinations: Vec<(Factors, &Experiment)> = experiment.each_combination().collect();
-        let specs: Vec<Vec<DeploymentSpec>> = combinations.iter().map(|(_, one)| specs(one)).collect();
+        let specs: Vec<Vec<DeploymentSpec>> =
+            combinations.iter().map(|(_, one)| specs(one, &experiment.modes)).collect();
         let loads: Vec<Vec<LoadPoint>> =
             combinations.iter().map(|(_, one)| level_points(one, experiment)).collect();
         let mut random = SplitMix64::new(seed);
@@ -69,7 +70,6 @@ impl Plan {
                 PlannedTrial {
                     index: 0,
                     repeat,
-                    mode: experiment.modes[position.mode],
                     factors: factors.clone(),
                     load: loads[position.combination][position.level].clone(),
                     fleet: one.fleet.clone(),
@@ -85,7 +85,7 @@ impl Plan {
                     generator_seed: generator_seeds[position.level],
                 }
             });
-            let planned = planned.filter(|trial| experiment.has_cell(trial.mode, &trial.factors));
+            let planned = planned.filter(|trial| experiment.has_cell(trial.mode(), &trial.factors));
             let next = trials.last().map_or(0, |last: &PlannedTrial| last.deployment + 1);
             let fresh =
                 |trial: &PlannedTrial| experiment.fresh.unwrap_or_else(|| Fresh::default_for(&trial.spec));
@@ -117,12 +117,12 @@ impl Plan {
 #[must_use]
 pub fn topology_of(experiment: &Experiment, cell: &PlannedCell) -> Option<Arc<Topology>> {
     let (_, one) = experiment.each_combination().find(|(factors, _)| *factors == cell.factors)?;
-    let of_mode = |spec: DeploymentSpec| (spec.mode == cell.mode).then_some(spec.topology);
-    specs(one).into_iter().find_map(of_mode)
+    let modes = experiment.modes.contains(&cell.mode).then_some(cell.mode);
+    specs(one, modes.as_slice()).pop().map(|spec| spec.topology)
 }
 
-/// Deployment specifications, by mode. Modes share a topology if it is the same for them.
-fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
+/// A deployment specification per mode, in this order. Modes share a topology if it is the same for them.
+fn specs(experiment: &Experiment, modes: &[Mode]) -> Vec<DeploymentSpec> {
     let mut topologies: Vec<Arc<Topology>> = Vec::new();
     let spec = |mode: &Mode| {
         let made = experiment.topology.topology(
@@ -151,7 +151,7 @@ fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
             gateway: experiment.gateway.clone(),
         }
     };
-    experiment.modes.iter().map(spec).collect()
+    modes.iter().map(spec).collect()
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
         let mut orders = BTreeSet::new();
         for repeat in 0..20 {
             let trials: Vec<_> = plan.trials.iter().filter(|trial| trial.repeat == repeat).collect();
-            let order: Vec<_> = trials.iter().map(|trial| (trial.mode, trial.load.clients)).collect();
+            let order: Vec<_> = trials.iter().map(|trial| (trial.mode(), trial.load.clients)).collect();
             assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 6);
             orders.insert(order);
             for clients in [1, 2, 4] {
@@ -253,7 +253,7 @@ mod tests {
         let none = Plan::new(&experiment(&text("0")), 5);
         let order = |plan: &Plan| {
             let trials = plan.trials.iter();
-            trials.map(|trial| (trial.mode, trial.load.clone(), trial.generator_seed)).collect::<Vec<_>>()
+            trials.map(|trial| (trial.mode(), trial.load.clone(), trial.generator_seed)).collect::<Vec<_>>()
         };
         assert_eq!(order(&single), order(&none));
         assert!(single.trials.iter().all(|trial| trial.factors.is_empty()));
@@ -305,12 +305,14 @@ mod tests {
         let per_mode = Plan::new(&Experiment { fresh: Some(Fresh::Mode), ..experiment(text) }, 3);
         let (mut orders, mut loads) = (BTreeSet::new(), BTreeSet::new());
         for (number, shared) in per_mode.trials.chunks(3).enumerate() {
-            assert!(shared.iter().all(|trial| trial.deployment == number && trial.mode == shared[0].mode));
+            assert!(
+                shared.iter().all(|trial| trial.deployment == number && trial.mode() == shared[0].mode())
+            );
             loads.insert(shared.iter().map(|trial| trial.load.rate.unwrap() as u64).collect::<Vec<_>>());
         }
         for repeat in per_mode.repeats() {
             assert_eq!(repeat.len(), 9);
-            orders.insert(repeat.iter().map(|trial| trial.mode).collect::<Vec<_>>());
+            orders.insert(repeat.iter().map(|trial| trial.mode()).collect::<Vec<_>>());
         }
         assert_eq!((orders.len(), loads.len()), (6, 6), "every order");
         assert!(per_mode.trials.iter().enumerate().all(|(index, trial)| trial.index == index));
@@ -340,7 +342,7 @@ mod tests {
             experiment("{name: t, modes: [none, gateway, sidecar], load: {rate: 1000}, repeats: 600}");
         let mut counts = std::collections::BTreeMap::new();
         for repeat in Plan::new(&three, 1).trials.chunks(3) {
-            *counts.entry(repeat.iter().map(|trial| trial.mode).collect::<Vec<_>>()).or_insert(0) += 1;
+            *counts.entry(repeat.iter().map(|trial| trial.mode()).collect::<Vec<_>>()).or_insert(0) += 1;
         }
         assert_eq!(counts.len(), 6);
         // 100 expected each; six standard deviations are 55.

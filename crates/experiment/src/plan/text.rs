@@ -191,7 +191,7 @@ impl Plan {
             if shares {
                 write!(f, "{:>10}  ", trial.deployment + 1)?;
             }
-            write!(f, "{:<20}  ", trial.mode)?;
+            write!(f, "{:<20}  ", trial.mode())?;
             for (key, width) in &factors {
                 write!(f, "{:<width$}  ", trial.factors[*key])?;
             }

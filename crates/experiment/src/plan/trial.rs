@@ -16,15 +16,13 @@ pub struct PlannedTrial {
     pub index: usize,
     /// Repeat that it belongs to, from 0.
     pub repeat: usize,
-    /// Mode.
-    pub mode: Mode,
     /// Values of the factors.
     pub factors: Factors,
     /// Load to offer.
     pub load: LoadPoint,
     /// Simulated proxies instead of a load.
     pub fleet: Option<Arc<FleetSettings>>,
-    /// Deployment that the environment must bring up.
+    /// Deployment that the environment must bring up. Its mode is that of the trial.
     pub spec: DeploymentSpec,
     /// Number of its deployment, from 0. Trials that share a deployment are adjacent.
     pub deployment: usize,
@@ -49,10 +47,16 @@ pub struct PlannedTrial {
 }
 
 impl PlannedTrial {
+    /// Mode of the trial: that of its deployment.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.spec.mode
+    }
+
     /// Cell of the trial.
     #[must_use]
     pub fn cell(&self) -> CellKey<'_> {
-        self.conditions().cell(self.mode)
+        self.conditions().cell(self.mode())
     }
 
     /// Factors and load of the trial.

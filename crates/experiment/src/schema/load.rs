@@ -35,6 +35,9 @@ pub struct LoadResult {
     pub start_delay_us: Option<f64>,
     /// Length of the measured window in seconds: as planned, or until the run was interrupted.
     pub duration_s: f64,
+    /// The run was cut short: `duration_s` is less than planned, and no objective is met.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Worker threads.
     pub threads: usize,
     /// Connections kept open.
@@ -237,9 +240,10 @@ impl SpokenProtocol {
 pub struct Rates {
     /// Requested rate; absent in closed loop.
     pub offered: Option<f64>,
-    /// Requests written to a connection.
+    /// Requests of the window written to a connection before its end.
     pub sent: f64,
-    /// Responses received completely.
+    /// Throughput: responses received completely before the end of the window, those to requests from before it
+    /// included. A backlog that is answered after the window does not count.
     pub completed: f64,
 }
 

@@ -30,6 +30,7 @@ mod grpc;
 pub(crate) mod histogram;
 mod hop;
 pub(crate) mod host;
+mod json;
 pub(crate) mod load;
 pub(crate) mod load_point;
 pub(crate) mod machine;

@@ -6,6 +6,7 @@ use crate::private_dir::PrivateDir;
 use experiment::environment::deploy::{DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverVerb};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::FleetAnswer;
+use experiment::schema::{FleetProgress, FleetResult, LoadEvent, LoadResult};
 use jiff::Timestamp;
 use std::collections::VecDeque;
 use std::fs;
@@ -142,8 +143,8 @@ fn read_events(stderr: ChildStderr, is_fleet: bool, send: impl Fn(DriverEventKin
     let mut last_lines = VecDeque::with_capacity(LAST_LINES);
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         let kind = match is_fleet {
-            true => serde_json::from_str(&line).map(DriverEventKind::Fleet),
-            false => serde_json::from_str(&line).map(DriverEventKind::Load),
+            true => FleetProgress::from_json(&line).map(DriverEventKind::Fleet),
+            false => LoadEvent::from_json(&line).map(DriverEventKind::Load),
         };
         let kind = kind.unwrap_or_else(|_| DriverEventKind::Message(line.clone()));
         if last_lines.len() == LAST_LINES {
@@ -159,8 +160,8 @@ fn read_result(file: &Path, is_fleet: bool) -> Result<DriverResult, String> {
     let failed = |error: &dyn std::error::Error| format!("read its result: {error}");
     let text = fs::read(file).map_err(|error| failed(&error))?;
     let result = match is_fleet {
-        true => serde_json::from_slice(&text).map(DriverResult::Fleet),
-        false => serde_json::from_slice(&text).map(DriverResult::Load),
+        true => FleetResult::from_json(&text).map(DriverResult::from),
+        false => LoadResult::from_json(&text).map(DriverResult::from),
     };
     result.map_err(|error| failed(&error))
 }

@@ -5,6 +5,7 @@
 
 pub mod cgroup;
 pub mod container;
+pub mod end_signals;
 pub mod enter;
 pub(crate) mod inotify;
 pub mod interface;

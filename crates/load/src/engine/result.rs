@@ -104,6 +104,7 @@ impl Coordinator<'_> {
             started_at: started_at.to_string(),
             start_delay_us: agreed_start.map(|_| start_delay as f64 / 1e3),
             duration_s,
+            interrupted: self.stop.load(Ordering::Relaxed) && stopped_at < self.timeline.end,
             threads: self.spec.threads,
             connections: self.spec.own_connections(),
             protocol: self.spec.spoken(),
@@ -113,8 +114,8 @@ impl Coordinator<'_> {
             clients: self.spec.own_clients(),
             rate: Rates {
                 offered: self.spec.own_rate(),
-                sent: per_second(requests.sent),
-                completed: per_second(requests.completed),
+                sent: per_second(recorder.sent_in_window()),
+                completed: per_second(recorder.answered_in_window()),
             },
             warmup: recorder.warmup,
             response_time_us,
@@ -134,7 +135,7 @@ impl Coordinator<'_> {
             generator: GeneratorUsage {
                 cpu_user_s: cpu.user.as_secs_f64(),
                 cpu_system_s: cpu.system.as_secs_f64(),
-                cpu_us_per_request: cpu.total().as_secs_f64() * 1e6 / requests.sent.max(1) as f64,
+                cpu_us_per_request: cpu.total().as_secs_f64() * 1e6 / recorder.sent_in_window().max(1) as f64,
                 busiest_thread_fraction,
                 voluntary_switches: switches.voluntary,
                 involuntary_switches: switches.involuntary,
@@ -153,7 +154,6 @@ impl Coordinator<'_> {
             merged: None,
         };
         let context = RunContext {
-            interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),
             connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
             requests_wanted: self.spec.own_requests(),
             start_at: agreed_start,
@@ -161,6 +161,7 @@ impl Coordinator<'_> {
             clock_moved,
             servers_left_out: self.spec.servers_left_out(),
             cpus: usable_cpus().unwrap_or(1.0),
+            growth: recorder.growth(),
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),

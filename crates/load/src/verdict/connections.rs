@@ -7,8 +7,8 @@ use experiment::schema::{Figures, LoadResult, Verdict};
 const OPEN_FRACTION: f64 = 0.99;
 
 /// Explains why nothing was due in the window.
-pub(super) fn nothing_measured(result: &LoadResult, interrupted: bool) -> String {
-    if interrupted {
+pub(super) fn nothing_measured(result: &LoadResult) -> String {
+    if result.interrupted {
         return "interrupted: ended before the measured window".to_owned();
     }
     match commonest(result, |_| true) {

@@ -34,7 +34,7 @@ pub(super) fn number(result: &LoadResult, context: &RunContext<'_>, verdict: &mu
     let Some(wanted) = context.requests_wanted.filter(|wanted| *wanted > result.requests.sent) else {
         return;
     };
-    if !context.interrupted {
+    if !result.interrupted {
         verdict
             .notes
             .push(format!("requests: {} of {wanted} were sent when the time was over", result.requests.sent));

@@ -1,5 +1,6 @@
 //! Checks whether the offered rate was achieved, and if not, what limited it.
 
+use crate::clock::Nanos;
 use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
 
 /// With less than this fraction of the scheduled requests completed, the offered rate was not achieved.
@@ -13,8 +14,9 @@ const BUSY_FRACTION: f64 = 0.95;
 /// limit.
 const ALL_BUSY_FRACTION: f64 = 0.9;
 
-/// In an open loop, due requests that were not sent in time make the result saturated.
-pub(super) fn check(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
+/// In an open loop, due requests that were not sent in time make the result saturated, and so do response times that grow
+/// throughout the window.
+pub(super) fn check(result: &LoadResult, cpus: f64, growth: Option<(Nanos, Nanos)>, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
     if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
@@ -37,6 +39,17 @@ pub(super) fn check(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
         } else {
             verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
         }
+    }
+    if let Some((first, last)) = growth.filter(|_| !verdict.saturated) {
+        verdict.saturated = true;
+        let ms = |time: Nanos| time as f64 / 1e6;
+        let reason = format!(
+            "saturated: the target did not keep up with {offered:.0}/s; even its fastest responses took longer and longer, \
+             from {:.1} to {:.1} ms over the window",
+            ms(first),
+            ms(last)
+        );
+        verdict.spoil(reason, Figures::times());
     }
 }
 

@@ -50,7 +50,6 @@ fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
 
 fn context() -> RunContext<'static> {
     RunContext {
-        interrupted: false,
         connections_at_start: Some(1),
         requests_wanted: None,
         start_at: None,
@@ -59,6 +58,7 @@ fn context() -> RunContext<'static> {
         servers_left_out: None,
         cpus: 4.0,
         crowded_out: None,
+        growth: None,
     }
 }
 

@@ -252,6 +252,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.wait(clock)?;
             self.handle_events(clock)?;
         };
+        self.recorder.end_window(stopped_at);
         let busy_s = thread_cpu().saturating_sub(at_start.0).as_secs_f64();
         let switches = Switches::of_thread().since(&at_start.1);
         let spent = self.pacer.spent().since(&at_start.2);

@@ -4,11 +4,11 @@
 
 use super::objects::background::{NAMESPACE, object_refs, services};
 use crate::Result;
-use crate::exposition::samples;
 use crate::kubernetes::client::ApiClient;
 use crate::kubernetes::workloads::namespace;
 use crate::wait::{Progress, wait_with_progress, with_last_state};
 use experiment::environment::ProgressSink;
+use experiment::exposition::samples;
 use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
 use std::time::Duration;

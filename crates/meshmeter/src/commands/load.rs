@@ -66,7 +66,10 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     // If the target could not be reached, there is no result to show as text.
     let text = unreachable(&result).is_none().then(|| report::terminal::load_text(&result));
     watching.outputs.finish(&mut result, text)?;
-    if result.verdict.valid && result.objective.as_ref().is_none_or(|objective| objective.met) {
+    if result.verdict.valid
+        && !result.interrupted
+        && result.objective.as_ref().is_none_or(|objective| objective.met)
+    {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(kind) = unreachable(&result) {

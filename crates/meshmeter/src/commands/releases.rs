@@ -6,7 +6,6 @@ use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use components::{Component, IstioVersion, Overrides, ReleaseName, find, is_installed};
 use experiment::Override;
 use experiment::environment::ComponentsSettings;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -100,8 +99,10 @@ fn installed_by(command: &mut Command) -> Result<Option<ExitCode>, Failure> {
 /// time.
 fn run(command: &mut Command) -> io::Result<ExitStatus> {
     let stop = Arc::new(AtomicBool::new(false));
-    let registered =
-        [SIGINT, SIGTERM, SIGHUP].map(|signal| signal_hook::flag::register(signal, Arc::clone(&stop)));
+    let registered: Vec<_> = lab::end_signals()
+        .into_iter()
+        .map(|signal| signal_hook::flag::register(signal, Arc::clone(&stop)))
+        .collect();
     let status = command.spawn().and_then(|mut child| wait(&mut child, &stop));
     for id in registered.into_iter().flatten() {
         signal_hook::low_level::unregister(id);

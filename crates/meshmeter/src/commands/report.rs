@@ -59,6 +59,11 @@ pub(super) fn objective_status(run: &RunData) -> ExitCode {
     let misses = match objective_met(&run.experiment, &run.summary) {
         ObjectiveOutcome::Good => return ExitCode::SUCCESS,
         ObjectiveOutcome::NothingValid => vec!["nothing was measured: no trial is valid".to_owned()],
+        ObjectiveOutcome::CutShort { measured, planned } => {
+            vec![format!(
+                "the run was cut short: {measured} of {planned} trials were measured, and a part of a run meets no objective"
+            )]
+        }
         ObjectiveOutcome::Failed(misses) => {
             let how = if is_missed(&run.summary) { "not met" } else { "not shown to be met" };
             misses.into_iter().map(|miss| format!("objective {how}: {miss}")).collect()

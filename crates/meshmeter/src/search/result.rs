@@ -164,7 +164,7 @@ fn point(rate: f64, records: &[&ProbeRecord]) -> RatePoint {
             .iter()
             .filter(|record| record.outcome.as_deref() == Some(outcome_name(ProbeOutcome::Held)))
             .count(),
-        completed_rate: total(|record| record.result.requests.completed as f64) / seconds,
+        completed_rate: total(|record| record.result.rate.completed * record.result.duration_s) / seconds,
         error_fraction: failed / sent,
         saturated: records.iter().any(|record| record.result.verdict.saturated),
         mean_us: times.mean,

@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> Result<RawRun, FolderError> {
     }
     let experiment_yaml = String::from_utf8(needed(path, EXPERIMENT_FILE)?)
         .map_err(|error| FolderError::read(&path.join(EXPERIMENT_FILE), error))?;
-    let host = serde_json::from_slice(&needed(path, HOST_FILE)?)
+    let host = Host::from_json(needed(path, HOST_FILE)?)
         .map_err(|error| FolderError::read(&path.join(HOST_FILE), error))?;
     let mut notes = Vec::new();
     let trials = read_trials(&path.join(TRIALS_FILE), &mut notes)?;
@@ -123,7 +123,7 @@ fn parse_trial(line: &[u8]) -> Result<Option<TrialRecord>, Box<dyn std::error::E
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
-    let trial: TrialRecord = serde_json::from_slice(line)?;
+    let trial = TrialRecord::from_json(line)?;
     if trial.schema != TRIAL_SCHEMA {
         return Err(format!("its schema is {:?}, not {TRIAL_SCHEMA:?}", trial.schema).into());
     }

@@ -45,9 +45,11 @@ impl Admin {
                 (StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new())
             }
             COUNTERS_PATH => (StatusCode::OK, "application/json", self.tally.to_json()),
-            METRICS_PATH => {
-                (StatusCode::OK, metrics::CONTENT_TYPE, metrics::text(&self.tally, &self.application))
-            }
+            METRICS_PATH => (
+                StatusCode::OK,
+                experiment::exposition::CONTENT_TYPE,
+                metrics::text(&self.tally, &self.application),
+            ),
             READY_PATH if let Some(reason) = self.readiness.reason() => {
                 (StatusCode::SERVICE_UNAVAILABLE, "text/plain", reason + "\n")
             }

@@ -90,7 +90,7 @@ fn summary_of(fleet: impl Fn(u64, usize) -> FleetResult) -> Summary {
                 ..DriverRecord::default()
             };
             let json = serde_json::json!({
-                "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode,
+                "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode(),
                 "factors": planned.factors, "load": planned.load, "started_at": "2026-11-22T12:00:00Z",
                 "outcome": "finished", "verdict": verdict, "result": null, "drivers": [driver], "components": [],
                 "path": PathProof::default(), "machine": null

@@ -78,7 +78,7 @@ impl ClosedLoop {
     fn trial(&self, planned: &PlannedTrial, rate: f64, cores: f64) -> TrialRecord {
         let us = 50.0 / rate * 1e6;
         let times = times([us, us * 1.5, us * 2.0], rate * 10.0);
-        let names: &[&str] = match planned.mode {
+        let names: &[&str] = match planned.mode() {
             Mode::Gateway => &["gateway"],
             Mode::Sidecar => &["client-proxy"],
             _ => &[],
@@ -179,7 +179,7 @@ impl OpenLoop {
 
     fn trial(&self, planned: &PlannedTrial, noise: f64, random: &mut StdRng) -> TrialRecord {
         let rate = planned.load.rate.expect("an open loop");
-        let proxies = if planned.mode == Mode::None {
+        let proxies = if planned.mode() == Mode::None {
             Vec::new()
         } else {
             ["client-proxy", "server-proxy"]
@@ -187,7 +187,7 @@ impl OpenLoop {
                 .to_vec()
         };
         let mut verdict = Verdict::usable();
-        let saturated = planned.mode != Mode::None && rate > SATURATES;
+        let saturated = planned.mode() != Mode::None && rate > SATURATES;
         let completed = if saturated { SATURATES * (noise / 10.0).exp() } else { rate };
         if saturated {
             let who = match self.generator_full {

@@ -79,7 +79,7 @@ impl Clients {
         let slower = noise();
         let rate = Self::throughput(clients) / slower;
         let p99 = Self::p99_us(clients) * slower;
-        let proxies = if planned.mode == Mode::None {
+        let proxies = if planned.mode() == Mode::None {
             Vec::new()
         } else {
             vec![ComponentUsage {

@@ -31,7 +31,7 @@ pub fn run_of(experiment: &Experiment, trials: Vec<TrialRecord>) -> MeasuredRun 
 /// A planned trial that has finished, without results.
 pub fn finished(planned: &PlannedTrial, verdict: &Verdict) -> TrialRecord {
     let read = serde_json::json!({
-        "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode,
+        "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode(),
         "factors": planned.factors, "load": planned.load, "started_at": "", "outcome": "finished", "verdict": verdict,
         "result": null, "components": [], "path": PathProof { proven: true, ..PathProof::default() }, "machine": null,
     });

@@ -175,7 +175,8 @@ impl Design {
         let count = plan.trials.len() as f64;
         let greatest = plan.trials.iter().map(|planned| level(&planned.load)).fold(0.0, f64::max);
         let trials = plan.trials.iter().filter_map(|planned| {
-            let mode = experiment.modes.iter().position(|mode| *mode == planned.mode).expect("a known mode");
+            let mode =
+                experiment.modes.iter().position(|mode| *mode == planned.mode()).expect("a known mode");
             let place = planned.index as f64 / count - 0.5;
             let bring_up = bring_ups[mode * self.repeats + planned.repeat];
             let common = repeats[planned.repeat] + bring_up + (1.0 + self.drift * place).ln();
@@ -310,7 +311,7 @@ fn record(
         schema: TRIAL_SCHEMA.to_owned(),
         index: planned.index,
         repeat: planned.repeat,
-        mode: planned.mode,
+        mode: planned.mode(),
         factors: planned.factors.clone(),
         load: planned.load.clone(),
         started_at: String::new(),

@@ -3,6 +3,7 @@
 use super::exit_code;
 use super::inner::{ARMED_FILE, INSIDE_VARIABLE};
 use crate::Result;
+use crate::end_signals;
 use crate::sandbox::inotify;
 use crate::sandbox::permission::refused;
 use crate::sandbox::privileges::{Privileges, unshare};
@@ -18,7 +19,7 @@ use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use rustix::thread::UnshareFlags;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGQUIT};
 use signal_hook::iterator::Signals;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -36,11 +37,13 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// Signals that are forwarded to the inner process. It has its own process group, so that each signal reaches
 /// it exactly once. Ctrl-C, which the terminal sends to our group, and `kill -INT`, which may be sent to us
 /// or to our group, look the same to it.
-const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+fn passed_on() -> Vec<i32> {
+    [end_signals(), vec![SIGQUIT]].concat()
+}
 
 pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     // Must come first, so that no signal with its default action can hit us with half a lab.
-    let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
+    let mut signals = Signals::new(passed_on().iter().chain([&SIGCHLD])).context("handle signals")?;
     let inotify_limit = inotify::limit();
     remove_stale();
     let privileges = Privileges::available();

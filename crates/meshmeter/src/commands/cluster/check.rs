@@ -85,7 +85,7 @@ fn needs(experiment: Option<&Experiment>, settings: &ClusterSettings, findings: 
     let mut needs = Needs::default();
     let Some(experiment) = experiment else { return needs };
     for trial in &experiment::Plan::new(experiment, 0).trials {
-        let Ok(plug) = plug::for_mode(trial.spec.mesh, trial.mode, settings) else { continue };
+        let Ok(plug) = plug::for_mode(trial.spec.mesh, trial.mode(), settings) else { continue };
         match objects::objects(&trial.spec, settings, &*plug) {
             Ok(objects) => needs.add(&trial.spec, &objects),
             Err(error) => {

@@ -64,7 +64,7 @@ impl EnvironmentLink {
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
             };
-            let answer: FleetAnswer = serde_json::from_str(&line)
+            let answer = FleetAnswer::from_json(&line)
                 .map_err(|error| format!("read the environment's answer: {error}"))?;
             return match answer.failure {
                 Some(failure) => Err(failure),

@@ -1,7 +1,7 @@
 //! Time of an Envoy's last configuration updates, by its own clock: the `update_time` of its subscriptions.
 
+use experiment::exposition::samples;
 use mesh::admin::{Admin, AdminError};
-use mesh::exposition::samples;
 use mesh::names::UPDATE_TIME;
 use std::collections::BTreeMap;
 

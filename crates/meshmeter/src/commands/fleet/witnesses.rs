@@ -5,13 +5,13 @@
 //! the count.
 
 use super::update_times;
+use experiment::exposition::samples;
 use experiment::schema::FleetWitness;
 use experiment::settings::fleet::ProxyKind;
 use experiment::xds::ResourceType;
 use fleet::{ChangeId, Fleet};
 use mesh::admin::dial::TcpPort;
 use mesh::admin::{Admin, AdminError};
-use mesh::exposition::samples;
 use population::changes::Expected;
 use statistics::witnesses::compare;
 use std::collections::{BTreeMap, BTreeSet};

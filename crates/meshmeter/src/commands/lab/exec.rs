@@ -8,7 +8,7 @@ use components::end_with_parent;
 use experiment::environment::EnvironmentError;
 use lab::registry::PodStatus;
 use rustix::process::{Pid, Signal};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGQUIT};
 use signal_hook::iterator::Signals;
 use std::io::{self, IsTerminal as _};
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -28,7 +28,7 @@ fn run_in(pod: &PodStatus, mut command: Command) -> Result<ExitStatus, Environme
     let program = command.get_program().to_string_lossy().into_owned();
     let operation = format!("run {program} in pod {}", pod.name);
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD]).map_err(failed)?;
+    let mut signals = Signals::new([lab::end_signals(), vec![SIGQUIT, SIGCHLD]].concat()).map_err(failed)?;
     let folder = std::env::current_dir();
     enter_pod::join(pod, true)?;
     // Pods see the machine's directories. If ours is not among them, the command starts in the root

@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
 use lab::sandbox::port_forward;
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -51,10 +50,10 @@ pub fn run(args: &ForwardArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Becomes readable on SIGINT, SIGTERM or SIGHUP.
+/// Becomes readable on a signal that ends the command.
 fn ending_signals() -> io::Result<UnixStream> {
     let (reader, writer) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in lab::end_signals() {
         pipe::register(signal, writer.try_clone()?)?;
     }
     Ok(reader)

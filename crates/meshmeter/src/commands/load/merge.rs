@@ -35,7 +35,7 @@ fn read(path: &Path) -> Result<MergeInput, Failure> {
     if text.len() as u64 > MAX_RESULT_BYTES {
         return Err(Failure::usage(format!("read {name}: it is larger than 256 MiB")));
     }
-    let mut result = serde_json::from_slice::<LoadResult>(&text).map_err(|error| {
+    let mut result = LoadResult::from_json(&text).map_err(|error| {
         Failure::from_usage(&error)
             .about(&format!("read {name}"))
             .with_hint("results are what `meshmeter load --json FILE` writes")

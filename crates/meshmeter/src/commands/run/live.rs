@@ -95,7 +95,7 @@ impl LiveMetrics {
     /// Announces trial number `index` of the run.
     pub(super) fn trial_begins(&self, planned: &PlannedTrial, index: usize) {
         let mut labels = cell_labels(&planned.factors, &planned.load);
-        labels.insert(Cow::Borrowed("mode"), planned.mode.to_string());
+        labels.insert(Cow::Borrowed("mode"), planned.mode().to_string());
         labels.insert(Cow::Borrowed("repeat"), planned.repeat.to_string());
         labels.insert(Cow::Borrowed("trial"), index.to_string());
         self.send_event(LiveEvent::Begins(labels));

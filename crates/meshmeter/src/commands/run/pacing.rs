@@ -25,7 +25,7 @@ pub(super) fn choose(plan: &Plan, cpus: usize, pauses: Option<&Pauses>) -> RunPa
     let (spinners, components) = (spinners(heaviest), components(&heaviest.spec));
     let sum = format!(
         "{cpus} CPUs, {spinners} generator threads and {components} other busy components in mode {}",
-        heaviest.mode
+        heaviest.mode()
     );
     if cpus <= spinners + components {
         return sleeping(format!("{sum}: no CPU is to spare for spinning"));

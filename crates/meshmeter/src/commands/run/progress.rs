@@ -193,7 +193,7 @@ fn shortened(line: &str) -> String {
 fn describe(planned: &PlannedTrial, retake: Option<&Retake>) -> String {
     let again = retake.map(|retake| format!(", trial {} again", retake.of + 1)).unwrap_or_default();
     let preposition = if planned.load.is_fleet() { "with" } else { "at" };
-    format!("{} {preposition} {}, repeat {}{again}", planned.mode, conditions(planned), planned.repeat + 1)
+    format!("{} {preposition} {}, repeat {}{again}", planned.mode(), conditions(planned), planned.repeat + 1)
 }
 
 /// `1000/s`, `a fleet`, or with factors `1000/s, proxy.workers 2`.

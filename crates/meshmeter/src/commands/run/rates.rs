@@ -25,7 +25,7 @@ pub(super) struct Counted {
     sent: u64,
     /// Those of `sent` that had a response.
     answered: u64,
-    /// Requests per second in the window, divided by requests of the whole trial.
+    /// Responses per second in the window, divided by responses of the whole trial: converts counts of a trial to rates.
     per_request: f64,
     /// Responses per second in the window.
     completed_per_s: f64,
@@ -52,7 +52,14 @@ impl Counted {
         let results: Vec<&LoadResult> = drivers.iter().map(DriverRun::result).collect::<Option<_>>()?;
         let timed = || results.iter().filter(|result| result.duration_s > 0.0);
         let sent: u64 = results.iter().map(|result| result.warmup.sent + result.requests.sent).sum();
-        let sent_per_s: f64 = timed().map(|result| result.requests.sent as f64 / result.duration_s).sum();
+        let answered: u64 =
+            results.iter().map(|result| result.warmup.completed + result.requests.completed).sum();
+        let completed_per_s: f64 = timed().map(|result| result.rate.completed).sum();
+        let per_request = if answered > 0 {
+            completed_per_s / answered as f64
+        } else {
+            timed().map(|result| result.rate.sent).sum::<f64>() / sent.max(1) as f64
+        };
         let mut refused_per_s: BTreeMap<String, f64> = BTreeMap::new();
         for result in timed() {
             for (status, count) in result.requests.status.iter().filter(|(status, _)| !is_success(status)) {
@@ -61,9 +68,9 @@ impl Counted {
         }
         (sent > 0).then(|| Self {
             sent,
-            answered: results.iter().map(|result| result.warmup.completed + result.requests.completed).sum(),
-            per_request: sent_per_s / sent as f64,
-            completed_per_s: timed().map(|result| result.requests.completed as f64 / result.duration_s).sum(),
+            answered,
+            per_request,
+            completed_per_s,
             refused_per_s,
             in_flight: results.iter().map(|result| in_flight(result)).sum(),
             duration_s: results.iter().map(|result| result.duration_s).fold(0.0, f64::max),

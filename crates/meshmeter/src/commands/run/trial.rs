@@ -172,7 +172,7 @@ pub(super) fn record(
         schema: TRIAL_SCHEMA.to_owned(),
         index: place.index,
         repeat: planned.repeat,
-        mode: planned.mode,
+        mode: planned.mode(),
         factors: planned.factors.clone(),
         load: planned.load.clone(),
         started_at: place.started_at,

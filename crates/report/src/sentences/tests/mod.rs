@@ -74,8 +74,8 @@ fn histogram(count: usize, median_us: f64, stalled_us: Option<f64>) -> LatencyHi
 fn trial(planned: &PlannedTrial) -> TrialRecord {
     let rate = planned.load.rate.unwrap_or(800.0);
     let count = (rate * planned.duration.as_secs_f64()) as usize;
-    let times = histogram(count, median_us(planned.mode, planned.repeat), None).summary();
-    let proxies: &[&str] = match planned.mode {
+    let times = histogram(count, median_us(planned.mode(), planned.repeat), None).summary();
+    let proxies: &[&str] = match planned.mode() {
         Mode::None => &[],
         Mode::Gateway => &["gateway"],
         _ => &["client-proxy", "server-proxy"],
@@ -98,7 +98,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         schema: TRIAL_SCHEMA.into(),
         index: planned.index,
         repeat: planned.repeat,
-        mode: planned.mode,
+        mode: planned.mode(),
         factors: planned.factors.clone(),
         load: planned.load.clone(),
         started_at: "2026-11-20T10:00:00Z".into(),

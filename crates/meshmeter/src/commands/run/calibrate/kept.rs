@@ -13,7 +13,7 @@ const MAX_AGE_DAYS: i64 = 30;
 /// The calibration of this machine with this pacing; `None` if there is none, or it is too old or unreadable.
 pub(in crate::commands::run) fn read(machine: &CalibratedMachine, pacing: Pacing) -> Option<Calibration> {
     let text = fs::read(path(machine, pacing, &|name| env::var_os(name))?).ok()?;
-    let calibration: Calibration = serde_json::from_slice(&text).ok()?;
+    let calibration = Calibration::from_json(text).ok()?;
     is_current(&calibration, machine, Timestamp::now()).then_some(calibration)
 }
 

@@ -143,7 +143,7 @@ fn run_plan(plan: &Plan, script: impl IntoIterator<Item = ScriptedTrial>) -> Ran
     let text = fs::read_to_string(scratch.path().join(TRIALS_FILE)).unwrap();
     let trials: Vec<TrialRecord> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(trials.iter().enumerate().all(|(index, trial)| trial.index == index));
-    let planned = plan.trials.iter().map(|planned| planned.mode).collect();
+    let planned = plan.trials.iter().map(|planned| planned.mode()).collect();
     let elapsed = experiment::environment::Clock::now(&handle);
     Ran { planned, trials, requests: handle.requests(), elapsed, ended }
 }

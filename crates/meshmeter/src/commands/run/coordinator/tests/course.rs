@@ -53,7 +53,7 @@ fn failed_takes_fail_the_run() {
 #[test]
 fn mode_without_completed_trial_fails_the_run() {
     let plan = plan(TEXT);
-    let script = plan.trials.iter().map(|planned| match planned.mode {
+    let script = plan.trials.iter().map(|planned| match planned.mode() {
         Mode::Gateway => broken(),
         _ => good(),
     });

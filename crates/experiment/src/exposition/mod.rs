@@ -1,30 +1,40 @@
-//! Prometheus' text format, as exposed by components of a mesh: `name{label="value",…} number [timestamp]`,
-//! one sample per line.
-//! [`samples`] reads line by line, [`Exposition`] reads a whole page strictly. Comments (HELP, TYPE) are
-//! skipped: callers know the types of the metrics they read.
+//! Prometheus' text format 0.0.4: `name{label="value",…} number [timestamp]`, one sample per line.
+//! [`samples`] reads line by line, [`Exposition`] reads a whole page strictly, [`Page`] writes one. Readers skip
+//! comments (HELP, TYPE): callers know the types of the metrics they read.
 
-use experiment::schema::ReportedHistogram;
+mod page;
+
+pub use page::{CONTENT_TYPE, Kind, Page};
+
+use crate::schema::ReportedHistogram;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Maximum length of an invalid line in an error.
 const MAX_SHOWN_CHARACTERS: usize = 80;
+/// Label with the upper bound of a histogram's bucket.
 const BUCKET_BOUND: &str = "le";
 
+/// One sample of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<'a> {
+    /// Name of the metric, of a histogram with its suffix.
     pub name: &'a str,
     /// Names and values; the values are still escaped.
     labels: Vec<(&'a str, &'a str)>,
+    /// Value, also of counts.
     pub value: f64,
     /// Time of the sample in milliseconds since 1970; absent: when the page was read.
     pub timestamp_ms: Option<f64>,
 }
 
+/// A line that is not a sample.
 #[derive(Debug, thiserror::Error, Eq, PartialEq)]
 #[error("line {line} is not a sample of Prometheus' text format: `{text}`")]
 pub struct ExpositionError {
+    /// Its number, from 1.
     pub line: usize,
+    /// Its beginning.
     pub text: String,
 }
 
@@ -75,6 +85,10 @@ fn sample_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 pub struct Exposition<'a>(Vec<Sample<'a>>);
 
 impl<'a> Exposition<'a> {
+    /// Reads a page.
+    ///
+    /// # Errors
+    /// Returns an error naming the first line that is not a sample.
     pub fn parse(text: &'a str) -> Result<Self, ExpositionError> {
         let sample = |(line, text): (usize, &'a str)| {
             Sample::read(text).ok_or_else(|| ExpositionError {
@@ -85,6 +99,7 @@ impl<'a> Exposition<'a> {
         sample_lines(text).map(sample).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Samples of this name.
     pub fn named(&self, name: &str) -> impl Iterator<Item = &Sample<'a>> {
         self.0.iter().filter(move |sample| sample.name == name)
     }
