@@ -1,0 +1,200 @@
+//! The engine against targets that follow a known law. Each scenario says what a figure must be: the target's own record of what
+//! it did, or arithmetic. None depends on how fast the machine is.
+
+mod http2_servers;
+mod servers;
+
+use experiment::schema::{Figure, LoadResult};
+use http2_servers::{Answer, Http2Server};
+use load::{
+    Arrival, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
+    ScheduleSpec,
+};
+use servers::{OK, TestServer, reply};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, SystemTime};
+
+/// I/O interface of the connections. `known_targets_on_epoll.rs` runs these tests, too.
+const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"known_targets_on_epoll" => IoBackendChoice::Epoll,
+    _ => IoBackendChoice::IoUring,
+};
+/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+const HTTP2: Protocol = Protocol::Http2 { streams: 16 };
+
+struct NoObserver;
+
+impl Observer for NoObserver {
+    fn progress(&mut self, _: Progress<'_>) {}
+}
+
+fn spec(url: &str, protocol: Protocol, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
+    let urls = vec![url.to_owned()];
+    LoadSpec {
+        targets: load::resolve(&urls, &RequestTemplate::default()).expect("a good URL"),
+        urls,
+        protocol,
+        schedule,
+        requests_per_connection: None,
+        connections: 8,
+        threads: 1,
+        warmup: Duration::ZERO,
+        duration,
+        timeout: TEST_TIMEOUT,
+        tls: None,
+        seed: 1,
+        pacing: load::Pacing::Auto,
+        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
+        whole_seconds: false,
+        per_url: false,
+        start: load::Start::AtOnce,
+        share: load::GeneratorShare::default(),
+        network: NETWORK,
+    }
+}
+
+fn open_loop(rate: f64, duration: Duration) -> ScheduleSpec {
+    ScheduleSpec::Open { stages: vec![RateStage::steady(rate, duration)], arrival: Arrival::Uniform }
+}
+
+fn run(spec: &LoadSpec) -> LoadResult {
+    load::run(spec, &AtomicBool::new(false), &mut NoObserver).expect("the engine runs")
+}
+
+/// A target that answers one request at a time, and when it did.
+#[derive(Clone, Default)]
+struct OneAtATime {
+    answered: Arc<Mutex<Vec<SystemTime>>>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A server of a protocol.
+struct KnownServer {
+    url: String,
+    target: OneAtATime,
+    _server: Box<dyn std::any::Any>,
+}
+
+impl OneAtATime {
+    const SERVICE_TIME: Duration = Duration::from_millis(2);
+
+    fn over(protocol: Protocol) -> KnownServer {
+        let target = Self::default();
+        let own = target.clone();
+        let (url, server): (String, Box<dyn std::any::Any>) = if protocol == Protocol::Http1 {
+            let server = TestServer::start(move |stream, _| {
+                let turn = own.turn.blocking_lock();
+                std::thread::sleep(Self::SERVICE_TIME);
+                own.record();
+                drop(turn);
+                reply(stream, OK)
+            });
+            (server.url(), Box::new(server))
+        } else {
+            let server = Http2Server::of_h2(
+                |_| {},
+                move |_, _| {
+                    let own = own.clone();
+                    async move {
+                        let turn = own.turn.lock().await;
+                        tokio::time::sleep(Self::SERVICE_TIME).await;
+                        own.record();
+                        drop(turn);
+                        Answer::Body { status: 200, bytes: 2, trailers: false }
+                    }
+                },
+            );
+            (server.url(), Box::new(server))
+        };
+        KnownServer { url, target, _server: server }
+    }
+
+    fn record(&self) {
+        self.answered.lock().expect("nobody panics").push(SystemTime::now());
+    }
+
+    /// Answers within the window of a result.
+    fn answered_in(&self, result: &LoadResult) -> usize {
+        let started: jiff::Timestamp = result.started_at.parse().expect("a timestamp");
+        let from = SystemTime::from(started);
+        let until = from + Duration::from_secs_f64(result.duration_s);
+        let answered = self.answered.lock().expect("nobody panics");
+        answered.iter().filter(|at| (from..=until).contains(at)).count()
+    }
+}
+
+impl KnownServer {
+    /// The throughput of a result against the server's own record of that window: equal but for what was on its way at the edges.
+    fn assert_throughput(&self, result: &LoadResult, what: &str) {
+        let truth = self.target.answered_in(result) as f64;
+        let measured = result.rate.completed * result.duration_s;
+        let allowed = 0.01 * truth + 2.0;
+        assert!((measured - truth).abs() <= allowed, "{what}: {measured} answered, {truth} by the server");
+    }
+}
+
+#[test]
+fn throughput_is_what_the_target_answered_within_the_window() {
+    for protocol in [Protocol::Http1, HTTP2] {
+        let server = OneAtATime::over(protocol);
+        let closed = run(&spec(&server.url, protocol, ScheduleSpec::closed(8), Duration::from_millis(600)));
+        server.assert_throughput(&closed, &format!("{protocol:?}, closed loop"));
+        let capacity = closed.rate.completed;
+        for percent in [50.0, 104.0, 108.0, 150.0] {
+            let duration = Duration::from_millis(1200);
+            let what = format!("{protocol:?}, {percent} % of {capacity:.0}/s");
+            let load = spec(&server.url, protocol, open_loop(capacity * percent / 100.0, duration), duration);
+            let result = run(&load);
+            server.assert_throughput(&result, &what);
+            assert!(result.rate.completed <= capacity * 1.3, "{what}: {:?}", result.rate);
+            if percent == 150.0 {
+                assert!(result.verdict.saturated, "{what}: {:?}", result.verdict);
+                assert!(!result.verdict.is_usable(Figure::P50), "{what}: {:?}", result.verdict);
+            }
+        }
+    }
+}
+
+/// Lets the target answer when the window opens, and again when it has closed.
+struct Opening(Arc<Gate>);
+
+#[derive(Default)]
+struct Gate {
+    openings: Mutex<usize>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn wait_for(&self, opening: usize) {
+        let openings = self.openings.lock().expect("nobody panics");
+        drop(self.opened.wait_while(openings, |openings| *openings < opening).expect("nobody panics"));
+    }
+}
+
+impl Observer for Opening {
+    fn progress(&mut self, progress: Progress<'_>) {
+        if matches!(progress, Progress::WindowOpened | Progress::WindowClosed) {
+            *self.0.openings.lock().expect("nobody panics") += 1;
+            self.0.opened.notify_all();
+        }
+    }
+}
+
+#[test]
+fn responses_count_in_the_window_that_they_come_in_whenever_they_were_due() {
+    let gate = Arc::new(Gate::default());
+    let of_server = Arc::clone(&gate);
+    // The first request of each of 8 clients, sent in the warm-up, is answered in the window; all others after it.
+    let server = TestServer::start(move |stream, ordinal| {
+        of_server.wait_for(if ordinal == 0 { 1 } else { 2 });
+        reply(stream, OK)
+    });
+    let mut load = spec(&server.url(), Protocol::Http1, ScheduleSpec::closed(8), Duration::from_secs(1));
+    load.warmup = Duration::from_millis(300);
+    let result = load::run(&load, &AtomicBool::new(false), &mut Opening(gate)).expect("the engine runs");
+    assert_eq!((result.rate.completed * result.duration_s).round(), 8.0, "{:?}", result.rate);
+    assert_eq!((result.warmup.completed, result.requests.completed), (8, 8), "{:?}", result.requests);
+    assert!(result.response_time_us.min > 1000.0, "late responses are latency alone");
+}
