@@ -3,8 +3,8 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-${CARGO:-cargo} build --locked --release --bin meshmeter
-meshmeter=${CARGO_TARGET_DIR:-target}/release/meshmeter
+${CARGO:-cargo} build --locked --profile demo --bin meshmeter
+meshmeter=${CARGO_TARGET_DIR:-target}/demo/meshmeter
 "$meshmeter" lab install envoy
 
 run=runs/sidecar-cost-$(date +%Y%m%d-%H%M%S)

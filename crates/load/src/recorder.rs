@@ -72,6 +72,8 @@ pub(crate) struct Recorder {
     /// Unsent requests per server that were dropped because too many waited. Grows on demand.
     crowded_out: Vec<u64>,
     errors: [u64; ErrorKind::ALL.len()],
+    /// Attempts to connect that failed at one address of a server before another was tried.
+    fallbacks: [u64; ErrorKind::ALL.len()],
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
@@ -118,6 +120,7 @@ impl Recorder {
             unsent: 0,
             crowded_out: Vec::new(),
             errors: [0; ErrorKind::ALL.len()],
+            fallbacks: [0; ErrorKind::ALL.len()],
             statuses: Box::new([0; STATUS_CODES]),
             bytes_sent: 0,
             bytes_received: 0,
@@ -266,6 +269,18 @@ impl Recorder {
         }
     }
 
+    /// Counts an attempt that failed at one address of a server, which has others.
+    pub(crate) fn fell_back(&mut self, kind: ErrorKind) {
+        self.fallbacks[kind as usize] += 1;
+    }
+
+    /// The commonest failure at a server's first addresses, and how many attempts failed there.
+    pub(crate) fn fallbacks(&self) -> Option<(ErrorKind, u64)> {
+        let seen = ErrorKind::ALL.into_iter().filter(|kind| self.fallbacks[*kind as usize] > 0);
+        let commonest = seen.max_by_key(|kind| self.fallbacks[*kind as usize])?;
+        Some((commonest, self.fallbacks.iter().sum()))
+    }
+
     /// Counts requests that were due in the window and not sent.
     pub(crate) fn unsent(&mut self, requests: u64) {
         self.unsent += requests;
@@ -374,6 +389,9 @@ impl Recorder {
             self.grpc.get_or_insert_default().merge(theirs);
         }
         for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.fallbacks.iter_mut().zip(&other.fallbacks) {
             *mine += theirs;
         }
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {

@@ -15,6 +15,7 @@ mod rate;
 mod tests;
 
 use crate::clock::Nanos;
+use crate::error::ErrorKind;
 use experiment::schema::{Figures, LoadResult, Verdict};
 use jiff::{SignedDuration, Timestamp};
 
@@ -39,6 +40,10 @@ pub(crate) struct RunContext<'a> {
     /// The server with most of the requests dropped because too many waited, and the number of all such
     /// requests.
     pub(crate) crowded_out: Option<(&'a str, u64)>,
+    /// The commonest failure at a server's first addresses, and how many attempts failed there before another one was tried.
+    pub(crate) fallbacks: Option<(ErrorKind, u64)>,
+    /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
+    pub(crate) peer_limit: Option<usize>,
     /// The shortest response times at the beginning and at the end of the window, if they grow all the time.
     pub(crate) growth: Option<(Nanos, Nanos)>,
 }
@@ -57,7 +62,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     }
     // Roaming connections need not all be open at the start.
     connections::check(result, context.connections_at_start.unwrap_or(result.connections), &mut verdict);
-    rate::check(result, context.cpus, context.growth, &mut verdict);
+    rate::check(result, &context, &mut verdict);
     rate::check_generator(result, context.cpus, &mut verdict);
     errors::check(result, &mut verdict);
     lag::check_sending(result, &mut verdict);
@@ -65,6 +70,9 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     lag::judge_gaps(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
     notes::servers_left_out(&context, &mut verdict);
+    notes::fallbacks(&context, &mut verdict);
+    notes::redirects(result, &mut verdict);
+    notes::peer_limit(result, &context, &mut verdict);
     notes::crowded_out(&context, &mut verdict);
     notes::number(result, &context, &mut verdict);
     notes::clock(result, &context, &mut verdict);

@@ -11,9 +11,13 @@ use load::{
     ScheduleSpec,
 };
 use servers::{OK, TestServer, reply};
-use std::sync::atomic::AtomicBool;
+use statistics::LatencyHistogram;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, SystemTime};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
 
 /// I/O interface of the connections. `known_targets_on_epoll.rs` runs these tests, too.
 const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
@@ -197,4 +201,86 @@ fn responses_count_in_the_window_that_they_come_in_whenever_they_were_due() {
     assert_eq!((result.rate.completed * result.duration_s).round(), 8.0, "{:?}", result.rate);
     assert_eq!((result.warmup.completed, result.requests.completed), (8, 8), "{:?}", result.requests);
     assert!(result.response_time_us.min > 1000.0, "late responses are latency alone");
+}
+
+/// A server that is away for a while: nothing listens on its port.
+struct Away {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    /// When it went, and when it was back.
+    was_away: JoinHandle<(SystemTime, SystemTime)>,
+}
+
+impl Away {
+    /// Answers at once for `before`, is away for `outage`, and answers again until it is stopped.
+    fn after(before: Duration, outage: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let was_away = std::thread::spawn(move || {
+            serve_until(&listener, Instant::now() + before, &stopped);
+            let left = SystemTime::now();
+            drop(listener);
+            std::thread::sleep(outage);
+            let listener = TcpListener::bind(address).expect("the port is still free");
+            let back = SystemTime::now();
+            serve_until(&listener, Instant::now() + TEST_TIMEOUT, &stopped);
+            (left, back)
+        });
+        Self { address, stop, was_away }
+    }
+
+    fn outage(self) -> Duration {
+        self.stop.store(true, Ordering::SeqCst);
+        let (left, back) = self.was_away.join().expect("the server does not panic");
+        back.duration_since(left).expect("the clock goes on")
+    }
+}
+
+/// Answers requests on all connections; closes them at the end.
+fn serve_until(listener: &TcpListener, end: Instant, stop: &AtomicBool) {
+    listener.set_nonblocking(true).expect("a socket");
+    let mut streams: Vec<TcpStream> = Vec::new();
+    let mut buffer = [0; 4096];
+    while Instant::now() < end && !stop.load(Ordering::SeqCst) {
+        while let Ok((stream, _)) = listener.accept() {
+            stream.set_nonblocking(true).expect("a socket");
+            streams.push(stream);
+        }
+        streams.retain_mut(|stream| match stream.read(&mut buffer) {
+            Ok(0) => false,
+            // A request is a single short segment.
+            Ok(_) => stream.write_all(OK).is_ok(),
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        });
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn an_outage_is_as_long_as_the_target_was_away() {
+    for outage in [Duration::from_millis(50), Duration::from_millis(1300)] {
+        let server = Away::after(Duration::from_millis(500), outage);
+        let duration = outage + Duration::from_millis(1500);
+        let load = spec(
+            &format!("http://{}/", server.address),
+            Protocol::Http1,
+            open_loop(200.0, duration),
+            duration,
+        );
+        let result = run(&load);
+        let answered =
+            LatencyHistogram::decode(&result.response_time_us.histogram).expect("the engine's own");
+        let longest_ms =
+            answered.recorded().map(|value| value.value_us).max().unwrap_or_default() as f64 / 1e3;
+        let truth_ms = server.outage().as_secs_f64() * 1e3;
+        let requests = &result.requests;
+        // The requests on the connections that were cut have failed, all others were answered after it.
+        assert!(requests.failed <= 8 && requests.unsent == 0, "{outage:?}: {requests:?}");
+        assert!(longest_ms > truth_ms - 10.0, "{outage:?}: {longest_ms} of {truth_ms} ms");
+        if result.generator_lag_us.max.unwrap_or_default() < 2e3 {
+            assert!(longest_ms < truth_ms + 20.0, "{outage:?}: {longest_ms} of {truth_ms} ms");
+        }
+    }
 }

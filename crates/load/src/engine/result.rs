@@ -45,6 +45,8 @@ pub(super) struct Waiting {
     working_fraction: f64,
     /// Responses were timed by the kernel's receive timestamps: the same for all threads.
     noted_arrivals: bool,
+    /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
+    peer_limit: Option<usize>,
 }
 
 impl Waiting {
@@ -53,6 +55,7 @@ impl Waiting {
         self.sleep_cost = self.sleep_cost.max(outcome.sleep_cost);
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
         self.noted_arrivals |= outcome.noted_arrivals;
+        self.peer_limit = self.peer_limit.into_iter().chain(outcome.peer_limit).min();
     }
 }
 
@@ -162,6 +165,8 @@ impl Coordinator<'_> {
             servers_left_out: self.spec.servers_left_out(),
             cpus: usable_cpus().unwrap_or(1.0),
             growth: recorder.growth(),
+            peer_limit: waiting.peer_limit,
+            fallbacks: recorder.fallbacks(),
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),

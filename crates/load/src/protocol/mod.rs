@@ -27,6 +27,11 @@ pub(crate) trait Codec {
     /// True if the protocol and the peer allow another request now.
     fn can_send(&self) -> bool;
 
+    /// Requests that the peer allows at once on this connection, if fewer than [`Self::streams`].
+    fn peer_limit(&self) -> Option<usize> {
+        None
+    }
+
     /// Resets the state for a new connection; appends the protocol's opening bytes.
     fn open(&mut self, out: &mut Vec<u8>);
 

@@ -81,7 +81,8 @@ mod tests {
         for (what, times) in [
             (
                 "steady",
-                Box::new(|index: Nanos| 300_000 + index * 1_919_003 % 3_000_000) as Box<dyn Fn(Nanos) -> Nanos>,
+                Box::new(|index: Nanos| 300_000 + index * 1_919_003 % 3_000_000)
+                    as Box<dyn Fn(Nanos) -> Nanos>,
             ),
             (
                 "slow at the beginning",

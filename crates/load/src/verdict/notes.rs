@@ -19,6 +19,43 @@ pub(super) fn servers_left_out(context: &RunContext<'_>, verdict: &mut Verdict) 
     }
 }
 
+/// Notes connections that were opened at another address of their server's name than the first.
+pub(super) fn fallbacks(context: &RunContext<'_>, verdict: &mut Verdict) {
+    if let Some((kind, attempts)) = context.fallbacks {
+        let attempts =
+            if attempts == 1 { "1 connection".to_owned() } else { format!("{attempts} connections") };
+        verdict.notes.push(format!(
+            "addresses: {attempts} fell back to another address of the name; at the first, {}",
+            kind.meaning()
+        ));
+    }
+}
+
+/// Notes responses that are neither success nor error: what they mean is for the user to say.
+pub(super) fn redirects(result: &LoadResult, verdict: &mut Verdict) {
+    let redirects = || result.requests.status.iter().filter(|(code, _)| code.starts_with('3'));
+    let count: u64 = redirects().map(|(_, count)| count).sum();
+    if count > 0 {
+        let codes: Vec<&str> = redirects().map(|(code, _)| code.as_str()).collect();
+        let percent = 100.0 * count as f64 / result.requests.completed.max(1) as f64;
+        verdict.notes.push(format!(
+            "redirects: {percent:.0} % of the responses have status {}; they are counted as answers, and no request follows them",
+            codes.join(", ")
+        ));
+    }
+}
+
+/// Notes a server that allows fewer requests at once than asked for: the load is another one.
+pub(super) fn peer_limit(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+    if let Some(limit) = context.peer_limit {
+        verdict.notes.push(format!(
+            "streams: the server allows {limit} concurrent requests on a connection, fewer than the {} asked for (more \
+             --connections reach more)",
+            result.streams
+        ));
+    }
+}
+
 /// Notes requests dropped because too many waited for one server.
 pub(super) fn crowded_out(context: &RunContext<'_>, verdict: &mut Verdict) {
     if let Some((server, requests)) = context.crowded_out {

@@ -1,5 +1,6 @@
 //! Checks whether the offered rate was achieved, and if not, what limited it.
 
+use super::RunContext;
 use crate::clock::Nanos;
 use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
 
@@ -16,12 +17,12 @@ const ALL_BUSY_FRACTION: f64 = 0.9;
 
 /// In an open loop, due requests that were not sent in time make the result saturated, and so do response times that grow
 /// throughout the window.
-pub(super) fn check(result: &LoadResult, cpus: f64, growth: Option<(Nanos, Nanos)>, verdict: &mut Verdict) {
+pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
     if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
         verdict.saturated = true;
-        let who = bound(result, cpus);
+        let who = bound(result, context);
         let reason = format!(
             "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent; {who}",
             result.rate.completed, requests.unsent
@@ -40,7 +41,7 @@ pub(super) fn check(result: &LoadResult, cpus: f64, growth: Option<(Nanos, Nanos
             verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
         }
     }
-    if let Some((first, last)) = growth.filter(|_| !verdict.saturated) {
+    if let Some((first, last)) = context.growth.filter(|_| !verdict.saturated) {
         verdict.saturated = true;
         let ms = |time: Nanos| time as f64 / 1e6;
         let reason = format!(
@@ -85,17 +86,24 @@ fn full(result: &LoadResult, cpus: f64) -> Option<String> {
 }
 
 /// Describes what limited the rate.
-fn bound(result: &LoadResult, cpus: f64) -> String {
-    if full(result, cpus).is_some() {
+fn bound(result: &LoadResult, context: &RunContext<'_>) -> String {
+    if full(result, context.cpus).is_some() {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
     // Little's law: requests in flight = rate × time of each.
     let service_time_us = result.service_time_us.mean.unwrap_or_default();
     let under_way = result.rate.completed * service_time_us / 1e6;
-    let most = (result.connections * result.streams.max(1)) as f64;
+    let streams = context.peer_limit.unwrap_or(result.streams.max(1));
+    let most = (result.connections * streams) as f64;
     if under_way > ALL_BUSY_FRACTION * most {
         let places = match result.streams {
             0 | 1 => format!("{} connections", result.connections),
+            _ if context.peer_limit.is_some() => {
+                format!(
+                    "{streams} streams that the server allows on each of {} connections",
+                    result.connections
+                )
+            }
             streams => format!("{streams} streams of {} connections", result.connections),
         };
         return format!(

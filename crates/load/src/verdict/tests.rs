@@ -59,6 +59,8 @@ fn context() -> RunContext<'static> {
         cpus: 4.0,
         crowded_out: None,
         growth: None,
+        peer_limit: None,
+        fallbacks: None,
     }
 }
 

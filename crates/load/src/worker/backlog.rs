@@ -26,6 +26,64 @@ pub(super) struct GeneratorStall {
     counted_until: Nanos,
 }
 
+/// A backlog per pool of connections: requests that wait for one server say nothing about another.
+#[derive(Debug)]
+pub(super) struct Backlogs {
+    of: Vec<Backlog>,
+    /// Pools with a backlog.
+    behind: Vec<usize>,
+}
+
+impl Backlogs {
+    pub(super) fn new(pools: usize) -> Self {
+        Self { of: vec![Backlog::None; pools], behind: Vec::new() }
+    }
+
+    pub(super) fn of(&self, pool: usize) -> &Backlog {
+        &self.of[pool]
+    }
+
+    /// A request is due, and every connection of this pool is busy.
+    pub(super) fn connections_are_busy(&mut self, pool: usize) {
+        self.change(pool, Backlog::connections_are_busy);
+    }
+
+    /// The thread did at `until` what it meant to do for this pool at `since`.
+    pub(super) fn thread_stalled(&mut self, pool: usize, since: Nanos, until: Nanos) {
+        if until.saturating_sub(since) > LATE {
+            self.change(pool, |backlog| backlog.thread_stalled(since, until));
+        }
+    }
+
+    /// The thread did at `until` what it meant to do at `since`, for all of them.
+    pub(super) fn all_stalled(&mut self, since: Nanos, until: Nanos) {
+        if until.saturating_sub(since) > LATE {
+            (0..self.of.len()).for_each(|pool| self.thread_stalled(pool, since, until));
+        }
+    }
+
+    /// No request is due any more but those that wait for a connection.
+    pub(super) fn work_off(&mut self, is_empty: impl Fn(usize) -> bool) {
+        let of = &mut self.of;
+        self.behind.retain(|pool| {
+            let is_left = !is_empty(*pool);
+            if !is_left {
+                of[*pool].is_worked_off();
+            }
+            is_left
+        });
+    }
+
+    fn change(&mut self, pool: usize, change: impl FnOnce(&mut Backlog)) {
+        let backlog = &mut self.of[pool];
+        let was_none = *backlog == Backlog::None;
+        change(backlog);
+        if was_none && *backlog != Backlog::None {
+            self.behind.push(pool);
+        }
+    }
+}
+
 impl Backlog {
     /// A request is due, and every connection is busy.
     pub(super) fn connections_are_busy(&mut self) {
@@ -106,6 +164,26 @@ mod tests {
         backlog.thread_stalled(11 * MS, 12 * MS);
         backlog.thread_stalled(20 * MS, 23 * MS);
         assert_eq!(backlog.sendable_at(10 * MS, 40 * MS, 40 * MS), 35 * MS);
+    }
+
+    #[test]
+    fn each_server_has_a_backlog_of_its_own() {
+        let mut backlogs = Backlogs::new(2);
+        backlogs.connections_are_busy(0);
+        backlogs.all_stalled(10 * MS, 160 * MS);
+        // The first server was behind before; requests for the second wait because the thread was away.
+        backlogs.connections_are_busy(1);
+        let sendable_at =
+            |backlogs: &Backlogs, server| backlogs.of(server).sendable_at(20 * MS, 300 * MS, 300 * MS);
+        assert_eq!([0, 1].map(|server| sendable_at(&backlogs, server)), [300 * MS, 150 * MS]);
+        backlogs.work_off(|server| server == 0);
+        backlogs.all_stalled(400 * MS, 500 * MS);
+        assert_eq!(
+            sendable_at(&backlogs, 0),
+            200 * MS,
+            "its backlog was worked off: this one is the thread's"
+        );
+        assert_eq!(sendable_at(&backlogs, 1), 50 * MS, "requests still wait: the stalls add up");
     }
 
     #[test]

@@ -6,10 +6,11 @@ use crate::protocol::Codec;
 use crate::recorder::InFlightRequest;
 use crate::target::Target;
 
-/// First pause before a connection is retried; doubled with each failure.
-pub(super) const FIRST_BACKOFF: Nanos = 10_000_000;
-/// Maximum pause.
-const MAX_BACKOFF: Nanos = 1_000_000_000;
+/// Pause before a connection is retried. It does not grow: the end of an outage would be seen later by as much, and the load's
+/// own pauses would be in its response times.
+pub(super) const RETRY_PAUSE: Nanos = 10_000_000;
+/// Connections of a thread that may each be retried that often; more wait longer, so that together they try no more.
+const RETRIED_CONNECTIONS: u64 = 64;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -151,6 +152,11 @@ impl<C: Codec> Connection<C> {
         addresses[self.attempts.address % addresses.len()]
     }
 
+    /// True if the attempt under way is not the last of its server's addresses: its failure is no error yet.
+    pub(super) fn has_untried_address(&self, targets: &[Target]) -> bool {
+        (self.attempts().failures as usize) + 1 < targets[self.target].addresses.len()
+    }
+
     /// Outcome of recent attempts to connect to its server.
     pub(super) fn attempts(&self) -> Attempts {
         let failures = if self.served { 0 } else { self.attempts.failures };
@@ -158,8 +164,8 @@ impl<C: Codec> Connection<C> {
     }
 
     /// Marks it as closed. Returns the state with the time at which it may be reopened. That is at once if it
-    /// had served or an untried address is left, otherwise after a pause that doubles with each failure.
-    pub(super) fn closed(&mut self, targets: &[Target], now: Nanos) -> State {
+    /// had served or an untried address is left, otherwise after a pause. `connections`: those of the thread.
+    pub(super) fn closed(&mut self, targets: &[Target], connections: usize, now: Nanos) -> State {
         self.idle_since = None;
         if self.served {
             self.attempts.failures = 0;
@@ -169,11 +175,9 @@ impl<C: Codec> Connection<C> {
         attempts.failures = attempts.failures.saturating_add(1);
         let addresses = targets[self.target].addresses.len();
         attempts.address = (attempts.address + 1) % addresses;
-        let in_vain = (attempts.failures as usize).saturating_sub(addresses.max(1));
-        let pause = match in_vain {
-            0 if (attempts.failures as usize) < addresses => 0,
-            rounds => FIRST_BACKOFF.saturating_mul(1 << rounds.min(10)).min(MAX_BACKOFF),
-        };
+        let is_untried = (attempts.failures as usize) < addresses;
+        let pause = RETRY_PAUSE * (connections as u64).div_ceil(RETRIED_CONNECTIONS).max(1);
+        let pause = if is_untried { 0 } else { pause };
         State::Closed { retry_at: now + pause }
     }
 }

@@ -23,7 +23,7 @@ use crate::schedule::Schedule;
 use crate::second::SecondCounts;
 use crate::target::{Assignment, Request, Selector, ServerPer, Target};
 use crate::usage::{Switches, thread_cpu};
-use backlog::Backlog;
+use backlog::Backlogs;
 use buffers::Buffers;
 use connection::{Connection, State};
 use experiment::schema::Pacing;
@@ -101,13 +101,15 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     one_pool: bool,
     in_flight: usize,
     opening: usize,
+    /// Connections that may be opened at once.
+    max_opening: usize,
     /// Open connections at the last upkeep.
     connections_open: usize,
     /// Connections with output that is held to be sent with other due requests: see [`Codec::MULTIPLEXED`].
     unsent: Vec<usize>,
     /// Empty output buffers for connections.
     buffers: Buffers,
-    backlog: Backlog,
+    backlogs: Backlogs,
     /// Nothing more is sent.
     draining: bool,
     recorder: Recorder,
@@ -141,6 +143,8 @@ pub(crate) struct WorkerOutcome {
     pub(crate) sleep_cost: Nanos,
     /// Responses were timed by the kernel's receive timestamps, not by when they were read.
     pub(crate) noted_arrivals: bool,
+    /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
+    pub(crate) peer_limit: Option<usize>,
 }
 
 impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
@@ -164,6 +168,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         } else {
             Pools::new(targets.len(), servers, *roaming)
         };
+        let backlogs = Backlogs::new(pools.len());
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
@@ -179,10 +184,11 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             one_pool,
             in_flight: 0,
             opening: 0,
+            max_opening: upkeep::MAX_OPENING_BEFORE_START,
             connections_open: 0,
             unsent: Vec::new(),
             buffers: Buffers::default(),
-            backlog: Backlog::default(),
+            backlogs,
             draining: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds).with_urls(plan.urls),
             pacer,
@@ -226,6 +232,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         clock.wait_for_origin();
         let start_delay = clock.now();
         self.restart_times();
+        self.max_opening = usize::MAX;
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
         let stopped_at = loop {
             let now = clock.now();
@@ -253,6 +260,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.handle_events(clock)?;
         };
         self.recorder.end_window(stopped_at);
+        let peer_limit = self.connections.iter().filter_map(|connection| connection.codec.peer_limit()).min();
         let busy_s = thread_cpu().saturating_sub(at_start.0).as_secs_f64();
         let switches = Switches::of_thread().since(&at_start.1);
         let spent = self.pacer.spent().since(&at_start.2);
@@ -268,6 +276,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         Ok(WorkerOutcome {
             sleep_cost: self.pacer.sleep_cost(),
             noted_arrivals: self.notes_arrivals,
+            peer_limit,
             recorder: self.recorder,
             start_delay,
             stopped_at,
@@ -290,6 +299,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             spent: Spent::default(),
             sleep_cost: self.pacer.sleep_cost(),
             noted_arrivals: self.notes_arrivals,
+            peer_limit: None,
         }
     }
 

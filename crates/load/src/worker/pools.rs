@@ -88,6 +88,11 @@ impl Pools {
         }
     }
 
+    /// Number of servers, or 1 if all connections share a pool.
+    pub(super) fn len(&self) -> usize {
+        self.pools.len()
+    }
+
     /// True if there is only one server: nothing ever waits here.
     pub(super) fn is_one(&self) -> bool {
         self.pools.len() == 1

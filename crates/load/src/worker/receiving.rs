@@ -77,7 +77,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     fn answered(&mut self, slot: usize, end: ResponseEnd, now: Nanos) -> bool {
         let connection = &mut self.connections[slot];
         if let Some(flight) = connection.ended(end.stream) {
+            let (server, is_back) = (connection.target, connection.attempts().failures > 0);
             connection.served = true;
+            if is_back {
+                self.retry_at_once(server, now);
+            }
             self.in_flight -= 1;
             self.recorder.completed(&flight, now, end.status, end.bytes);
             if self.notes_arrivals {
@@ -86,7 +90,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             if let Some(grpc) = end.grpc {
                 self.recorder.call_ended(&flight, grpc);
             }
-            self.schedule.request_ended(now);
+            // A client of a closed loop goes on when it has read the response, however late that was.
+            self.schedule.request_ended(now + self.reading_lag);
         }
         // A server that responds before it has read the request may never read the rest of it.
         let read = C::MULTIPLEXED || self.network.has_sent_all(slot);

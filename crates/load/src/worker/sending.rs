@@ -28,7 +28,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 break;
             }
             if !self.send_next(due, now) {
-                self.backlog.connections_are_busy();
+                self.backlogs.connections_are_busy(0);
                 self.flush_all(clock);
                 return Ok(());
             }
@@ -40,7 +40,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
         }
         self.flush_all(clock);
-        self.backlog.is_worked_off();
+        let pools = &self.pools;
+        self.backlogs.work_off(|server| !pools.has_waiting(server));
         Ok(())
     }
 
@@ -68,6 +69,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 self.recorder.crowded_out(due, chosen.server);
             }
             None => {
+                self.backlogs.thread_stalled(chosen.server, due, now);
+                self.backlogs.connections_are_busy(chosen.server);
                 self.pools.wait(Waiting { due, chosen });
                 self.assign_connections(now);
             }
@@ -114,9 +117,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, sent: Nanos) {
+        let pool = self.pool_of(slot);
         let connection = &mut self.connections[slot];
-        self.backlog.thread_stalled(due.max(connection.free_since), sent);
-        let sendable_at = self.backlog.sendable_at(due, connection.free_since, sent);
+        self.backlogs.thread_stalled(pool, due.max(connection.free_since), sent);
+        let sendable_at = self.backlogs.of(pool).sendable_at(due, connection.free_since, sent);
         let before = out_of(connection, &mut self.buffers).len();
         let request = &self.requests[chosen.server][chosen.request];
         let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);

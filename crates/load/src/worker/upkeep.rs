@@ -1,6 +1,6 @@
 //! Connection maintenance: opening, reopening with back-off, timeouts.
 
-use super::connection::{FIRST_BACKOFF, State};
+use super::connection::{RETRY_PAUSE, State};
 use super::{OnSecond, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
@@ -11,8 +11,9 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Maximum connections that one thread opens at once, so that ten thousand do not come in one burst.
-const MAX_OPENING: usize = 64;
+/// Maximum connections that one thread opens at once before the schedule starts, so that ten thousand do not come in one burst.
+/// Afterwards the load says how many are opened: a limit would be the generator's, and look like the target's.
+pub(super) const MAX_OPENING_BEFORE_START: usize = 64;
 /// Maximum interval between two rounds of upkeep.
 const MAX_UPKEEP_INTERVAL: Nanos = 100_000_000;
 /// Minimum interval.
@@ -68,7 +69,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 State::Open => open += 1,
                 State::Opening { .. } | State::Greeting { .. } | State::Unassigned => {}
                 State::Closed { retry_at } => {
-                    if retry_at <= now && self.opening < MAX_OPENING {
+                    if retry_at <= now && self.opening < self.max_opening {
                         self.begin_to_open(slot, now);
                     }
                     waiting = true;
@@ -77,7 +78,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
         self.connections_open = open;
         let usual = (self.timeline.timeout / 20).clamp(MIN_UPKEEP_INTERVAL, MAX_UPKEEP_INTERVAL);
-        self.next_upkeep = now + if waiting { usual.min(FIRST_BACKOFF) } else { usual };
+        self.next_upkeep = now + if waiting { usual.min(RETRY_PAUSE) } else { usual };
     }
 
     /// Fails requests and connection attempts that are older than the timeout.
@@ -186,6 +187,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.flush(slot, now);
     }
 
+    /// A server that could not be reached answers again: none of its connections pauses any longer.
+    pub(super) fn retry_at_once(&mut self, server: usize, now: Nanos) {
+        for connection in self.connections.iter_mut().filter(|connection| connection.target == server) {
+            if let State::Closed { retry_at } = &mut connection.state {
+                *retry_at = now.min(*retry_at);
+                self.next_upkeep = now;
+            }
+        }
+    }
+
     /// The peer has announced that it accepts requests, or more of them.
     pub(super) fn has_got_room(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
@@ -197,11 +208,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
-        self.recorder.error(kind, now);
+        let connections = self.connections.len();
+        if self.connections[slot].has_untried_address(self.targets) {
+            self.recorder.fell_back(kind);
+        } else {
+            self.recorder.error(kind, now);
+        }
         self.network.close(slot);
         self.opening -= 1;
         let connection = &mut self.connections[slot];
-        connection.state = connection.closed(self.targets, now);
+        connection.state = connection.closed(self.targets, connections, now);
         self.release(slot, now);
     }
 
@@ -219,7 +235,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// With roaming: assigns free connections to the servers that need one.
     pub(super) fn assign_connections(&mut self, now: Nanos) {
-        while self.pools.roaming.is_some() && self.opening < MAX_OPENING {
+        while self.pools.roaming.is_some() && self.opening < self.max_opening {
             let connections = &self.connections;
             let is_idle = |slot: usize, since: Nanos| connections[slot].server_if_idle(since);
             let Some((slot, loser, server)) = self.pools.next_assignment(now, is_idle) else { return };
@@ -238,9 +254,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if let State::Opening { .. } | State::Greeting { .. } = self.connections[slot].state {
             self.opening -= 1;
         }
+        let connections = self.connections.len();
         let connection = &mut self.connections[slot];
-        connection.state = connection.closed(self.targets, now);
-        let at_once = connection.state == (State::Closed { retry_at: now }) && self.opening < MAX_OPENING;
+        connection.state = connection.closed(self.targets, connections, now);
+        let at_once =
+            connection.state == (State::Closed { retry_at: now }) && self.opening < self.max_opening;
         if at_once && self.pools.roaming.is_none() && self.may_send_more(now) {
             self.begin_to_open(slot, now);
         } else {

@@ -52,9 +52,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
         let became_due = next_due.is_some_and(|due| due < woken.min(until));
         if became_due && !sendable {
-            self.backlog.connections_are_busy();
+            self.backlogs.connections_are_busy(0);
         }
-        self.backlog.thread_stalled(until, woken);
+        self.backlogs.all_stalled(until, woken);
         Ok(())
     }
 
@@ -67,7 +67,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             let before = now;
             now = clock.now();
             self.pacer.looked_again_after(now - before);
-            self.backlog.thread_stalled(before, now);
+            self.backlogs.all_stalled(before, now);
         }
         self.pacer.spun(now - since);
         Ok(())

@@ -141,7 +141,9 @@ fn dead_address_among_several_costs_attempt_but_no_request() {
     spec.targets.servers[0].addresses.insert(0, NOBODY.parse().unwrap());
     let result = run(&spec);
     assert_all_answered(&result, 40);
-    assert_eq!(result.requests.errors["connect-refused"], 4);
+    assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
+    let note = "addresses: 4 connections fell back to another address of the name; at the first, ";
+    assert!(result.verdict.notes.iter().any(|text| text.starts_with(note)), "{:?}", result.verdict.notes);
 }
 
 #[test]
@@ -175,7 +177,7 @@ fn interrupted_warm_up_is_not_unreachable_server() {
 }
 
 #[test]
-fn server_that_accepts_and_closes_is_retried_with_backoff() {
+fn server_that_accepts_and_closes_is_retried_with_pauses() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let accepted = std::thread::spawn(move || {
@@ -192,6 +194,6 @@ fn server_that_accepts_and_closes_is_retried_with_backoff() {
     let result = run(&open_spec(&format!("http://{address}/"), 100.0, Duration::from_secs(1)));
     assert_eq!(result.requests.completed, 0);
     let accepted = accepted.join().unwrap();
-    // Four connections, each retried with pauses that double from 10 ms to 1 s.
-    assert!(accepted < 100, "{accepted} connections");
+    // Four connections, each retried after 10 ms, for as long as the server listens.
+    assert!(accepted <= 4 * 201, "{accepted} connections");
 }

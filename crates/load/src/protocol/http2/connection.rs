@@ -34,7 +34,7 @@ pub struct Http2Connection {
     pub(super) waiting: VecDeque<u32>,
     /// Content received since the last WINDOW_UPDATE to the peer.
     pub(super) received_bytes: u32,
-    /// Frames answered since the last response: a peer that sends nothing else is flooding.
+    /// Frames answered since the last response or piece of one: a peer that sends nothing else is flooding.
     pub(super) answers: u32,
     /// The peer is closing the connection because of an error.
     pub(super) peer_blames: bool,
@@ -117,6 +117,13 @@ impl Http2Connection {
     #[must_use]
     pub fn most_streams(&self) -> usize {
         self.most_streams
+    }
+
+    /// Requests that the peer allows at once, if fewer than this side would send.
+    #[must_use]
+    pub fn peer_limit(&self) -> Option<usize> {
+        let limit = self.peer.max_streams as usize;
+        (limit < self.most_streams).then_some(limit)
     }
 
     /// Resets the state for a new connection. Appends the client's preface and settings.

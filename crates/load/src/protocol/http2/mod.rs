@@ -45,6 +45,10 @@ impl Codec for Http2Connection {
         self.can_send()
     }
 
+    fn peer_limit(&self) -> Option<usize> {
+        self.peer_limit()
+    }
+
     fn open(&mut self, out: &mut Vec<u8>) {
         self.open(out);
     }

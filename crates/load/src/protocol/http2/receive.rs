@@ -103,6 +103,8 @@ impl Http2Connection {
 
     fn content(&mut self, head: &FrameHead, content: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
+        // Servers of long streams measure the round trip with a PING for every piece of content.
+        self.answers = 0;
         let stream = self.streams.get(slot);
         let (messages, outcome) = stream.response.content_read(content);
         let (id, waits) = (stream.id, stream.body.is_some());

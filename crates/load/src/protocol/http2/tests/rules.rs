@@ -157,6 +157,14 @@ fn pings_are_acknowledged_up_to_flood_limit() {
             client.receive(&flood.repeat(9_000)).unwrap();
             client.receive(&headers(2 * round + 1, END_STREAM, STATUS_200)).unwrap();
         }
+        // As may one in the middle of a response without end.
+        let mut client = Client::greeted(1, &[]);
+        client.get();
+        client.receive(&headers(1, 0, STATUS_200)).unwrap();
+        for _ in 0..3 {
+            client.receive(&flood.repeat(9_000)).unwrap();
+            client.receive(&data(1, 0, b"x")).unwrap();
+        }
     }
 }
 
