@@ -6,6 +6,7 @@ mod servers;
 
 use experiment::schema::{Figure, LoadResult};
 use http2_servers::{Answer, Http2Server};
+use jiff::Timestamp;
 use load::{
     Arrival, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
     ScheduleSpec,
@@ -17,7 +18,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// I/O interface of the connections. `known_targets_on_epoll.rs` runs these tests, too.
 const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
@@ -70,7 +71,7 @@ fn run(spec: &LoadSpec) -> LoadResult {
 /// A target that answers one request at a time, and when it did.
 #[derive(Clone, Default)]
 struct OneAtATime {
-    answered: Arc<Mutex<Vec<SystemTime>>>,
+    answered: Arc<Mutex<Vec<Timestamp>>>,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -116,13 +117,12 @@ impl OneAtATime {
     }
 
     fn record(&self) {
-        self.answered.lock().expect("nobody panics").push(SystemTime::now());
+        self.answered.lock().expect("nobody panics").push(Timestamp::now());
     }
 
     /// Answers within the window of a result.
     fn answered_in(&self, result: &LoadResult) -> usize {
-        let started: jiff::Timestamp = result.started_at.parse().expect("a timestamp");
-        let from = SystemTime::from(started);
+        let from: Timestamp = result.started_at.parse().expect("a timestamp");
         let until = from + Duration::from_secs_f64(result.duration_s);
         let answered = self.answered.lock().expect("nobody panics");
         answered.iter().filter(|at| (from..=until).contains(at)).count()
@@ -208,7 +208,7 @@ struct Away {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     /// When it went, and when it was back.
-    was_away: JoinHandle<(SystemTime, SystemTime)>,
+    was_away: JoinHandle<(Instant, Instant)>,
 }
 
 impl Away {
@@ -220,11 +220,11 @@ impl Away {
         let stopped = Arc::clone(&stop);
         let was_away = std::thread::spawn(move || {
             serve_until(&listener, Instant::now() + before, &stopped);
-            let left = SystemTime::now();
+            let left = Instant::now();
             drop(listener);
             std::thread::sleep(outage);
             let listener = TcpListener::bind(address).expect("the port is still free");
-            let back = SystemTime::now();
+            let back = Instant::now();
             serve_until(&listener, Instant::now() + TEST_TIMEOUT, &stopped);
             (left, back)
         });
@@ -234,7 +234,7 @@ impl Away {
     fn outage(self) -> Duration {
         self.stop.store(true, Ordering::SeqCst);
         let (left, back) = self.was_away.join().expect("the server does not panic");
-        back.duration_since(left).expect("the clock goes on")
+        back - left
     }
 }
 

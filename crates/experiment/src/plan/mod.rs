@@ -159,11 +159,50 @@ mod tests {
     use super::order::SplitMix64;
     use super::*;
     use crate::MeshKind;
+    use crate::schema::UnavailableMode;
     use crate::topology::pair;
     use std::collections::BTreeSet;
 
     fn experiment(text: &str) -> Experiment {
         Experiment::parse(text, "test").unwrap()
+    }
+
+    #[test]
+    fn trial_is_deployed_as_its_mode_whichever_modes_are_left_out() {
+        let all = ["none", "ambient", "ingress", "sidecar"];
+        for (first, left_out) in (0..all.len()).flat_map(|first| (0..16_u32).map(move |set| (first, set))) {
+            let mut order = all;
+            order.rotate_left(first);
+            let text = format!(
+                "{{name: s, mesh: istio, modes: [{}], load: {{rate: 100, connections: [2, 4]}}, repeats: 2}}",
+                order.join(", ")
+            );
+            let mut experiment = experiment(&text);
+            let is_left_out = |mode: Mode| all.iter().position(|name| *name == mode.name()).unwrap();
+            let unavailable: Vec<UnavailableMode> = experiment
+                .modes
+                .iter()
+                .filter(|mode| left_out >> is_left_out(**mode) & 1 == 1)
+                .map(|mode| UnavailableMode {
+                    mode: *mode,
+                    factors: Factors::new(),
+                    reason: "no ztunnel".into(),
+                    hint: None,
+                })
+                .collect();
+            experiment.leave_out(&unavailable);
+            let plan = Plan::new(&experiment, 1);
+            assert_eq!(plan.trials.len(), 2 * 2 * (all.len() - unavailable.len()), "{text} {left_out:b}");
+            for trial in &plan.trials {
+                assert!(experiment.modes.contains(&trial.mode()), "{text} {left_out:b}: {}", trial.mode());
+                let alone = format!(
+                    "{{name: s, mesh: istio, modes: [{}], load: {{rate: 100, connections: 2}}}}",
+                    trial.mode()
+                );
+                let alone = Plan::new(&self::experiment(&alone), 1);
+                assert_eq!(trial.spec, alone.trials[0].spec, "{text} {left_out:b}: {}", trial.mode());
+            }
+        }
     }
 
     #[test]

@@ -15,6 +15,10 @@ const MOVED_SHARE: f64 = 0.25;
 /// … if it is above this, microseconds: threads on a shared machine occasionally wake this late. Below, it
 /// becomes a note.
 const NEGLIGIBLE_MOVEMENT_US: f64 = 250.0;
+/// The median may be moved by this fraction, although the lag of most requests is small …
+const MOVED_SHARE_P50: f64 = 0.15;
+/// … if it is moved by more than this, microseconds.
+const NEGLIGIBLE_MOVEMENT_P50_US: f64 = 25.0;
 /// A p99 response time this many times the p99 service time becomes a note …
 const HIDDEN_FACTOR: f64 = 2.0;
 /// … if they differ by more than this, microseconds.
@@ -82,6 +86,13 @@ impl Lateness<'_> {
         let chosen = self.tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
         let Moved { mut spoiled, moved: mut texts, noted } =
             Moved::new(&movement, Figure::P75, NEGLIGIBLE_MOVEMENT_US + chosen);
+        if let Some((by, median)) = movement.of(0.5)
+            && by > MOVED_SHARE_P50 * median
+            && by > NEGLIGIBLE_MOVEMENT_P50_US + self.tolerated_us.unwrap_or(0.0)
+        {
+            spoiled = spoiled.with(Figure::P50);
+            texts.insert(0, format!("p50 by up to {by:.0} of {median:.0} µs"));
+        }
         if let (Some(lag), Some(mean)) = (self.lag.mean, times.mean)
             && lag > NEGLIGIBLE_LAG_P50_US + chosen
             && lag > LAG_SHARE_P50 * mean

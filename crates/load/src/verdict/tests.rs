@@ -200,6 +200,30 @@ fn lateness_beyond_median_spoils_percentiles_it_moves() {
 }
 
 #[test]
+fn lateness_of_many_requests_spoils_a_median_that_it_can_have_moved() {
+    let of = |counts: &[(u64, usize)]| {
+        let mut histogram = LatencyHistogram::new();
+        for (us, count) in counts {
+            (0..*count).for_each(|_| histogram.record(Duration::from_micros(*us)));
+        }
+        histogram.summary()
+    };
+    // Two fifths were late by a millisecond. Without that, the median might have been 300 µs instead of 500.
+    let late = of(&[(2, 600), (1000, 400)]);
+    let moved = spoiled(|result| {
+        result.response_time_us = of(&[(300, 400), (500, 200), (1500, 400)]);
+        result.generator_lag_us = late.clone();
+    });
+    assert!(moved.contains(&"p50"), "{moved:?}");
+    // Here it would have been the same: the late ones are all beyond it.
+    let unmoved = spoiled(|result| {
+        result.response_time_us = of(&[(300, 600), (1300, 400)]);
+        result.generator_lag_us = late.clone();
+    });
+    assert!(!unmoved.contains(&"p50") && unmoved.contains(&"p90"), "{unmoved:?}");
+}
+
+#[test]
 fn reading_lag_counts_like_generator_lag_if_times_include_it() {
     let late = |by_kernel| {
         move |result: &mut LoadResult| {
