@@ -140,7 +140,8 @@ fn a_run_that_was_killed_has_a_report() {
     let bytes = fs::read(&trials).unwrap();
     fs::write(&trials, &bytes[..bytes.len() / 2]).unwrap();
     let output = run(&["report", text(root.path())]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "a part of a run meets no objective: {}", stderr(&output));
+    assert!(stderr(&output).contains("the run was cut short: "), "{}", stderr(&output));
     let html = fs::read_to_string(root.path().join("report.html")).unwrap();
     assert!(html.contains("The run was cut short") && html.contains("was cut short; that trial is lost"));
 }

@@ -183,7 +183,10 @@ impl ScriptedDriver {
             events.push((warmup + Duration::from_secs(second), load(LoadEvent::Second(point))));
         }
         events.push((warmup + duration, load(LoadEvent::WindowClosed)));
-        let result = LoadResult { duration_s: duration.as_secs_f64(), ..result };
+        let duration_s = duration.as_secs_f64();
+        let mut result = LoadResult { duration_s, ..result };
+        result.rate.sent = result.requests.sent as f64 / duration_s;
+        result.rate.completed = result.requests.completed as f64 / duration_s;
         events.push((warmup + duration + DRAIN, ended_well(result.clone().into())));
         let before_release =
             vec![(Duration::ZERO, load(LoadEvent::Connecting)), (Duration::ZERO, load(LoadEvent::Ready))];
