@@ -58,6 +58,7 @@ impl Slowest {
     }
 
     /// Records a request that was due at `due` and answered `time` later.
+    #[inline]
     pub fn answered(&mut self, due: Nanos, time: Nanos) {
         self.ended += 1;
         if time > self.floor {
@@ -66,6 +67,7 @@ impl Slowest {
     }
 
     /// Records a request that was due at `due` and had no response by `end`.
+    #[inline]
     pub fn failed(&mut self, due: Nanos, end: Nanos) {
         self.ended += 1;
         self.keep(Slow { time: Nanos::MAX, due, end, place: self.ended, worker: 0 });

@@ -41,11 +41,13 @@ impl LatencyHistogram {
     }
 
     /// Records a duration, rounded to the nearest microsecond.
+    #[inline]
     pub fn record(&mut self, duration: Duration) {
         self.record_ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Records a duration in nanoseconds, rounded to the nearest microsecond.
+    #[inline]
     pub fn record_ns(&mut self, duration_ns: u64) {
         self.values_us.saturating_record(duration_ns.saturating_add(500) / 1000);
     }
