@@ -101,6 +101,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     one_pool: bool,
     in_flight: usize,
     opening: usize,
+    /// Before this time no pauses are ended: see `retry_at_once`.
+    next_retry_at_once: Nanos,
     /// Connections that may be opened at once.
     max_opening: usize,
     /// Open connections at the last upkeep.
@@ -184,6 +186,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             one_pool,
             in_flight: 0,
             opening: 0,
+            next_retry_at_once: 0,
             max_opening: upkeep::MAX_OPENING_BEFORE_START,
             connections_open: 0,
             unsent: Vec::new(),
@@ -232,7 +235,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         clock.wait_for_origin();
         let start_delay = clock.now();
         self.restart_times();
-        self.max_opening = usize::MAX;
+        (self.max_opening, self.next_retry_at_once) = (usize::MAX, 0);
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
         let stopped_at = loop {
             let now = clock.now();

@@ -188,7 +188,12 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     /// A server that could not be reached answers again: none of its connections pauses any longer.
+    /// Every one of ten thousand connections that had failed says so; going over all of them once per pause is enough.
     pub(super) fn retry_at_once(&mut self, server: usize, now: Nanos) {
+        if now < self.next_retry_at_once {
+            return;
+        }
+        self.next_retry_at_once = now + RETRY_PAUSE;
         for connection in self.connections.iter_mut().filter(|connection| connection.target == server) {
             if let State::Closed { retry_at } = &mut connection.state {
                 *retry_at = now.min(*retry_at);
