@@ -20,6 +20,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Maximum length of a warm-up, a window and a timeout, in files and on the command line.
+pub const MAX_RUN_DURATION: Duration = Duration::from_secs(24 * 3600);
+
 /// Question and the settings used to measure it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {

@@ -3,6 +3,7 @@
 //! A request that failed would have taken longer than it had waited, and one that was never sent may have had no wait at all. So
 //! the percentile of rank r is greater than the value of rank r among the answers, these waits, and zeros for those never sent.
 
+use crate::histogram::rank;
 use experiment::schema::Figure;
 use std::collections::BTreeMap;
 
@@ -59,7 +60,7 @@ impl FailedWaits {
     pub fn above_us(&self, answered: u64, greatest_us: f64, never_sent: u64) -> Option<f64> {
         let known = answered.saturating_add(never_sent);
         let all = known.saturating_add(self.count());
-        let mut ranks = Figure::ALL.into_iter().filter_map(|figure| rank(all, figure.quantile()?));
+        let mut ranks = Figure::ALL.into_iter().filter_map(|figure| rank_among(all, figure.quantile()?));
         let rank = ranks.find(|rank| *rank > answered)?;
         let mut below = 0;
         let of_rank = self.entries.values().find(|(_, count)| {
@@ -74,10 +75,8 @@ impl FailedWaits {
 }
 
 /// The rank of a quantile among so many requests; absent among none.
-fn rank(requests: u64, quantile: f64) -> Option<u64> {
-    // Fractions are not exact in binary.
-    let rank = (requests as f64 * quantile * (1.0 - 1e-12)).ceil().max(1.0) as u64;
-    (requests > 0).then_some(rank)
+fn rank_among(requests: u64, quantile: f64) -> Option<u64> {
+    (requests > 0).then(|| rank(requests, quantile))
 }
 
 #[cfg(test)]

@@ -90,8 +90,7 @@ impl LatencyHistogram {
             return Some(self.percentile_us(percentile));
         }
         let (count, all) = (self.count(), self.count() + censored);
-        // Fractions of 100 are not exact in binary.
-        let rank = (all as f64 * percentile / 100.0 * (1.0 - 1e-12)).ceil().max(1.0);
+        let rank = rank(all, percentile / 100.0) as f64;
         // HdrHistogram rounds up to whole ranks.
         let share = (rank - 0.5) / count as f64;
         (rank <= count as f64).then(|| self.values_us.value_at_quantile(share) as f64)
@@ -179,9 +178,22 @@ impl LatencyHistogram {
 #[error("not an HdrHistogram: {0}")]
 pub struct DecodeError(String);
 
+/// The rank of a quantile (0 to 1) among so many values, from 1: the one rule of every percentile here.
+#[must_use]
+pub fn rank(values: u64, quantile: f64) -> u64 {
+    // Fractions are not exact in binary: 99.9 % of 10 000 is the 9990th.
+    (values as f64 * quantile * (1.0 - 1e-12)).ceil().max(1.0) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_are_whole_where_the_percentile_is() {
+        let ranks = [(10_000, 0.999), (1000, 0.99), (100, 0.5), (100, 1.0), (10_001, 0.999), (3, 0.0)];
+        assert_eq!(ranks.map(|(values, quantile)| rank(values, quantile)), [9990, 990, 50, 100, 9991, 1]);
+    }
 
     #[test]
     fn percentiles_are_exact_to_three_digits() {

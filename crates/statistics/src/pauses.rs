@@ -1,5 +1,6 @@
 //! Pauses of a CPU, from the gaps that a spinning thread saw.
 
+use crate::histogram::rank;
 use experiment::schema::{CpuPauses, LongPauses};
 use std::time::Duration;
 
@@ -49,8 +50,8 @@ pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
 /// The value at a quantile (0 to 1) of sorted values; `None` if there are none.
 #[must_use]
 pub fn nearest_rank<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
-    let rank = (quantile * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
+    let rank = rank(sorted.len() as u64, quantile) as usize;
+    sorted.get(rank.min(sorted.len().max(1)) - 1).copied()
 }
 
 /// Pauses of at least `us` microseconds, from lengths in ascending order.

@@ -1,6 +1,7 @@
 //! Requests without a response rank above all others, also in results of before they did.
 
 use crate::histogram::LatencyHistogram;
+use crate::histogram::rank;
 use experiment::schema::{HistogramSummary, LoadResult};
 
 /// Requests of a result without a response: the failed ones and, in an open loop, those never sent. In a closed loop a request
@@ -40,9 +41,8 @@ fn ranked(times: &HistogramSummary, censored: u64) -> HistogramSummary {
 
 /// The same where the percentiles alone are known: those that do not fall among the unanswered are at least what they were.
 fn without_percentiles_above(times: &HistogramSummary, censored: u64) -> HistogramSummary {
-    let all = times.count.saturating_add(censored) as f64;
-    // Fractions are not exact in binary.
-    let is_answered = |quantile: f64| (all * quantile * (1.0 - 1e-12)).ceil() <= times.count as f64;
+    let all = times.count.saturating_add(censored);
+    let is_answered = |quantile: f64| rank(all, quantile) <= times.count;
     let kept = |value: Option<f64>, quantile: f64| value.filter(|_| is_answered(quantile));
     HistogramSummary {
         censored,

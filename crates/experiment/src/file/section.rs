@@ -4,6 +4,7 @@ use super::document::{Entry, Node, Value};
 use super::keys::{SECTION_KEYS, shape_parameters};
 use super::suggestion::nearest;
 use super::topology;
+use crate::definition::MAX_RUN_DURATION;
 use crate::diagnostic::{ExperimentError, Place};
 use crate::topology::file as topology_file;
 use crate::units::{UnitError, parse_duration};
@@ -11,8 +12,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
-
-const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with the names of its keys.
 pub(crate) static SECTIONS: LazyLock<Vec<(&str, &[&str])>> = LazyLock::new(|| {
@@ -181,7 +180,7 @@ impl<'a> Field<'a> {
     /// Duration above 0 and at most 24 h.
     pub(crate) fn positive_duration(&self) -> Result<Duration> {
         let duration = self.quantity(parse_duration)?;
-        if duration.is_zero() || duration > MAX_DURATION {
+        if duration.is_zero() || duration > MAX_RUN_DURATION {
             return Err(self
                 .place()
                 .error(format!("`{}` will not do", self.path), "expected more than 0s and at most 24h"));

@@ -69,8 +69,7 @@ impl Movement {
     /// Maximum possible movement of a quantile, and its value, microseconds. `None` if the quantile falls
     /// among requests without a response.
     pub(super) fn of(&self, quantile: f64) -> Option<(f64, f64)> {
-        // Fractions are not exact in binary.
-        let rank = (self.requests as f64 * quantile * (1.0 - 1e-12)).ceil().max(1.0) as u64;
+        let rank = statistics::rank(self.requests, quantile);
         if rank > self.times.count {
             return None;
         }

@@ -4,6 +4,7 @@
 //! percentile take a million requests.
 
 use crate::histogram::LatencyHistogram;
+use crate::histogram::rank;
 use crate::trials::{SATURATED, is_valid, reason_kind, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
@@ -67,12 +68,11 @@ fn point(
     let resolved = percentile >= 100.0
         || answered as f64 * (1.0 - fraction) >= SAMPLES_BEYOND_A_PERCENTILE * (1.0 - 1e-6);
     let at = |histogram: &LatencyHistogram, percentile| resolved.then(|| histogram.percentile_us(percentile));
-    let rank = (due as f64 * fraction).ceil().max(1.0);
-    let among_answered = rank <= answered as f64;
+    let among_answered = rank(due, fraction) <= answered;
+    let unanswered = due.saturating_sub(answered);
     DistributionPoint {
         percentile,
-        // The same rank among the answered requests, which rank first.
-        response_time_us: at(response, rank / answered as f64 * 100.0).filter(|_| among_answered),
+        response_time_us: if resolved { response.percentile_with(percentile, unanswered) } else { None },
         answered_response_time_us: at(response, percentile),
         service_time_us: at(service, percentile),
         absent: match (resolved, among_answered) {

@@ -43,7 +43,7 @@ pub struct ScheduleArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_REQUESTS), help_heading = "Load")]
     pub requests: Option<u64>,
 
-    /// Length of the measured window [default: 10s; with --requests until they are sent, at most 1h]
+    /// Length of the measured window [default: 10s; with --requests until they are sent, at most 24h]
     #[arg(long, value_name = "D", value_parser = parse_run_duration, help_heading = "Load")]
     pub duration: Option<Duration>,
 
