@@ -6,14 +6,13 @@
 mod servers;
 #[path = "engine/servers_at_fault.rs"]
 mod servers_at_fault;
+mod specs;
 
 use experiment::schema::{Figure, GeneratorNetwork, LoadResult, Pacing, SeriesPoint, Verdict};
 use http::Method;
-use load::{
-    Arrival, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
-    ScheduleSpec, Second, ThinkTime,
-};
+use load::{IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime};
 use servers::{OK, TestServer, reply, stalled};
+use specs::{TEST_TIMEOUT, open_loop};
 use statistics::LatencyHistogram;
 use std::net::TcpListener;
 use std::num::NonZeroU64;
@@ -52,33 +51,10 @@ impl Observer for RecordingObserver {
 }
 
 fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
-    let template = RequestTemplate::default();
-    let urls = vec![url.to_owned()];
     LoadSpec {
-        targets: load::resolve(&urls, &template).expect("a good URL"),
-        urls,
-        protocol: Protocol::Http1,
-        schedule,
-        requests_per_connection: None,
-        connections: 4,
-        threads: 1,
-        warmup: Duration::ZERO,
-        duration,
-        timeout: TEST_TIMEOUT,
-        tls: None,
-        seed: 1,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        whole_seconds: false,
-        per_url: false,
-        start: load::Start::AtOnce,
-        share: load::GeneratorShare::default(),
         network: NETWORK,
+        ..specs::spec(&[url.to_owned()], &RequestTemplate::default(), schedule, duration)
     }
-}
-
-fn open_loop(rate: f64, duration: Duration) -> ScheduleSpec {
-    ScheduleSpec::Open { stages: vec![RateStage::steady(rate, duration)], arrival: Arrival::Uniform }
 }
 
 fn open_spec(url: &str, rate: f64, duration: Duration) -> LoadSpec {
@@ -100,8 +76,6 @@ fn run(spec: &LoadSpec) -> LoadResult {
 }
 
 const SHORT: Duration = Duration::from_millis(400);
-/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An address at which nothing listens. A port that was free a moment ago may be another test's by now.
 const NOBODY: &str = "127.0.0.1:1";

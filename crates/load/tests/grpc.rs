@@ -2,6 +2,7 @@
 //! compared with those of the engine.
 
 mod grpc_servers;
+mod specs;
 
 use bytes::Bytes;
 use experiment::schema::{LoadResult, SpokenProtocol};
@@ -37,30 +38,15 @@ fn load(server: &GrpcServer, path: &str, call: GrpcCall) -> LoadResult {
 }
 
 fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, calls: u64, timeout: Duration) -> LoadResult {
-    let urls = vec![server.url(path)];
-    let mut targets = load::resolve(&urls, &RequestTemplate::default()).unwrap();
-    targets.servers[0].requests[0].make_call(path, call, timeout);
-    let spec = LoadSpec {
-        targets,
-        urls,
+    let schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(calls) };
+    let template = RequestTemplate::default();
+    let mut spec = LoadSpec {
         protocol: Protocol::Http2 { streams: 2 },
-        schedule: ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(calls) },
         connections: 2,
-        requests_per_connection: None,
-        threads: 1,
-        warmup: Duration::ZERO,
-        duration: TEST_TIMEOUT,
         timeout,
-        tls: None,
-        seed: 1,
-        whole_seconds: false,
-        per_url: false,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        start: load::Start::AtOnce,
-        share: load::GeneratorShare::default(),
-        network: load::IoBackendChoice::Auto,
+        ..specs::spec(&[server.url(path)], &template, schedule, TEST_TIMEOUT)
     };
+    spec.targets.servers[0].requests[0].make_call(path, call, timeout);
     let result = load::run(&spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
     assert_eq!(result.protocol, SpokenProtocol::Grpc);
     let requests = &result.requests;

@@ -4,6 +4,7 @@
 //! The server's own count of requests is compared with the engine's completed plus failed.
 
 mod http2_servers;
+mod specs;
 mod tls_servers;
 
 use experiment::schema::{LoadResult, SpokenProtocol};
@@ -11,9 +12,9 @@ use h2::Reason;
 use http::{Method, Request};
 use http2_servers::*;
 use load::{
-    Arrival, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec, ThinkTime,
-    TlsClient, Verification,
+    LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, Verification,
 };
+use specs::TEST_TIMEOUT;
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -28,8 +29,6 @@ impl Observer for Silent {
 }
 
 const DURATION: Duration = Duration::from_millis(400);
-/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A timeout that a test waits for: long enough for a busy machine to finish everything else in time.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -39,28 +38,10 @@ fn spec(url: &str) -> LoadSpec {
 }
 
 fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
-    let urls = vec![url.to_owned()];
-    let stages = vec![RateStage::steady(200.0, DURATION)];
     LoadSpec {
-        targets: load::resolve(&urls, template).expect("a good URL"),
-        urls,
         protocol: Protocol::Http2 { streams: 4 },
-        schedule: ScheduleSpec::Open { stages, arrival: Arrival::Uniform },
-        requests_per_connection: None,
         connections: 2,
-        threads: 1,
-        warmup: Duration::ZERO,
-        duration: DURATION,
-        timeout: TEST_TIMEOUT,
-        tls: None,
-        seed: 1,
-        network: load::IoBackendChoice::Auto,
-        whole_seconds: false,
-        per_url: false,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        start: load::Start::AtOnce,
-        share: load::GeneratorShare::default(),
+        ..specs::spec(&[url.to_owned()], template, specs::open_loop(200.0, DURATION), DURATION)
     }
 }
 

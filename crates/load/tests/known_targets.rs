@@ -3,15 +3,14 @@
 
 mod http2_servers;
 mod servers;
+mod specs;
 
 use experiment::schema::{Figure, LoadResult};
 use http2_servers::{Answer, Http2Server};
 use jiff::Timestamp;
-use load::{
-    Arrival, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
-    ScheduleSpec,
-};
+use load::{IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec};
 use servers::{OK, TestServer, reply};
+use specs::{TEST_TIMEOUT, open_loop};
 use statistics::LatencyHistogram;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -25,8 +24,6 @@ const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
     b"known_targets_on_epoll" => IoBackendChoice::Epoll,
     _ => IoBackendChoice::IoUring,
 };
-/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 const HTTP2: Protocol = Protocol::Http2 { streams: 16 };
 
 struct NoObserver;
@@ -36,32 +33,12 @@ impl Observer for NoObserver {
 }
 
 fn spec(url: &str, protocol: Protocol, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
-    let urls = vec![url.to_owned()];
     LoadSpec {
-        targets: load::resolve(&urls, &RequestTemplate::default()).expect("a good URL"),
-        urls,
         protocol,
-        schedule,
-        requests_per_connection: None,
         connections: 8,
-        threads: 1,
-        warmup: Duration::ZERO,
-        duration,
-        timeout: TEST_TIMEOUT,
-        tls: None,
-        seed: 1,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        whole_seconds: false,
-        per_url: false,
-        start: load::Start::AtOnce,
-        share: load::GeneratorShare::default(),
         network: NETWORK,
+        ..specs::spec(&[url.to_owned()], &RequestTemplate::default(), schedule, duration)
     }
-}
-
-fn open_loop(rate: f64, duration: Duration) -> ScheduleSpec {
-    ScheduleSpec::Open { stages: vec![RateStage::steady(rate, duration)], arrival: Arrival::Uniform }
 }
 
 fn run(spec: &LoadSpec) -> LoadResult {

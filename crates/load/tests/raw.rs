@@ -1,9 +1,10 @@
 //! Raw messages over TCP, against servers that echo, reply wrongly, too long or not at all.
 
+mod specs;
+
 use experiment::schema::LoadResult;
 use load::{
-    ExpectedReply, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
-    ThinkTime, pattern, resolve,
+    ExpectedReply, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, pattern,
 };
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -33,30 +34,13 @@ fn run(
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("tcp://{}", listener.local_addr().unwrap());
     let template = RequestTemplate { body: pattern(MESSAGE_BYTES).into(), ..RequestTemplate::default() };
+    let schedule =
+        ScheduleSpec::Closed { clients: CONNECTIONS, think_time: ThinkTime::NONE, requests: Some(wanted) };
     let spec = LoadSpec {
-        targets: resolve(std::slice::from_ref(&url), &template).unwrap(),
-        urls: vec![url],
         protocol: Protocol::Raw(reply),
-        schedule: ScheduleSpec::Closed {
-            clients: CONNECTIONS,
-            think_time: ThinkTime::NONE,
-            requests: Some(wanted),
-        },
         connections: CONNECTIONS,
-        requests_per_connection: None,
-        threads: 1,
-        warmup: Duration::ZERO,
-        duration: TEST_TIMEOUT,
         timeout,
-        tls: None,
-        seed: 1,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        whole_seconds: false,
-        per_url: false,
-        start: load::Start::AtOnce,
-        share: load::GeneratorShare::default(),
-        network: IoBackendChoice::Auto,
+        ..specs::spec(&[url], &template, schedule, TEST_TIMEOUT)
     };
     let (done, messages) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
     let result = std::thread::scope(|scope| {

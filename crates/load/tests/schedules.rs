@@ -2,11 +2,12 @@
 //! seed.
 
 mod servers;
+mod specs;
 
 use experiment::schema::LoadResult;
 use load::{
-    Arrival, GeneratorShare, IoBackendChoice, LoadError, LoadSpec, Observer, Progress, Protocol, RateStage,
-    RequestTemplate, ScheduleSpec, Start, StartSignal, ThinkTime,
+    Arrival, GeneratorShare, LoadError, LoadSpec, Observer, Progress, RateStage, RequestTemplate,
+    ScheduleSpec, Start, StartSignal, ThinkTime,
 };
 use servers::{OK, TestServer, reply};
 use std::sync::Barrier;
@@ -21,29 +22,7 @@ impl Observer for Silent {
 }
 
 fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
-    let template = RequestTemplate::default();
-    let urls = vec![server.url()];
-    LoadSpec {
-        targets: load::resolve(&urls, &template).expect("a good URL"),
-        urls,
-        protocol: Protocol::Http1,
-        requests_per_connection: None,
-        schedule,
-        connections: 4,
-        threads: 2,
-        warmup: Duration::ZERO,
-        duration,
-        timeout: Duration::from_secs(30),
-        tls: None,
-        seed: 1,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        whole_seconds: false,
-        per_url: false,
-        start: Start::AtOnce,
-        share: GeneratorShare::default(),
-        network: IoBackendChoice::Auto,
-    }
+    LoadSpec { threads: 2, ..specs::spec(&[server.url()], &RequestTemplate::default(), schedule, duration) }
 }
 
 fn run(spec: &LoadSpec) -> LoadResult {

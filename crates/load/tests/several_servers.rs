@@ -4,6 +4,7 @@
 
 mod http2_servers;
 mod servers;
+mod specs;
 mod tls_servers;
 
 use experiment::schema::LoadResult;
@@ -39,31 +40,14 @@ impl Observer for Silent {
 /// A run on one thread.
 fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
     LoadSpec {
-        targets: load::resolve(urls, &RequestTemplate::default()).expect("good URLs"),
-        urls: urls.to_vec(),
-        protocol: Protocol::Http1,
-        schedule,
-        requests_per_connection: None,
         connections,
-        threads: 1,
-        warmup: Duration::ZERO,
-        duration,
-        timeout: Duration::from_secs(30),
-        tls: None,
-        seed: 1,
-        whole_seconds: false,
-        per_url: false,
-        start: load::Start::AtOnce,
-        share: load::GeneratorShare::default(),
         network: NETWORK,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
+        ..specs::spec(urls, &RequestTemplate::default(), schedule, duration)
     }
 }
 
 fn open_spec(urls: &[String], connections: usize, rate: f64, duration: Duration) -> LoadSpec {
-    let stages = vec![RateStage::steady(rate, duration)];
-    spec(urls, connections, ScheduleSpec::Open { stages, arrival: Arrival::Uniform }, duration)
+    spec(urls, connections, specs::open_loop(rate, duration), duration)
 }
 
 /// A closed loop that ends with this many responses.

@@ -1,15 +1,17 @@
 //! HTTP/1.1 over TLS against real servers on loopback: conforming ones, and all the ways in which a handshake
 //! or a session can fail.
 
+mod specs;
 mod tls_servers;
 
 use experiment::schema::LoadResult;
 use http::Method;
 use load::{
-    Arrival, ClientIdentity, Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage,
-    RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, TlsVersion, Verification,
+    ClientIdentity, Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec,
+    ThinkTime, TlsClient, TlsVersion, Verification,
 };
 use rustls::version::{TLS12, TLS13};
+use specs::TEST_TIMEOUT;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::num::NonZeroU64;
@@ -30,8 +32,6 @@ const DURATION: Duration = Duration::from_secs(1);
 /// Due at 100 requests/s.
 const REQUESTS: u64 = 100;
 const CONNECTIONS: u64 = 4;
-/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Silent;
 
@@ -49,27 +49,11 @@ fn spec(
     verification: &Verification,
     identity: Option<&ClientIdentity>,
 ) -> LoadSpec {
-    let stages = vec![RateStage::steady(100.0, DURATION)];
     LoadSpec {
-        targets: load::resolve(urls, template).expect("good URLs"),
-        urls: urls.to_vec(),
-        protocol: Protocol::Http1,
-        schedule: ScheduleSpec::Open { stages, arrival: Arrival::Uniform },
-        requests_per_connection: None,
         connections: CONNECTIONS as usize,
-        threads: 1,
-        warmup: Duration::ZERO,
-        duration: DURATION,
-        timeout: TEST_TIMEOUT,
         tls: Some(TlsClient::new(verification, identity, Handshakes::default()).expect("usable TLS")),
-        seed: 1,
-        pacing: load::Pacing::Auto,
-        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        whole_seconds: false,
-        per_url: false,
-        start: load::Start::AtOnce,
-        share: load::GeneratorShare::default(),
         network: NETWORK,
+        ..specs::spec(urls, template, specs::open_loop(100.0, DURATION), DURATION)
     }
 }
 
