@@ -46,9 +46,8 @@ pub mod words;
 pub use curve::{CurvePoint, Distribution, censored, merged, merged_convergence, percentile_curve};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 pub use failed_waits::FailedWaits;
-pub use histogram::rank;
 pub use histogram::{
-    DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
+    DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
 };
 pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveCheck, ObjectiveOutcome, check_result, is_missed, objective_met};

@@ -50,8 +50,7 @@ pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
 /// The value at a quantile (0 to 1) of sorted values; `None` if there are none.
 #[must_use]
 pub fn nearest_rank<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
-    let rank = rank(sorted.len() as u64, quantile) as usize;
-    sorted.get(rank.min(sorted.len().max(1)) - 1).copied()
+    sorted.get(rank(sorted.len() as u64, quantile) as usize - 1).copied()
 }
 
 /// Pauses of at least `us` microseconds, from lengths in ascending order.

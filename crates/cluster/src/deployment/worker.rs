@@ -15,8 +15,7 @@ use experiment::environment::deploy::{
     Argument, DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverStart, DriverVerb,
 };
 use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
-use experiment::schema::LoadEvent;
-use experiment::schema::LoadResult;
+use experiment::schema::{LoadEvent, LoadResult};
 use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::kubernetes::client::ApiClient;

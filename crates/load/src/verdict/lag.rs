@@ -84,15 +84,13 @@ impl Lateness<'_> {
         let Some(movement) = Movement::new(times, self.lag) else { return };
         // The part of the tolerance above the default is allowed in addition.
         let chosen = self.tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
-        let Moved { mut spoiled, moved: mut texts, noted } =
-            Moved::new(&movement, Figure::P75, NEGLIGIBLE_MOVEMENT_US + chosen);
-        if let Some((by, median)) = movement.of(0.5)
-            && by > MOVED_SHARE_P50 * median
-            && by > NEGLIGIBLE_MOVEMENT_P50_US + self.tolerated_us.unwrap_or(0.0)
-        {
-            spoiled = spoiled.with(Figure::P50);
-            texts.insert(0, format!("p50 by up to {by:.0} of {median:.0} µs"));
-        }
+        let bounds = |figure| match figure {
+            Figure::P50 => {
+                (MOVED_SHARE_P50, NEGLIGIBLE_MOVEMENT_P50_US + self.tolerated_us.unwrap_or_default())
+            }
+            _ => (MOVED_SHARE, NEGLIGIBLE_MOVEMENT_US + chosen),
+        };
+        let Moved { mut spoiled, moved: mut texts, noted } = Moved::new(&movement, bounds);
         if let (Some(lag), Some(mean)) = (self.lag.mean, times.mean)
             && lag > NEGLIGIBLE_LAG_P50_US + chosen
             && lag > LAG_SHARE_P50 * mean
@@ -119,11 +117,13 @@ struct Moved {
 }
 
 impl Moved {
-    fn new(movement: &Movement, from: Figure, negligible_us: f64) -> Self {
+    /// `bounds`: the share of a figure's value by which it may be moved, and by how many microseconds in any case.
+    fn new(movement: &Movement, bounds: impl Fn(Figure) -> (f64, f64)) -> Self {
         let mut all = Self { spoiled: Figures::none(), moved: Vec::new(), noted: None };
-        for figure in Figures::times_from(from).iter() {
+        for figure in Figures::times_from(Figure::P50).iter() {
+            let (share, negligible_us) = bounds(figure);
             let by_and_value = figure.quantile().and_then(|quantile| movement.of(quantile));
-            let Some((by, value)) = by_and_value.filter(|(by, value)| *by > MOVED_SHARE * value) else {
+            let Some((by, value)) = by_and_value.filter(|(by, value)| *by > share * value) else {
                 continue;
             };
             let text = format!("{} by up to {by:.0} of {value:.0} µs", figure.name());
@@ -152,7 +152,7 @@ pub(super) fn judge_gaps(result: &LoadResult, verdict: &mut Verdict) {
     let later_than = |us: f64| (gaps.total_us / us).min(gaps.count as f64) as u64 * of_thread;
     let movement = Movement::from_gaps(&result.response_time_us, gaps.longest_us, later_than);
     let Some(movement) = movement else { return };
-    let Moved { spoiled, moved, noted } = Moved::new(&movement, Figure::P50, NEGLIGIBLE_MOVEMENT_US);
+    let Moved { spoiled, moved, noted } = Moved::new(&movement, |_| (MOVED_SHARE, NEGLIGIBLE_MOVEMENT_US));
     let (count, longest_ms) = (gaps.count, gaps.longest_us / 1000.0);
     let text = format!("reading-lag: spinning threads had {count} gaps of up to {longest_ms:.1} ms");
     if !spoiled.is_empty() {

@@ -68,8 +68,13 @@ fn results_of_calls(page: &mut Page, calls: &[(&str, CallCounters)]) {
         "Requests to other services that repeated a failed one.",
         Kind::Counter,
     );
+    per_callee(page, calls, |counters| counters.retries);
+}
+
+/// A sample of the family for each called service.
+fn per_callee(page: &mut Page, calls: &[(&str, CallCounters)], count: impl Fn(&CallCounters) -> u64) {
     for (callee, counters) in calls {
-        page.number([("callee", *callee)], counters.retries as f64);
+        page.number([("callee", *callee)], count(counters) as f64);
     }
 }
 
@@ -79,9 +84,7 @@ fn connections_and_durations_of_calls(page: &mut Page, calls: &[(&str, CallCount
         "Connections to other services that are open.",
         Kind::Gauge,
     );
-    for (callee, counters) in calls {
-        page.number([("callee", *callee)], counters.connections_open as f64);
-    }
+    per_callee(page, calls, |counters| counters.connections_open);
     page.family(
         "meshmeter_call_duration_seconds",
         "From sending a request to the end of its response, of those answered.",
