@@ -34,7 +34,7 @@ use_architecture() {
     ;;
   *) return 1 ;;
   esac
-  program=$build_folder/$target/dist/meshmeter
+  program=$build_folder/$target/release/meshmeter
 }
 
 # Why the target in use cannot be built here, if so.
@@ -55,5 +55,5 @@ build_program() {
   done
   env "CARGO_TARGET_${upper}_RUSTFLAGS=${flags# }" "CARGO_TARGET_${upper}_LINKER=$linker" CARGO_TARGET_DIR="$build_folder" \
     "CC_${target//-/_}=$compiler" "CFLAGS_${target//-/_}=-ffile-prefix-map=$home=/cargo" \
-    "$cargo" build --locked --quiet --profile dist --bin meshmeter --target "$target"
+    "$cargo" build --locked --quiet --release --bin meshmeter --target "$target"
 }

@@ -34,7 +34,7 @@ pub struct Sample<'a> {
 pub struct ExpositionError {
     /// Its number, from 1.
     pub line: usize,
-    /// Its beginning.
+    /// The first 80 characters of the line.
     pub text: String,
 }
 

@@ -1,5 +1,5 @@
-//! Whether requests wait ever longer: a target slightly slower than the offered rate lags behind by a little more each second,
-//! and its response times describe the length of the run.
+//! Trend of the response times over the window. A target slightly slower than the offered rate lags behind by a little more each
+//! second, and its response times describe the length of the run.
 
 use crate::clock::Nanos;
 

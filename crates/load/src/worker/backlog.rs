@@ -50,12 +50,10 @@ impl Backlogs {
 
     /// The thread did at `until` what it meant to do for this pool at `since`.
     pub(super) fn thread_stalled(&mut self, pool: usize, since: Nanos, until: Nanos) {
-        if until.saturating_sub(since) > LATE {
-            self.change(pool, |backlog| backlog.thread_stalled(since, until));
-        }
+        self.change(pool, |backlog| backlog.thread_stalled(since, until));
     }
 
-    /// The thread did at `until` what it meant to do at `since`, for all of them.
+    /// The thread did at `until` what it meant to do at `since`, for all of them. Threads that spin ask at every turn.
     pub(super) fn all_stalled(&mut self, since: Nanos, until: Nanos) {
         if until.saturating_sub(since) > LATE {
             (0..self.of.len()).for_each(|pool| self.thread_stalled(pool, since, until));

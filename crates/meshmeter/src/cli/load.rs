@@ -8,6 +8,7 @@ pub use http_version::{HttpArgs, HttpVersion};
 
 use super::GivenHeaders;
 use clap::{ArgGroup, Args, ValueEnum};
+use experiment::definition::MAX_RUN_DURATION;
 use experiment::units::{parse_duration, parse_size};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -34,9 +35,6 @@ pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
 pub use search::SearchArgs;
 pub use targets::{OrderName, ServerPerName, TargetArgs};
 pub use tls::TlsHandshakeArgs;
-
-/// Maximum duration of a run: that of experiment files, which are run by this command.
-pub const MAX_DURATION: Duration = experiment::definition::MAX_RUN_DURATION;
 
 /// Help heading of options that concern TLS.
 const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
@@ -217,7 +215,7 @@ pub(in crate::cli) fn parse_run_duration(text: &str) -> Result<Duration, String>
 
 pub(in crate::cli) fn parse_run_duration_or_zero(text: &str) -> Result<Duration, String> {
     let duration = parse_duration(text).map_err(|error| error.to_string())?;
-    if duration > MAX_DURATION { Err("must be at most 24h".to_owned()) } else { Ok(duration) }
+    if duration > MAX_RUN_DURATION { Err("must be at most 24h".to_owned()) } else { Ok(duration) }
 }
 
 fn parse_body_size(text: &str) -> Result<u64, String> {

@@ -37,8 +37,8 @@ pub use lab::{
     UpArgs,
 };
 pub use load::{
-    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,
-    OfferedRate, OrderName, OutputArgs, ProgressStyle, ResultFileArgs, ServerPerName, StartAt,
+    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MergeArgs, OfferedRate, OrderName,
+    OutputArgs, ProgressStyle, ResultFileArgs, ServerPerName, StartAt,
 };
 pub use man::ManArgs;
 pub use report::{AutomationArgs, ReportArgs};

@@ -1,7 +1,8 @@
 //! Schedule of requests: from the options to what the engine follows.
 
-use crate::cli::{LoadArgs, MAX_DURATION, OfferedRate, StartAt};
+use crate::cli::{LoadArgs, OfferedRate, StartAt};
 use crate::failure::Failure;
+use experiment::definition::MAX_RUN_DURATION;
 use jiff::{SignedDuration, Timestamp};
 use load::{RateStage, ScheduleSpec, Start, StartSignal, ThinkTime};
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub fn plan(
 ) -> Result<Planned, Failure> {
     let given = &args.schedule;
     let bound = given.duration.unwrap_or(match given.requests {
-        Some(_) => MAX_DURATION,
+        Some(_) => MAX_RUN_DURATION,
         None => DEFAULT_DURATION,
     });
     if args.search.search {
