@@ -106,11 +106,11 @@ need_for_dist() {
   need_command ar binutils 'packs Debian packages'
 }
 
-# What a first run of the tests was seen to take: 7 GB for what is built here, 5 GB while labs and a cluster run. A disk that fills
+# What a first run of the tests was seen to take: 6 GB for what is built here, 2.6 GB while labs and a cluster run. A disk that fills
 # meanwhile fails tests that say nothing of it.
 need_disk() {
-  needed=12
-  [ ! -d "${CARGO_TARGET_DIR:-target}/debug" ] || needed=5
+  needed=9
+  [ ! -d "${CARGO_TARGET_DIR:-target}/debug" ] || needed=3
   free=$(($(df -Pk . | awk 'NR == 2 { print $4 }') / 1000000))
   [ "$free" -ge "$needed" ] || fail "$free GB of disk are free, and the tests take up to $needed GB: free some, then try again"
 }

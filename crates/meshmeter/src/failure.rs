@@ -1,5 +1,6 @@
 //! Failure of a command: one line, an optional hint, and the exit status.
 
+use crate::output::tell;
 use experiment::environment::{EnvironmentError, error_chain};
 use std::error::Error;
 use std::process::ExitCode;
@@ -88,10 +89,10 @@ impl Failure {
     /// Prints the failure and returns the exit status.
     pub fn report(&self) -> ExitCode {
         let bold_red = clap::builder::styling::AnsiColor::Red.on_default().bold();
-        anstream::eprintln!("{bold_red}error{bold_red:#}: {}", self.message);
+        tell!("{bold_red}error{bold_red:#}: {}", self.message);
         if let Some(hint) = &self.hint {
             let bold_cyan = clap::builder::styling::AnsiColor::Cyan.on_default().bold();
-            anstream::eprintln!("{bold_cyan}hint{bold_cyan:#}: {hint}");
+            tell!("{bold_cyan}hint{bold_cyan:#}: {hint}");
         }
         ExitCode::from(self.status)
     }

@@ -9,6 +9,7 @@ mod interrupt;
 mod memory;
 mod noise_floor;
 mod open_files;
+mod output;
 mod progress;
 mod search;
 mod studies;

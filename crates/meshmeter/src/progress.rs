@@ -2,11 +2,12 @@
 //! program.
 
 use crate::cli::ProgressStyle;
+use crate::output::tell;
 use experiment::schema::{LoadEvent, SecondDetail, SeriesPoint};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use load::{LoadSpec, Observer, Progress, ScheduleSpec, Second};
 use statistics::LatencyHistogram;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 /// Plain lines come every second at first, then at this interval.
 const PLAIN_INTERVAL_S: u64 = 10;
@@ -59,7 +60,7 @@ impl LoadProgress {
     fn tell(&mut self, text: &str) {
         match &self.style {
             Style::Bar(bar) => bar.set_message(text.to_owned()),
-            Style::Plain => line(text),
+            Style::Plain => tell!("{text}"),
             Style::Json | Style::Off => {}
         }
     }
@@ -107,7 +108,7 @@ impl Observer for LoadProgress {
 }
 
 fn tell_event(event: &LoadEvent) {
-    line(&serde_json::to_string(event).expect("events have string keys"));
+    tell!("{}", serde_json::to_string(event).expect("events have string keys"));
 }
 
 fn detail(second: &Second) -> SecondDetail {
@@ -156,9 +157,4 @@ fn bar(duration_s: Option<f64>) -> ProgressBar {
     };
     let style = BarStyle::with_template("{bar:20} {pos}/{len} s  {msg}").expect("the template is constant");
     ProgressBar::new(duration_s.ceil() as u64).with_style(style)
-}
-
-/// Prints one line on standard error. A failure to write it is no reason to stop measuring.
-pub fn line(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

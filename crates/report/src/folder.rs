@@ -10,15 +10,17 @@
 //! a run that was cut short. The summary and the report can be recomputed from the rest at any time.
 
 mod error;
+mod output_file;
 mod read;
 
 pub use error::FolderError;
+pub use output_file::{open, write_whole};
 pub use read::{RawRun, read};
 
 use experiment::schema::{Host, Summary, TrialRecord};
 use serde::Serialize;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The experiment as resolved.
@@ -50,16 +52,19 @@ pub struct RunFolder {
     trials: File,
     /// Length of `trials.jsonl` up to the last complete line.
     trials_bytes: u64,
+    /// Held as long as trials may be written.
+    _lock: File,
 }
 
 impl RunFolder {
     /// Creates the directory with its parents, and an empty `trials.jsonl` in it.
     ///
     /// # Errors
-    /// Returns an error if the directory contains a run that is to be kept, or files that are not a run, or
-    /// if it cannot be written.
+    /// Returns an error if the directory contains a run that is to be kept or still goes on, or files that are
+    /// not a run, or if it cannot be written.
     pub fn create(path: &Path, existing: Existing) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(|error| FolderError::write("create", path, error))?;
+        let lock = lock(path)?;
         match contents(path)? {
             Contents::Nothing => {}
             Contents::Run if existing == Existing::Replace => remove_run(path)?,
@@ -74,7 +79,26 @@ impl RunFolder {
             .append(true)
             .open(&trials_path)
             .map_err(|error| FolderError::write("create", &trials_path, error))?;
-        Ok(Self { path: path.to_owned(), trials, trials_bytes: 0 })
+        Ok(Self { path: path.to_owned(), trials, trials_bytes: 0, _lock: lock })
+    }
+
+    /// Opens the directory of a run that has ended early, to append more trials. A last line that was cut
+    /// short is removed.
+    ///
+    /// # Errors
+    /// Returns an error if the path is not a run directory, if the run still goes on, or if a file cannot be
+    /// read or written.
+    pub fn resume(path: &Path) -> Result<(Self, RawRun), FolderError> {
+        // Reading names what is missing of a directory without a run.
+        read(path)?;
+        let lock = lock(path)?;
+        let run = read(path)?;
+        let trials_path = path.join(TRIALS_FILE);
+        let opened = OpenOptions::new().create(true).read(true).append(true).open(&trials_path);
+        let opened = opened.and_then(|mut trials| end_last_line(&mut trials).map(|bytes| (trials, bytes)));
+        let (trials, trials_bytes) =
+            opened.map_err(|error| FolderError::write("append to", &trials_path, error))?;
+        Ok((Self { path: path.to_owned(), trials, trials_bytes, _lock: lock }, run))
     }
 
     /// Path of the directory.
@@ -175,44 +199,39 @@ pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError
     write_json(&folder.join(SUMMARY_FILE), summary)
 }
 
-/// Writes a file atomically: a reader sees either the old or the new contents, and on failure the old
-/// contents stay. A path that is not a regular file, such as a pipe or `/dev/null`, is written to and not
-/// replaced. Symbolic links are followed.
-///
-/// # Errors
-/// Returns an error if the file cannot be written.
-pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), FolderError> {
-    let failed = |error| FolderError::write("write", path, error);
-    let target = match fs::canonicalize(path) {
-        Ok(target) if target.is_file() => target,
-        Ok(_) => {
-            let written =
-                OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(contents));
-            return written.map_err(failed);
-        }
-        Err(_) => path.to_owned(),
-    };
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = target.with_file_name(name);
-    let written = write_and_sync(&part, contents).and_then(|()| fs::rename(&part, &target));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&part);
-        failed(error)
-    })
-}
-
-fn write_and_sync(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(contents)?;
-    file.sync_all()
-}
-
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {
     let mut text = serde_json::to_vec_pretty(value)
         .map_err(|error| FolderError::write("write", path, io::Error::other(error)))?;
     text.push(b'\n');
     write_whole(path, &text)
+}
+
+/// Locks a run's directory, so that two runs never write into one. The kernel ends the lock with the process.
+fn lock(path: &Path) -> Result<File, FolderError> {
+    let folder = File::open(path).map_err(|error| FolderError::read(path, error))?;
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(FolderError::InUse { path: path.to_owned() }),
+        // A file system without locks of directories, such as NFS, is used without.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(folder),
+    }
+}
+
+/// Ends the last line of `trials.jsonl` if only its line break is missing, or removes what there is of it.
+/// Returns the length of the file.
+fn end_last_line(trials: &mut File) -> io::Result<u64> {
+    let mut text = Vec::new();
+    trials.seek(SeekFrom::Start(0))?;
+    trials.read_to_end(&mut text)?;
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    match &text[whole..] {
+        [] => {}
+        line if TrialRecord::from_json(line).is_ok() => {
+            trials.write_all(b"\n")?;
+            return Ok(text.len() as u64 + 1);
+        }
+        _ => trials.set_len(whole as u64)?,
+    }
+    Ok(whole as u64)
 }
 
 enum Contents {
@@ -411,6 +430,43 @@ mod tests {
     }
 
     #[test]
+    fn two_runs_never_write_into_one_directory() {
+        let root = tempfile::tempdir().unwrap();
+        let first = written(root.path());
+        for existing in [Existing::Keep, Existing::Replace] {
+            let error = RunFolder::create(root.path(), existing).unwrap_err();
+            assert!(matches!(error, FolderError::InUse { .. }), "{error}");
+        }
+        assert!(matches!(RunFolder::resume(root.path()), Err(FolderError::InUse { .. })));
+        assert_eq!(indexes(&read(root.path()).unwrap()), [0, 1, 2]);
+        drop(first);
+        RunFolder::create(root.path(), Existing::Replace).unwrap();
+    }
+
+    #[test]
+    fn resumed_run_keeps_its_trials_and_gets_more() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(TRIALS_FILE);
+        drop(written(root.path()));
+        let text = fs::read(&file).unwrap();
+        // Complete, without the last line break, and with half of a line.
+        for (written, kept) in [(text.len(), 3), (text.len() - 1, 3), (text.len() - 40, 2)] {
+            fs::write(&file, &text[..written]).unwrap();
+            let (mut folder, run) = RunFolder::resume(root.path()).unwrap();
+            assert_eq!(run.trials.len(), kept, "{written} bytes");
+            folder.append_trial(&trial(7)).unwrap();
+            drop(folder);
+            let again = read(root.path()).unwrap();
+            assert_eq!((again.trials.len(), again.trials[kept].index), (kept + 1, 7));
+            assert!(again.notes.is_empty(), "{:?}", again.notes);
+        }
+        fs::remove_file(&file).unwrap();
+        assert_eq!(RunFolder::resume(root.path()).unwrap().1.trials.len(), 0);
+        let nothing = tempfile::tempdir().unwrap();
+        assert!(matches!(RunFolder::resume(nothing.path()), Err(FolderError::NoRun { .. })));
+    }
+
+    #[test]
     fn directory_with_other_files_is_left_unchanged() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("thesis.tex"), "").unwrap();
@@ -449,34 +505,5 @@ mod tests {
         folder.trials = trials;
         folder.append_trial(&trial(4)).unwrap();
         assert_eq!(indexes(&read(root.path()).unwrap()), [0, 1, 2, 4]);
-    }
-
-    #[test]
-    fn devices_and_links_are_written_to_and_not_replaced() {
-        let root = tempfile::tempdir().unwrap();
-        let (device, link, file) =
-            (root.path().join("device"), root.path().join("link"), root.path().join("file"));
-        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
-        write_whole(&device, b"text").unwrap();
-        assert!(fs::symlink_metadata(&device).unwrap().is_symlink());
-        let error = write_whole(Path::new("/dev/full"), b"text").unwrap_err();
-        assert!(error.to_string().contains("/dev/full"), "{error}");
-        fs::write(&file, "old").unwrap();
-        std::os::unix::fs::symlink("file", &link).unwrap();
-        write_whole(&link, b"new").unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read(&file).unwrap(), b"new");
-    }
-
-    #[test]
-    fn failed_write_keeps_old_file() {
-        let root = tempfile::tempdir().unwrap();
-        let file = root.path().join(REPORT_FILE);
-        // A directory cannot be replaced by a file.
-        fs::create_dir_all(file.join("old")).unwrap();
-        let error = write_whole(&file, b"new").unwrap_err();
-        assert!(error.to_string().contains(REPORT_FILE), "{error}");
-        assert!(file.join("old").exists());
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "no part is left behind");
     }
 }

@@ -39,6 +39,11 @@ impl RunData {
             notes.push(format!("{EXPERIMENT_FILE} does not say which seed ordered the trials."));
             0
         });
+        notes.extend(raw.host.resumed.iter().map(|resumed| {
+            let trials = resumed.after_trials;
+            let plural = if trials == 1 { "" } else { "s" };
+            format!("The run had ended after {trials} trial{plural} and was continued at {}.", resumed.at)
+        }));
         // Modes that could not run were not planned either.
         experiment.leave_out(&raw.host.refused_modes);
         let planned = Plan::new(&experiment, seed).trials.len();

@@ -56,6 +56,9 @@ pub struct Host {
     /// Modes of the experiment that were unavailable here. They are left out, not substituted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_modes: Vec<UnavailableMode>,
+    /// Interruptions after which the run was continued (`meshmeter run --resume`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumption>,
     /// Outcome of the export of figures to other systems during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exports: Vec<ExportRecord>,
@@ -73,6 +76,15 @@ impl Host {
     pub fn noise_floor(&self) -> Option<&Floor> {
         self.noise_floor.as_ref().or(self.floor.as_ref())
     }
+}
+
+/// Continuation of a run that had ended before its last trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumption {
+    /// When the run went on, RFC 3339.
+    pub at: String,
+    /// Trials recorded until then.
+    pub after_trials: usize,
 }
 
 /// Unavailable mode.

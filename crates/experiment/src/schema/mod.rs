@@ -99,7 +99,7 @@ pub use gateway::{
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
 pub use hop::{HopProof, HopProtocol};
-pub use host::{ComponentImage, ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
+pub use host::{ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
     PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol, UrlResult,

@@ -32,13 +32,14 @@ Examples:
   meshmeter run control-plane --set fleet.proxies=[250,500,1000,2000]
   meshmeter run mesh-modes --istio 1.29.4 --istio 1.30.4
   meshmeter run my-experiment.yaml --dry-run
+  meshmeter run --resume runs/long
   meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1
   meshmeter run mesh-modes --on cluster --image registry.example.com/meshmeter:1 --detach --service-account perf:meshmeter")]
 pub struct RunArgs {
     /// Preset study, or experiment file [studies: sidecar-cost, mesh-modes, mesh-size, istio-upgrade,
     /// emojivoto, tiered-50, egress, egress-direct, ingress-capacity, ingress-scenarios, control-plane]
-    #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
-    pub experiment: String,
+    #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath, required_unless_present = "resume")]
+    pub experiment: Option<String>,
 
     /// Directory for the run [default: runs/<name>-<time>]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -47,6 +48,17 @@ pub struct RunArgs {
     /// Replace an earlier run in that directory
     #[arg(long, requires = "out")]
     pub overwrite: bool,
+
+    /// Continue the run in DIR, which was interrupted or killed, with the trials that it still lacks. On another
+    /// machine, or with other programs, it is refused
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["experiment", "out", "overwrite", "repeats", "retakes", "duration", "pacing", "noise_floor",
+            "calibrate", "scale", "set", "seed", "istio", "detach"]
+    )]
+    pub resume: Option<PathBuf>,
 
     /// Where trials run: in a lab on this machine, or on a Kubernetes cluster (docs/cluster.md)
     #[arg(long, value_name = "PLACE", value_enum, default_value_t = RunPlace::Lab)]

@@ -3,6 +3,7 @@
 
 use crate::cli::ClusterWorkerArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use crate::output::tell;
 use cluster::worker::{WorkerEnd, WorkerOptions, end_proxy, run as run_worker};
 use std::process::ExitCode;
 
@@ -14,12 +15,12 @@ pub fn run(args: &ClusterWorkerArgs) -> Result<ExitCode, Failure> {
     };
     let end = run_worker(args.port, options);
     if let Some(Err(error)) = args.end_proxy.as_deref().map(end_proxy) {
-        anstream::eprintln!("the proxy beside was not told to end: {error}");
+        tell!("the proxy beside was not told to end: {error}");
     }
     match end? {
         WorkerEnd::Finished => Ok(ExitCode::SUCCESS),
         WorkerEnd::Abandoned => {
-            anstream::eprintln!("nobody has asked this worker anything for long: it ends");
+            tell!("nobody has asked this worker anything for long: it ends");
             Ok(ExitCode::from(ENVIRONMENT_FAILED))
         }
     }

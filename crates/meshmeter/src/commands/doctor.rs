@@ -11,6 +11,7 @@ use super::run::calibrate;
 use crate::cli::DoctorArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::noise_floor;
+use crate::output::{json, print};
 use check::{Check, State};
 use clap::builder::styling::{AnsiColor, Style};
 use diagnosis::{Diagnosis, MeshCheck, ModeCheck};
@@ -18,10 +19,8 @@ use experiment::environment::EnvironmentError;
 use experiment::schema::{Floor, Pauses};
 use lab::Entered;
 use lab::environment::Programs;
-use serde::Serialize;
 use std::env;
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 /// Start of a line that reports no problem.
@@ -50,19 +49,6 @@ fn examine_lab(programs: Programs) -> Result<ExitCode, Failure> {
     };
     print(&json(&diagnosis::examine_lab(lab, programs)))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn json(diagnosis: &impl Serialize) -> String {
-    serde_json::to_string_pretty(diagnosis).expect("a diagnosis is plain data") + "\n"
-}
-
-fn print(text: &str) -> Result<(), EnvironmentError> {
-    match anstream::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(EnvironmentError::new("write the diagnosis", error))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The diagnosis as text for people.

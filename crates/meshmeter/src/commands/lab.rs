@@ -7,7 +7,6 @@ mod exec;
 mod forward;
 mod install;
 mod opened;
-mod output;
 mod remove;
 mod select;
 mod text;
@@ -15,8 +14,8 @@ mod up;
 
 use crate::cli::{DownArgs, LabArgs, LabCommand, StatusArgs};
 use crate::failure::Failure;
+use crate::output::{json, print};
 use lab::registry::{self, Removed};
-use output::{json, print};
 use std::process::ExitCode;
 
 pub fn run(args: &LabArgs) -> Result<ExitCode, Failure> {

@@ -4,6 +4,7 @@ use crate::cli::{LoadArgs, LoadCommand};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::open_files;
+use crate::output::destination;
 use crate::progress::LoadProgress;
 use failures::{cannot_run, unreachable, unreachable_failure};
 use load::{DEFAULT_LAG_TOLERANCE, LoadSpec, Observer, Pacing, Progress, Protocol, Start};
@@ -14,7 +15,6 @@ use std::thread;
 use std::time::Duration;
 
 mod content_file;
-pub(super) mod destination;
 mod failures;
 mod grpc;
 mod http_version;

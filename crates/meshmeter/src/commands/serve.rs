@@ -10,6 +10,7 @@ mod unused_memory;
 use crate::cli::ServeArgs;
 use crate::failure::Failure;
 use crate::open_files;
+use crate::output::tell;
 use service::{Answer, ServeError, Server, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Display;
@@ -26,7 +27,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     announce(server.listeners()).map_err(|error| Failure::environment(&error))?;
     unused_memory::give_back();
     let counters = server.run(stop).map_err(|error| failure(&error))?;
-    anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
+    tell!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
     Ok(ExitCode::SUCCESS)
 }
 

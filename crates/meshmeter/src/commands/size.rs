@@ -1,9 +1,10 @@
 //! `meshmeter size`: computes replicas, CPU, memory and cost for a target, or istiod's CPU and memory for a
 //! mesh, from the directories of runs.
 
-use super::report::{folder_failure, print_text, terminal_options};
+use super::report::{folder_failure, terminal_options};
 use crate::cli::SizeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::output::{self, tell};
 use experiment::environment::error_chain;
 use experiment::schema::{ControlPlaneQuestion, Prices, SizeQuestion};
 use report::RunData;
@@ -37,12 +38,12 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     } else {
         size_text(&result, terminal_options())
     };
-    print_text(&text)?;
+    output::print(&text)?;
     if result.is_answered() {
         return Ok(ExitCode::SUCCESS);
     }
     for refusal in &result.refusals {
-        anstream::eprintln!("not answered: {}", refusal.text);
+        tell!("not answered: {}", refusal.text);
     }
     Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
@@ -76,12 +77,12 @@ fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Fail
     } else {
         control_plane_size_text(&result, terminal_options())
     };
-    print_text(&text)?;
+    output::print(&text)?;
     if !result.answers.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     for refusal in &result.refusals {
-        anstream::eprintln!("not answered: {}", refusal.text);
+        tell!("not answered: {}", refusal.text);
     }
     Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
@@ -89,7 +90,7 @@ fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Fail
 fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
     let run = RunData::read(directory).map_err(folder_failure)?;
     for note in &run.notes {
-        anstream::eprintln!("note: {}: {note}", directory.display());
+        tell!("note: {}: {note}", directory.display());
     }
     Ok(MeasuredRun {
         directory: directory.display().to_string(),

@@ -64,12 +64,14 @@ impl Checker {
 
     /// Plans a run in the lab, wherever it is to run: a plan for a cluster needs one, and the experiment is the same.
     fn plan(&mut self, run: &RunArgs) -> Result<(), String> {
-        let arguments = plan_arguments(run);
+        // A run that is continued has its plan already.
+        let Some(name) = &run.experiment else { return Ok(()) };
+        let arguments = plan_arguments(name, run);
         if self.planned.contains(&arguments) {
             return Ok(());
         }
-        let experiment = self.folder.path().join(&run.experiment);
-        if Path::new(&run.experiment).extension().is_some() && !experiment.exists() {
+        let experiment = self.folder.path().join(name);
+        if Path::new(name).extension().is_some() && !experiment.exists() {
             fs::write(&experiment, include_str!("../../../../studies/sidecar-cost.yaml")).unwrap();
         }
         let own_programs = format!("{}/opt/", self.folder.path().display());
@@ -87,8 +89,8 @@ impl Checker {
     }
 }
 
-fn plan_arguments(run: &RunArgs) -> Vec<String> {
-    let mut arguments = vec!["run".to_owned(), run.experiment.clone(), "--dry-run".to_owned()];
+fn plan_arguments(experiment: &str, run: &RunArgs) -> Vec<String> {
+    let mut arguments = vec!["run".to_owned(), experiment.to_owned(), "--dry-run".to_owned()];
     let options = [
         ("--repeats", &run.repeats),
         ("--retakes", &run.retakes),

@@ -13,6 +13,12 @@ pub enum FolderError {
         /// Path of the directory.
         path: PathBuf,
     },
+    /// A run is being written into the directory.
+    #[error("a run is being measured into {}", path.display())]
+    InUse {
+        /// Path of the directory.
+        path: PathBuf,
+    },
     /// The directory contains other files.
     #[error("{} is no empty folder: it holds {name:?}", path.display())]
     NotEmpty {
@@ -65,6 +71,7 @@ impl FolderError {
             Self::HasRun { .. } => {
                 Some("name another folder with --out, or replace that run with --overwrite".to_owned())
             }
+            Self::InUse { .. } => Some("wait for its end, or name another folder with --out".to_owned()),
             Self::NotEmpty { .. } => Some("name a new folder with --out".to_owned()),
             Self::NoRun { .. } => Some("give the folder that `meshmeter run` printed at its end".to_owned()),
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {

@@ -1,9 +1,10 @@
 //! `meshmeter cluster attach`.
 
 use crate::cli::AttachArgs;
-use crate::commands::report::{folder_failure, publish, write_for_automation};
+use crate::commands::report::{folder_failure, publish};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::tell;
 use cluster::connection::Connected;
 use cluster::detached::{Attached, DetachedRun, find};
 use report::RunData;
@@ -27,22 +28,20 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let run = attached.place().run.clone();
     if args.stop {
         attached.interrupt()?;
-        anstream::eprintln!("run {run} ends with the results so far");
+        tell!("run {run} ends with the results so far");
     } else {
-        anstream::eprintln!("attached to run {run}; Ctrl-C detaches, and the run goes on");
+        tell!("attached to run {run}; Ctrl-C detaches, and the run goes on");
     }
     let mut read = 0;
     let status = loop {
         let progress = attached.progress(read, &is_stopped)?;
         read += progress.lines.len();
-        progress.lines.iter().for_each(|line| anstream::eprintln!("{line}"));
+        progress.lines.iter().for_each(|line| tell!("{line}"));
         if let Some(status) = progress.ended {
             break status;
         }
         if is_stopped() {
-            anstream::eprintln!(
-                "detached; the run goes on: meshmeter cluster attach {run} (with --stop, it ends)"
-            );
+            tell!("detached; the run goes on: meshmeter cluster attach {run} (with --stop, it ends)");
             return Ok(ExitCode::from(DETACHED_AGAIN));
         }
     };
@@ -51,15 +50,12 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
     attached.fetched()?;
     if has_run {
         match RunData::read(&out) {
-            Ok(run) => {
-                publish(&run, &out, args.json)?;
-                write_for_automation(&run, &args.automation)?;
-            }
+            Ok(run) => publish(&run, &out, args.json, &args.automation)?,
             // The run has already printed why it ended so early.
             Err(error) => drop(folder_failure(error).report()),
         }
     } else {
-        anstream::eprintln!("the run ended before it had a folder");
+        tell!("the run ended before it had a folder");
     }
     Ok(ExitCode::from(status))
 }

@@ -3,6 +3,7 @@
 use crate::cli::CheckClusterArgs;
 use crate::commands::run::{read_experiment, unavailable};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use crate::output;
 use cluster::check::{CheckOutcome, Finding, Needs, check};
 use cluster::connection::Connected;
 use cluster::environment::check_mode;
@@ -12,7 +13,6 @@ use cluster::settings::ClusterSettings;
 use experiment::schema::UnavailableMode;
 use experiment::{Experiment, Override};
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
@@ -30,26 +30,20 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     let namespaces = namespaces(experiment.as_ref(), &settings);
     let needs = needs(experiment.as_ref(), &settings, &mut findings);
     findings.extend(check(&cluster, &settings, &namespaces, &plugs, &needs));
-    let mut output = anstream::stdout();
-    // The reader may close the pipe early.
-    if args.json {
-        let text = serde_json::to_string_pretty(&findings).expect("findings are plain data");
-        let _ = writeln!(output, "{text}");
-    } else {
-        for Finding { standing, text, hint } in &findings {
-            let mark = match standing {
-                CheckOutcome::Right => "ok     ",
-                CheckOutcome::Less => "less   ",
-                CheckOutcome::Missing => "missing",
-            };
-            let _ = writeln!(output, "{mark}  {text}");
-            if let Some(hint) = hint {
-                let _ = writeln!(output, "         hint: {hint}");
-            }
-        }
-    }
+    output::print(&if args.json { output::json(&findings) } else { findings.iter().map(line).collect() })?;
     let is_missing = findings.iter().any(|finding| finding.standing == CheckOutcome::Missing);
     Ok(if is_missing { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// A finding as text, with its hint.
+fn line(Finding { standing, text, hint }: &Finding) -> String {
+    let mark = match standing {
+        CheckOutcome::Right => "ok     ",
+        CheckOutcome::Less => "less   ",
+        CheckOutcome::Missing => "missing",
+    };
+    let hint = hint.as_ref().map_or_else(String::new, |hint| format!("         hint: {hint}\n"));
+    format!("{mark}  {text}\n{hint}")
 }
 
 /// Leaves the modes that cannot run here out of the experiment, as a run does. Each becomes a finding.

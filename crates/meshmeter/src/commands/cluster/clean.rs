@@ -3,8 +3,8 @@
 use crate::cli::CleanArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::{self, tell};
 use cluster::clean;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -12,17 +12,15 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = interrupt::on_signals()?;
     let cluster = args.connection.connection().open()?;
     let found = clean::find(&cluster, &args.namespace, args.run.as_deref())?;
-    let mut output = anstream::stdout();
-    let mut say = |text: String| {
-        // The reader may close the pipe early.
-        let _ = writeln!(output, "{text}");
-    };
+    // What cannot be printed does not keep the next run's objects from being removed.
+    let mut printed = Ok(());
+    let mut say = |text: String| printed = output::print(&(text + "\n"));
     if found.by_run.is_empty() {
         say("nothing is left of any run".to_owned());
     }
     if !found.not_listed.is_empty() {
         let kinds: Vec<&str> = found.not_listed.iter().copied().collect();
-        anstream::eprintln!(
+        tell!(
             "warning: this user may not list {}: objects of these kinds are not shown, and not removed by themselves",
             kinds.join(", ")
         );
@@ -49,5 +47,5 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     if !is_asked && !found.by_run.is_empty() {
         say("remove them with --run RUN, or all with --all".to_owned());
     }
-    Ok(ExitCode::SUCCESS)
+    printed.map(|()| ExitCode::SUCCESS)
 }

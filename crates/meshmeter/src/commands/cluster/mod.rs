@@ -16,7 +16,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
         ClusterCommand::Check(args) => check::run(args),
         ClusterCommand::Attach(args) => attach::run(args),
         ClusterCommand::Rbac(args) => {
-            rbac::run(args);
+            rbac::run(args)?;
             Ok(ExitCode::SUCCESS)
         }
         ClusterCommand::Clean(args) => clean::run(args),

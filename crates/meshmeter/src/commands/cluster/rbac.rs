@@ -2,17 +2,18 @@
 
 use super::documents;
 use crate::cli::RbacArgs;
+use crate::failure::Failure;
+use crate::output;
 use cluster::rights::{Parts, Rights, roles, roles_to_detach};
 use cluster::settings::ClusterSettings;
-use std::io::Write as _;
 
 const HEADING: &str = "# Rights of a run on this cluster: written by `meshmeter cluster rbac`.\n";
 
 /// Prints the Roles.
-pub(super) fn run(args: &RbacArgs) {
+pub(super) fn run(args: &RbacArgs) -> Result<(), Failure> {
     if args.detach {
         let objects = roles_to_detach(&args.namespace, &args.subject.subject());
-        return print(&format!("{HEADING}{}", documents(&objects)));
+        return output::print(&format!("{HEADING}{}", documents(&objects)));
     }
     let settings = ClusterSettings {
         existing_namespaces: !args.namespaces,
@@ -37,10 +38,5 @@ pub(super) fn run(args: &RbacArgs) {
         text.push_str(&format!("# Run with {option}.\n"));
     }
     text.push_str(&documents(&roles(&rights, &args.namespace, &args.subject.subject())));
-    print(&text);
-}
-
-fn print(text: &str) {
-    // The reader may close the pipe early.
-    let _ = anstream::stdout().write_all(text.as_bytes());
+    output::print(&text)
 }

@@ -24,6 +24,7 @@ pub fn checks(host: &Host) -> Vec<Check> {
         clock_source(),
         frequency(),
         virtualization(host.virtualization.as_deref()),
+        standard_output(Path::new("/dev/stdout")),
     ]
 }
 
@@ -66,6 +67,22 @@ fn quiet(cpus: usize, loadavg: Option<&str>) -> Check {
         ),
         Some(average) => Check::ok("quiet", format!("{average:.1} threads ran at once over the last minute")),
         None => Check::unreadable("quiet", "/proc/loadavg"),
+    }
+}
+
+/// Checks that the name of standard output is a link: Envoy writes its access log to it. A program that replaced it by a file
+/// breaks every Envoy on the machine.
+fn standard_output(path: &Path) -> Check {
+    let name = path.display();
+    match fs::read_link(path) {
+        Ok(target) if target.starts_with("/proc/self/fd") => {
+            Check::ok("standard output", format!("{name} is a link to {}", target.display()))
+        }
+        _ => Check::warn(
+            "standard output",
+            format!("{name} is no link to /proc/self/fd/1"),
+            format!("proxies cannot write access logs to it: `ln -sf /proc/self/fd/1 {name}`"),
+        ),
     }
 }
 
@@ -150,6 +167,19 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
 mod tests {
     use super::super::check::State;
     use super::*;
+
+    #[test]
+    fn name_of_standard_output_that_became_a_file_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let (link, file) = (root.path().join("link"), root.path().join("file"));
+        std::os::unix::fs::symlink("/proc/self/fd/1", &link).unwrap();
+        fs::write(&file, "a table").unwrap();
+        assert_eq!(standard_output(&link).state, State::Ok);
+        for broken in [file, root.path().join("absent")] {
+            let check = standard_output(&broken);
+            assert!(check.state == State::Warn && check.remedy.unwrap().contains("ln -sf"), "{}", check.fact);
+        }
+    }
 
     #[test]
     fn single_usable_core_is_too_few_on_any_machine() {

@@ -9,6 +9,7 @@ use crate::commands::run::{drivers, progress};
 use crate::commands::{other_labs, releases};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::memory;
+use crate::output::tell;
 use components::{Component, IstioVersion, Overrides, find};
 use experiment::environment::deploy::{
     Argument, ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult,
@@ -74,7 +75,7 @@ fn hold(
     if let Some(available) = memory::available_bytes()
         && let Some(warning) = memory::check_fleet(settings, istiods.len().max(1), available)?
     {
-        anstream::eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
     let mut place = place(istiods, args.control_plane.istio.clone(), lab)?;
     place.progress = progress::in_lines();

@@ -4,6 +4,7 @@ use super::runner::random_id;
 use crate::cli::ExportArgs;
 use crate::commands::metric_labels;
 use crate::failure::Failure;
+use crate::output::tell;
 use experiment::schema::{ExportRecord, FleetProgress, FleetResult};
 use export::{Exporter, Families, FleetFigures, Labels, Settings, add_fleet_result};
 use std::sync::{Mutex, PoisonError};
@@ -29,9 +30,8 @@ impl LiveFleet {
         }
         let destinations = args.destinations().map_err(Failure::usage)?;
         let labels = metric_labels::of_process(&random_id()?, &args.label);
-        let exporter =
-            Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))
-                .map_err(|error| Failure::environment(&error).about("start to send metrics"))?;
+        let exporter = Exporter::start(Settings { destinations, labels }, |text| tell!("{text}"))
+            .map_err(|error| Failure::environment(&error).about("start to send metrics"))?;
         let state = State { exporter, figures: FleetFigures::starting_now(), published_at: Instant::now() };
         Ok(Some(Self { state: Mutex::new(state), interval: args.export_interval }))
     }

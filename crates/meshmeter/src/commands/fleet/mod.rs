@@ -25,10 +25,10 @@ mod settings;
 mod update_times;
 mod witnesses;
 
-use super::load::destination::{self, Destination};
 use crate::cli::FleetArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::open_files;
+use crate::output::destination::{self, Destination};
 use experiment::schema::FleetResult;
 use settings::ControlPlane;
 use std::process::ExitCode;
@@ -69,7 +69,7 @@ fn show(args: &FleetArgs, result: &FleetResult) -> Result<ExitCode, Failure> {
         args.json.as_deref().is_none_or(|path| Destination::from_path(path) != Destination::Stdout);
     if stdout_is_free {
         let text = report::terminal::fleet_text(result, super::report::terminal_options());
-        super::report::print_text(&text)?;
+        crate::output::print(&text)?;
     }
     Ok(if result.verdict.valid { ExitCode::SUCCESS } else { ExitCode::from(MEASUREMENT_FAILED) })
 }

@@ -3,7 +3,7 @@
 
 use super::live::LiveFleet;
 use crate::cli::ProgressStyle;
-use crate::progress::line;
+use crate::output::tell;
 use experiment::schema::{ExportRecord, FleetProgress, FleetResult, FleetSecond};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use std::io::IsTerminal as _;
@@ -61,12 +61,12 @@ impl FleetReporter {
             return;
         }
         match (&self.style, text(event)) {
-            (Style::Json, _) => line(&serde_json::to_string(event).expect("events have string keys")),
+            (Style::Json, _) => tell!("{}", serde_json::to_string(event).expect("events have string keys")),
             (Style::Live(bar), Some(text)) => {
                 bar.set_message(text);
                 bar.tick();
             }
-            (Style::Plain, Some(text)) => line(&text),
+            (Style::Plain, Some(text)) => tell!("{text}"),
             _ => {}
         }
     }

@@ -3,8 +3,8 @@
 use super::control_plane::Api;
 use super::progress::FleetReporter;
 use crate::cli::FleetArgs;
-use crate::commands::report::print_text;
 use crate::failure::Failure;
+use crate::output::print;
 use experiment::schema::FleetProgress;
 use population::remove;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn run(args: &FleetArgs, run_id: &str) -> Result<ExitCode, Failure> {
     for remains in &removed.remaining {
         text.push_str(&format!("Left: {remains}.\n"));
     }
-    print_text(&text)?;
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

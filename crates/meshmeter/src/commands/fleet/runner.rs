@@ -15,6 +15,7 @@ use super::{show, write_json};
 use crate::cli::FleetArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::tell;
 use experiment::environment::error_chain;
 use experiment::schema::{FleetMesh, FleetProgress, FleetResult};
 use experiment::settings::fleet::FleetSettings;
@@ -190,7 +191,7 @@ impl FleetRunner<'_> {
     fn restore_size(&self, undo: &[Change]) {
         let failed = undo.iter().find_map(|change| change.perform(&self.api.client).err());
         if let Some(error) = failed {
-            anstream::eprintln!("note: the mesh has kept what was added to it: {}", error_chain(&error));
+            tell!("note: the mesh has kept what was added to it: {}", error_chain(&error));
         }
     }
 
@@ -222,7 +223,7 @@ impl FleetRunner<'_> {
         let removed = population::remove(&self.api.client, run_id, &|_| ())?;
         self.is_written.store(false, Ordering::Relaxed);
         for remains in &removed.remaining {
-            anstream::eprintln!("note: left: {remains}");
+            tell!("note: left: {remains}");
         }
         Ok(Some(begun.elapsed().as_secs_f64()))
     }

@@ -1,9 +1,9 @@
 //! `meshmeter lab forward`: forwards a port of this machine to a port of a pod.
 
-use super::output::{json, print};
 use super::{enter_pod, select};
 use crate::cli::ForwardArgs;
 use crate::failure::Failure;
+use crate::output::{json, print};
 use experiment::environment::EnvironmentError;
 use lab::sandbox::port_forward;
 use serde::Serialize;

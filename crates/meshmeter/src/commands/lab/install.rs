@@ -1,10 +1,10 @@
 //! `meshmeter lab install`.
 
 use super::component_text;
-use super::output::{json, print};
 use crate::cli::InstallArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::{json, print};
 use components::{
     Component, DefaultIstio, InstallNews, InstallObserver, InstallRequest, Installation, KUBERNETES_HUB,
     Lack, Overrides, Package, ReleaseName, ReleaseRequest, default_istio, find, install, installable,

@@ -1,10 +1,10 @@
 //! `meshmeter lab remove`.
 
 use super::install::Progress;
-use super::output::{json, print};
 use crate::cli::RemoveArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::{json, print};
 use components::remove_release;
 use serde::Serialize;
 use std::fmt::Write as _;

@@ -1,12 +1,12 @@
 //! `meshmeter lab up`: keeps a lab up to look around in, until Ctrl-C.
 
 use super::opened::OpenedControlPlane;
-use super::output::{json, print};
 use super::text;
 use crate::cli::UpArgs;
 use crate::commands::releases;
 use crate::commands::run::{drivers, files::FilesBeside, progress};
 use crate::failure::Failure;
+use crate::output::{json, print};
 use experiment::environment::EnvironmentError;
 use experiment::environment::deploy::Argument;
 use experiment::environment::deploy::{ComponentFailure, Deployment as _, Environment as _, HealthProbe};

@@ -1,9 +1,9 @@
 //! `meshmeter load merge`: merges result files into one result and writes it to files.
 
-use super::destination::{self, Destination};
 use super::outputs::{length_s, write_at_end};
 use crate::cli::MergeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::output::destination::{self, Destination};
 use experiment::schema::LoadResult;
 use report::csv::{self, SecondOfRun};
 use report::hdr::IntervalLog;

@@ -8,6 +8,7 @@ mod server;
 use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::metric_labels;
 use crate::failure::Failure;
+use crate::output::tell;
 use experiment::schema::ExportRecord;
 use export::{Exporter, LoadFigures, LoadPhase, ProcessFigures, SecondFigures, Settings};
 use load::{Observer, Progress, Second};
@@ -85,9 +86,8 @@ impl Export {
     fn start(args: &ExportArgs) -> Result<Self, Failure> {
         let destinations = args.destinations().map_err(Failure::usage)?;
         let labels = metric_labels::of_process(&std::process::id().to_string(), &args.label);
-        let exporter =
-            Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))
-                .map_err(|error| Failure::environment(&error).about("start to send metrics"))?;
+        let exporter = Exporter::start(Settings { destinations, labels }, |text| tell!("{text}"))
+            .map_err(|error| Failure::environment(&error).about("start to send metrics"))?;
         Ok(Self { exporter, interval: args.export_interval.as_secs(), seconds: 0 })
     }
 }
@@ -102,7 +102,7 @@ fn listen(address: SocketAddr, figures: Arc<Mutex<LoadFigures>>) -> Result<Serve
             .about(&format!("listen on {address} for --metrics-listen"))
             .with_hint("name another port, or 0 for any that is free")
     })?;
-    anstream::eprintln!("metrics: http://{}/metrics", server.address());
+    tell!("metrics: http://{}/metrics", server.address());
     Ok(server)
 }
 

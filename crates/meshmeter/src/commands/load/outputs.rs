@@ -3,11 +3,11 @@
 //! A failing output does not affect the others: all are written as far as possible, then the failures are
 //! reported.
 
-use super::destination::{self, Destination};
 use super::metrics::Metrics;
 use super::stream::Stream;
 use crate::cli::{OutputArgs, ResultFileArgs};
 use crate::failure::Failure;
+use crate::output::destination::{self, Destination};
 use experiment::schema::LoadResult;
 use load::{LoadSpec, Observer, Progress, Second};
 use report::csv::{self, SecondOfRun};

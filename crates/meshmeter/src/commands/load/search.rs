@@ -1,11 +1,11 @@
 //! `meshmeter load --search`: the highest rate that holds the objective, with one run of the generator per
 //! probe.
 
-use super::destination::{self, Destination};
 use super::failures::{cannot_run, unreachable, unreachable_failure};
 use super::objective;
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::output::destination::{self, Destination};
 use crate::search::{Probing, SearchProgress, SearchSettings};
 use crate::{interrupt, search};
 use experiment::Objective;

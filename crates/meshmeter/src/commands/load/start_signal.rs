@@ -1,6 +1,7 @@
 //! `--start-at -`: reads the start time from standard input.
 
 use crate::failure::Failure;
+use crate::output::tell;
 use jiff::Timestamp;
 use load::StartSignal;
 use std::io;
@@ -13,7 +14,7 @@ pub fn read_from_stdin(signal: StartSignal, stop: Arc<AtomicBool>) -> Result<(),
     let read = move || match read_instant() {
         Ok(start) => signal.send(start),
         Err(why) => {
-            anstream::eprintln!("--start-at: {why}");
+            tell!("--start-at: {why}");
             stop.store(true, Ordering::Relaxed);
         }
     };

@@ -1,8 +1,8 @@
 //! An output that is written during the run, on a separate thread. A slow disk or reader never delays the
 //! measurement, and results are kept even if the run is cut short.
 
-use super::destination::{Destination, ignore_broken_pipe};
 use crate::failure::Failure;
+use crate::output::destination::{Destination, ignore_broken_pipe};
 use std::io::{self, Write as _};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};

@@ -18,13 +18,13 @@ use crate::cli::DoctorArgs;
 use crate::commands::report::folder_failure;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::noise_floor;
-use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
+use crate::output::{self, tell};
+use experiment::environment::{ComponentsSettings, error_chain};
 use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Pacing, Pauses};
 use experiment::units::format_duration;
 use experiment::{Experiment, MeshKind, Mode, Plan};
 use report::folder::{Existing, RunFolder};
 use statistics::calibration::of_modes;
-use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -73,18 +73,12 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
 }
 
 fn print(calibration: &Calibration, as_json: bool) -> Result<(), Failure> {
-    let text = if as_json {
-        serde_json::to_string_pretty(calibration).expect("a calibration is plain data")
+    output::print(&if as_json {
+        output::json(calibration)
     } else {
         let sentences = report::calibration::sentences(calibration);
-        format!("What this machine resolves\n  {}", sentences.join("\n  "))
-    };
-    match writeln!(anstream::stdout(), "{text}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(EnvironmentError::new("write the calibration", error).into())
-        }
-        _ => Ok(()),
-    }
+        format!("What this machine resolves\n  {}\n", sentences.join("\n  "))
+    })
 }
 
 /// Calibrates, and keeps the result for later runs. Trials that completed before the user stopped it count.
@@ -160,7 +154,7 @@ fn runnable(lab: &mut OnLab, asked: &[Mode]) -> Result<Vec<Mode>, Failure> {
         match lab.environment().check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default()) {
             Ok(()) => modes.push(mode),
             Err(error) if asked.is_empty() && mode != Mode::None => {
-                anstream::eprintln!("mode {mode} cannot run here and is left out: {}", error_chain(&error));
+                tell!("mode {mode} cannot run here and is left out: {}", error_chain(&error));
             }
             Err(error) => return Err(error.into()),
         }

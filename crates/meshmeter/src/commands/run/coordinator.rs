@@ -5,12 +5,13 @@ use super::context::RunContext;
 use super::failures::Failures;
 use super::live::LiveMetrics;
 use super::progress::RunProgress;
+use super::resume;
 use super::trial::{self, Place, TrialRun};
 use crate::commands::report::folder_failure;
 use crate::failure::Failure;
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::error_chain;
-use experiment::schema::{DeploymentUse, Retake};
+use experiment::schema::{DeploymentUse, Retake, TrialRecord};
 use experiment::{Plan, PlannedTrial};
 use report::folder::RunFolder;
 use statistics::retakes::{DueRetake, Retakes};
@@ -26,6 +27,8 @@ pub(super) struct Coordinator<'a> {
     deployments: usize,
     /// True once a deployment has come up.
     has_deployed: bool,
+    /// Trials that the run already had when it was continued.
+    recorded: Vec<TrialRecord>,
 }
 
 /// State of the trials so far, and where they are recorded.
@@ -57,16 +60,31 @@ impl<'a> Coordinator<'a> {
         let retakes = Retakes::new(plan.retakes, plan.max_reruns());
         let live = context.live;
         let log = RunLog { folder, progress, failures: Failures::default(), retakes, live, trials: 0 };
-        log.planned(plan.trials.len());
-        Self { plan, environment, context, log, deployments: 0, has_deployed: false }
+        Self { plan, environment, context, log, deployments: 0, has_deployed: false, recorded: Vec::new() }
+    }
+
+    /// Continues a run that has these trials.
+    pub(super) fn after(mut self, recorded: Vec<TrialRecord>) -> Self {
+        let used = recorded.iter().filter_map(|trial| trial.deployment.as_ref());
+        self.deployments = used.map(|deployment| deployment.number + 1).max().unwrap_or(0);
+        self.log.trials = recorded.iter().map(|trial| trial.index + 1).max().unwrap_or(0);
+        recorded.iter().for_each(|trial| self.log.retakes.note(trial));
+        self.log.failures = Failures::after(&recorded);
+        self.log.progress.resume_after(recorded.len());
+        self.recorded = recorded;
+        self
     }
 
     /// Runs until the end, an interruption, or a permanent failure of the disk or the environment.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let plan = self.plan;
         let mut was_noisy = false;
-        for repeat in plan.repeats() {
-            self.run_trials(repeat.iter().map(|planned| DueTrial { planned, retake: None }).collect())?;
+        let due = |planned| Some(DueTrial { planned, retake: resume::due(planned, &self.recorded)? });
+        let due: Vec<VecDeque<DueTrial<'_>>> =
+            plan.repeats().map(|repeat| repeat.iter().filter_map(due).collect()).collect();
+        self.log.planned(due.iter().map(VecDeque::len).sum());
+        for (repeat, due) in plan.repeats().zip(due) {
+            self.run_trials(due)?;
             self.rerun_disturbed(repeat)?;
             if self.log.retakes.too_noisy() && !was_noisy {
                 was_noisy = true;

@@ -5,6 +5,7 @@ use super::on_cluster::run_identifier;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output;
 use cluster::detached::{DetachedSpec, EXPERIMENT, FOLDER};
 use experiment::{Experiment, Files};
 use serde_json::Value;
@@ -22,14 +23,12 @@ pub(super) fn run(args: &RunArgs, experiment: &Experiment) -> Result<ExitCode, F
     let attached = spec.start(&connected, &|| stop.load(Ordering::Relaxed))?;
     let place = attached.place();
     let (run, namespace, job) = (&place.run, &place.namespace, &place.job);
-    anstream::println!("run {run} goes on in the cluster, as Job {job} of namespace {namespace}");
-    anstream::println!(
-        "  follow it, and copy its results:  meshmeter cluster attach {run} --namespace {namespace}"
-    );
-    anstream::println!(
-        "  wait for its end:                 kubectl wait --namespace {namespace} --timeout 24h \
-         --for jsonpath='{{.status.ready}}'=1 job/{job}"
-    );
+    output::print(&format!(
+        "run {run} goes on in the cluster, as Job {job} of namespace {namespace}\n  \
+         follow it, and copy its results:  meshmeter cluster attach {run} --namespace {namespace}\n  \
+         wait for its end:                 kubectl wait --namespace {namespace} --timeout 24h \
+         --for jsonpath='{{.status.ready}}'=1 job/{job}\n"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,6 +19,13 @@ pub(super) struct Failures {
 }
 
 impl Failures {
+    /// Failures of a run that is continued after these trials: what kept some of them from being measured may be
+    /// mended since.
+    pub fn after(trials: &[TrialRecord]) -> Self {
+        let measured = trials.iter().filter(|trial| trial.outcome != TrialOutcome::Failed);
+        Self { measured: measured.map(|trial| trial.mode).collect(), ..Self::default() }
+    }
+
     /// Records how a trial ended.
     ///
     /// # Errors

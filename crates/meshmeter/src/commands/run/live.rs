@@ -8,6 +8,7 @@ mod trial_figures;
 
 use crate::cli::ExportArgs;
 use crate::failure::Failure;
+use crate::output::tell;
 use experiment::PlannedTrial;
 use experiment::schema::{
     ExportRecord, Factors, FleetProgress, LoadEvent, LoadPoint, SecondDetail, TrialRecord,
@@ -46,7 +47,7 @@ pub(super) fn start_exporter(args: &ExportArgs, run: &str) -> Result<Option<Expo
     let own = [("job", "meshmeter".to_owned()), ("run", run.to_owned())];
     let mut labels: Labels = own.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect();
     labels.extend(args.label.iter().map(|(name, value)| (Cow::Owned(name.clone()), value.clone())));
-    Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))
+    Exporter::start(Settings { destinations, labels }, |text| tell!("{text}"))
         .map(Some)
         .map_err(|error| Failure::environment(&error).about("start to send metrics"))
 }

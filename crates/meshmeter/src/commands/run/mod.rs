@@ -23,25 +23,27 @@ mod on_lab;
 mod pacing;
 pub(super) mod progress;
 mod rates;
+mod resume;
 mod run_environment;
 mod trial;
 pub(super) mod unavailable;
 mod verdict;
 
 use super::releases;
-use super::report::{folder_failure, objective_status, publish, write_for_automation};
+use super::report::{folder_failure, objective_status, publish};
 use crate::cli::{MeshArg, RunArgs, RunPlace};
 use crate::cpu;
 use crate::failure::Failure;
 use crate::memory;
 use crate::noise_floor;
+use crate::output::{self, tell};
 use crate::studies;
 use clock::SystemClock;
 use context::RunContext;
 use coordinator::Coordinator;
 use experiment::environment::deploy::Environment;
 use experiment::environment::{DeploymentSpec, Scenario};
-use experiment::schema::{Build, Calibration, ComponentVersion, Pacing, UnavailableMode};
+use experiment::schema::{Build, Calibration, ComponentVersion, Host, Pacing, UnavailableMode};
 use experiment::{Experiment, MeshKind, Mode, Override, Plan};
 use export::Exporter;
 use files::FilesBeside;
@@ -49,9 +51,9 @@ use live::LiveMetrics;
 use progress::RunProgress;
 use report::RunData;
 use report::calibration::before_run;
-use report::folder::{Existing, RunFolder};
+use report::folder::{Existing, RawRun, RunFolder};
 use run_environment::RunEnvironment;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -69,8 +71,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return on_cluster::print_objects(args, &experiment, &plan);
     }
     if args.dry_run {
-        // The reader may close the pipe early.
-        let _ = write!(anstream::stdout(), "{plan}");
+        output::print(&plan.to_string())?;
         if let Err(failure) = check_needs(&plan) {
             failure.report();
         }
@@ -106,7 +107,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     on_lab::enter_after(&title, &args.overrides, start_exporter, |lab, exporter| session.run(lab, exporter))
 }
 
-/// Reads the experiment and applies the command-line overrides.
+/// Reads the experiment, that of the command line with its overrides, or that of the run to be continued.
 fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
     overrides.extend(releases::setting(&args.istio));
@@ -115,11 +116,14 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     overrides.extend(args.duration.as_ref().map(Override::duration));
     overrides.extend(args.pacing.as_ref().map(Override::pacing));
     overrides.extend(args.scale.as_ref().map(Override::scale));
-    let mut experiment = read_experiment(&args.experiment, &overrides)?;
-    if args.on == RunPlace::Cluster && !are_of_mesh(&args.experiment, args.cluster.cluster_mesh) {
-        experiment.published.clear();
+    let Some(experiment) = &args.experiment else {
+        return resume::experiment(args.resume.as_deref().expect("required without an experiment"));
+    };
+    let mut read = read_experiment(experiment, &overrides)?;
+    if args.on == RunPlace::Cluster && !are_of_mesh(experiment, args.cluster.cluster_mesh) {
+        read.published.clear();
     }
-    Ok(experiment)
+    Ok(read)
 }
 
 /// True if an experiment's published figures apply to the cluster's mesh: those of preset studies are for
@@ -164,11 +168,11 @@ fn runs_static_envoy(experiment: &Experiment, plan: &Plan) -> bool {
 /// Compares what the plan's deployments and loads need with this machine.
 fn check_needs(plan: &Plan) -> Result<(), Failure> {
     if let Some(warning) = cpu::check(plan, allowed_cpus()) {
-        anstream::eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
     let Some(available) = memory::available_bytes() else { return Ok(()) };
     if let Some(warning) = memory::check(plan, available)? {
-        anstream::eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
     Ok(())
 }
@@ -216,32 +220,21 @@ impl Session<'_> {
         self.check_scenarios(place.environment())?;
         self.specs().into_iter().try_for_each(|spec| place.environment().check_settings(spec))?;
         place.check_before(&self.plan)?;
-        let mut folder = self.create_folder()?;
-        let floor = place.measure_noise_floor(self.args.noise_floor.unwrap_or(noise_floor::USUAL_TIME))?;
-        let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
-        let chosen = place.choose_pacing(&self.plan, pauses.as_ref());
-        let calibration = self.calibration(place, chosen.pacing)?;
+        let (mut folder, earlier) = self.open_folder()?;
+        let recorded = earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.trials.clone());
+        let mut host = self.host(place, unavailable, earlier)?;
         place.keep_logs_in(&folder);
-        let mut host = place.environment().host();
-        host.versions.extend(self.further_versions(place.environment()));
-        host.build = Some(Build::this().clone());
-        host.refused_modes = unavailable;
-        host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());
         place.report_progress_to(progress.sink());
-        self.plan.set_pacing(chosen.pacing);
-        host.pacing = Some(chosen);
-        if let Some(floor) = floor {
-            host.set_noise_floor(floor);
-        }
         folder.write_host(&host).map_err(folder_failure)?;
         let stop = place.stop_request();
         let live = exporter
             .map(|exporter| LiveMetrics::start(exporter, self.args.export.export_interval))
             .transpose()?;
         let context = RunContext { stop: &stop, clock: &SystemClock::new(), live: live.as_ref() };
-        let broken =
-            Coordinator::new(&self.plan, place.environment(), &mut folder, &mut progress, context).run();
+        let broken = Coordinator::new(&self.plan, place.environment(), &mut folder, &mut progress, context)
+            .after(recorded)
+            .run();
         progress.finish();
         if let Some(live) = live {
             host.exports = live.finish();
@@ -253,6 +246,35 @@ impl Session<'_> {
             Ok(()) => reported,
             Err(failure) => Err(failure),
         }
+    }
+
+    /// The machine, measured as far as the run's generators depend on it; sets their pacing. For a run that goes
+    /// on, as it was at the beginning.
+    fn host(
+        &mut self,
+        place: &mut dyn RunEnvironment,
+        unavailable: Vec<UnavailableMode>,
+        earlier: Option<RawRun>,
+    ) -> Result<Host, Failure> {
+        let mut host = place.environment().host();
+        host.versions.extend(self.further_versions(place.environment()));
+        host.build = Some(Build::this().clone());
+        if let Some(earlier) = earlier {
+            let host = resume::host(earlier, &host, &unavailable)?;
+            host.pacing.iter().for_each(|chosen| self.plan.set_pacing(chosen.pacing));
+            return Ok(host);
+        }
+        host.refused_modes = unavailable;
+        let floor = place.measure_noise_floor(self.args.noise_floor.unwrap_or(noise_floor::USUAL_TIME))?;
+        let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
+        let chosen = place.choose_pacing(&self.plan, pauses.as_ref());
+        self.plan.set_pacing(chosen.pacing);
+        host.calibration = self.calibration(place, chosen.pacing)?;
+        host.pacing = Some(chosen);
+        if let Some(floor) = floor {
+            host.set_noise_floor(floor);
+        }
+        Ok(host)
     }
 
     /// Distinct deployments of the plan.
@@ -282,7 +304,7 @@ impl Session<'_> {
         let calibration = place.calibration(self.args.calibrate, pacing)?;
         let calibration = calibration.filter(|calibration| calibration.covers(modes));
         for sentence in before_run(resolve, *repeats, load.duration, calibration.as_ref()) {
-            anstream::eprintln!("{sentence}");
+            tell!("{sentence}");
         }
         Ok(calibration)
     }
@@ -298,9 +320,9 @@ impl Session<'_> {
                 environment.check_mode(mesh, mode, components)
             })?;
         for mode in &left_out {
-            anstream::eprintln!("{}", unavailable::sentence(mode));
+            tell!("{}", unavailable::sentence(mode));
             if let Some(hint) = &mode.hint {
-                anstream::eprintln!("  hint: {hint}");
+                tell!("  hint: {hint}");
             }
         }
         self.plan = Plan::new(&self.experiment, self.plan.seed);
@@ -315,18 +337,22 @@ impl Session<'_> {
         Ok(scenarios.into_iter().try_for_each(|scenario| environment.check_scenario(scenario))?)
     }
 
-    fn create_folder(&self) -> Result<RunFolder, Failure> {
+    /// The run's directory, with the trials that are there if the run is continued.
+    fn open_folder(&self) -> Result<(RunFolder, Option<RawRun>), Failure> {
+        if let Some(path) = &self.args.resume {
+            let (folder, earlier) = resume::open(path)?;
+            return Ok((folder, Some(earlier)));
+        }
         let path = self.args.out.clone().unwrap_or_else(|| default_folder(&self.experiment.name));
         let existing = if self.args.overwrite { Existing::Replace } else { Existing::Keep };
         let folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
         folder.write_experiment(&self.yaml).map_err(folder_failure)?;
-        Ok(folder)
+        Ok((folder, None))
     }
 
     fn report(&self, folder: &Path) -> Result<ExitCode, Failure> {
         let run = RunData::read(folder).map_err(folder_failure)?;
-        publish(&run, folder, self.args.json)?;
-        write_for_automation(&run, &self.args.automation)?;
+        publish(&run, folder, self.args.json, &self.args.automation)?;
         Ok(objective_status(&run))
     }
 }

@@ -7,6 +7,7 @@ use crate::cli::RunArgs;
 use crate::commands::cluster::documents;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::interrupt;
+use crate::output::{self, tell};
 use cluster::check::{CheckOutcome, Finding};
 use cluster::environment::Cluster;
 use cluster::settings::{ClusterSettings, SURE_WINDOW};
@@ -20,7 +21,6 @@ use report::folder::RunFolder;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     let connected = args.cluster.connection.connection().open()?;
     let image = args.cluster.image.clone().map_or_else(|| in_pod::own_image(&connected), Ok)?;
     let settings = args.cluster.settings(&run, &image);
-    anstream::eprintln!("run {run} on Kubernetes {} (context {})", connected.version, connected.context);
+    tell!("run {run} on Kubernetes {} (context {})", connected.version, connected.context);
     let last_words =
         format!("what the run has written stays; remove it: meshmeter cluster clean --run {run}");
     let reads_kubelets = settings.reads_kubelets();
@@ -80,7 +80,7 @@ impl OnCluster {
     fn warn_of_short_windows(&self, plan: &Plan) {
         let shortest = plan.trials.iter().map(|trial| trial.duration).min();
         if let Some(shortest) = shortest.filter(|window| self.reads_kubelets && *window < SURE_WINDOW) {
-            anstream::eprintln!(
+            tell!(
                 "warning: kubelets sample usage every 10 to 30 seconds: windows of {} may leave services and proxies without \
                  usage\n  hint: --duration 60s",
                 format_duration(shortest)
@@ -164,8 +164,7 @@ pub(super) fn print_objects(
         let _ = writeln!(text, "# The detached run: {} objects", written.len());
         text.push_str(&documents(&written));
     }
-    // The reader may close the pipe early.
-    let _ = anstream::stdout().write_all(text.as_bytes());
+    output::print(&text)?;
     let is_refused = text.is_empty() || (args.require_all_modes && is_any_refused);
     Ok(if is_refused { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
 }

@@ -1,5 +1,6 @@
 //! Progress of a run on standard error: a live line on a terminal, one line per trial otherwise.
 
+use crate::output::tell;
 use experiment::environment::ProgressSink;
 use experiment::schema::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord};
 use experiment::units::format_duration;
@@ -52,13 +53,21 @@ impl RunProgress {
                 format!(" (with {most} taken again, the most, {longest})")
             }
         };
-        anstream::eprintln!("{}: {trials} trial{plural}, about {time}{longest}{into}", plan.name);
+        tell!("{}: {trials} trial{plural}, about {time}{longest}{into}", plan.name);
         let bar = if live { ProgressBar::new(trials as u64) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}  {elapsed} of about {eta}");
         bar.set_style(style.expect("the template is constant"));
         bar.enable_steady_tick(Duration::from_millis(500));
         bar.set_message("measuring this machine's floor");
         Self { bar, live, trials, hints: BTreeSet::new() }
+    }
+
+    /// Begins after the trials that a continued run already has.
+    pub(super) fn resume_after(&self, trials: usize) {
+        if trials > 0 {
+            self.note(&format!("{trials} of {} trials are there: the run goes on", self.trials));
+            self.bar.inc(trials as u64);
+        }
     }
 
     /// Adds trials that are to be rerun.
@@ -69,7 +78,7 @@ impl RunProgress {
 
     /// Prints a message about the whole run.
     pub(super) fn note(&self, text: &str) {
-        self.bar.suspend(|| anstream::eprintln!("{text}"));
+        self.bar.suspend(|| tell!("{text}"));
     }
 
     pub(super) fn trial_begins(&self, planned: &PlannedTrial, retake: Option<&Retake>) {
@@ -135,16 +144,16 @@ impl RunProgress {
         let hints: Vec<&String> =
             record.hints.iter().filter(|hint| self.hints.insert((*hint).clone())).collect();
         self.bar.suspend(|| {
-            anstream::eprintln!("{line}");
+            tell!("{line}");
             // The report has all lines.
             for (component, lines) in &record.log_tails {
                 let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
                 for line in last.iter().filter(|line| !outcome.contains(line.as_str())) {
-                    anstream::eprintln!("         {component}: {}", shortened(line));
+                    tell!("         {component}: {}", shortened(line));
                 }
             }
             for hint in hints {
-                anstream::eprintln!("         hint: {hint}");
+                tell!("         hint: {hint}");
             }
         });
     }
@@ -163,7 +172,7 @@ pub(crate) fn in_lines() -> ProgressSink {
             told_at.set(Instant::now());
         } else if told_at.get().elapsed() >= LINE_INTERVAL {
             told_at.set(Instant::now());
-            anstream::eprintln!("{what}");
+            tell!("{what}");
         }
     })
 }

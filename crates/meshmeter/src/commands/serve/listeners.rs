@@ -2,8 +2,8 @@
 
 use crate::cli::{ServeArgs, TlsArgs};
 use crate::failure::Failure;
+use crate::output::Destination;
 use service::{Listener, Protocol, Tls, TlsError};
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Default address for HTTP without TLS.
@@ -56,8 +56,7 @@ fn certificate(args: &TlsArgs) -> Result<Tls, Failure> {
     };
     let (tls, authority) = Tls::own(&names, client_authority).map_err(|error| failure(&error))?;
     if let Some(path) = &args.tls_ca_out {
-        let failed = |error| Failure::environment(&error).about(&format!("write {}", path.display()));
-        fs::write(path, authority).map_err(failed)?;
+        Destination::from_path(path).write(authority.as_bytes())?;
     }
     Ok(tls)
 }

@@ -5,6 +5,7 @@ use super::{announce, failure, signals, unused_memory};
 use crate::cli::{NodeArgs, ServeArgs};
 use crate::commands::run::files::read_text;
 use crate::failure::Failure;
+use crate::output::tell;
 use experiment::topology::{Topology, WorkloadId, file};
 use service::node::{Node, NodeSettings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -28,7 +29,7 @@ pub fn run(args: &ServeArgs, file: &Path, service: &str) -> Result<ExitCode, Fai
     unused_memory::give_back();
     announce([node.url()]).map_err(|error| Failure::environment(&error))?;
     let counters = node.run(stop).map_err(|error| failure(&error))?;
-    anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
+    tell!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -131,6 +131,15 @@ fn run_one(script: ScriptedTrial) -> Ran {
 }
 
 fn run_plan(plan: &Plan, script: impl IntoIterator<Item = ScriptedTrial>) -> Ran {
+    run_after(Vec::new(), plan, script)
+}
+
+/// Continues a run that has these trials.
+fn run_after(
+    recorded: Vec<TrialRecord>,
+    plan: &Plan,
+    script: impl IntoIterator<Item = ScriptedTrial>,
+) -> Ran {
     let scratch = tempfile::tempdir().unwrap();
     let mut folder = RunFolder::create(scratch.path(), Existing::Keep).unwrap();
     let mut progress = RunProgress::new(plan, scratch.path());
@@ -138,11 +147,13 @@ fn run_plan(plan: &Plan, script: impl IntoIterator<Item = ScriptedTrial>) -> Ran
     let handle = environment.clone();
     let stop = || handle.stop_requested();
     let context = RunContext { stop: &stop, clock: &handle, live: None };
-    let ended = Coordinator::new(plan, &mut environment, &mut folder, &mut progress, context).run();
+    let before = recorded.len();
+    let run = Coordinator::new(plan, &mut environment, &mut folder, &mut progress, context);
+    let ended = run.after(recorded).run();
     assert_eq!(handle.deployments(), 0, "all are taken down");
     let text = fs::read_to_string(scratch.path().join(TRIALS_FILE)).unwrap();
     let trials: Vec<TrialRecord> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(trials.iter().enumerate().all(|(index, trial)| trial.index == index));
+    assert!(trials.iter().enumerate().all(|(index, trial)| trial.index == before + index));
     let planned = plan.trials.iter().map(|planned| planned.mode()).collect();
     let elapsed = experiment::environment::Clock::now(&handle);
     Ran { planned, trials, requests: handle.requests(), elapsed, ended }
@@ -150,6 +161,7 @@ fn run_plan(plan: &Plan, script: impl IntoIterator<Item = ScriptedTrial>) -> Ran
 
 mod course;
 mod fleets;
+mod resumed;
 mod several_drivers;
 mod several_generators;
 mod trial;

@@ -1,8 +1,9 @@
 //! Destination of an output: a file, or standard output, which at most one output may use.
 
+use super::written;
 use crate::cli::ResultFileArgs;
 use crate::failure::Failure;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -36,18 +37,16 @@ impl Destination {
     pub fn open(&self) -> io::Result<Box<dyn Write + Send>> {
         match self {
             Self::Stdout => Ok(Box::new(io::stdout())),
-            Self::File(path) => Ok(Box::new(File::create(path)?)),
+            Self::File(path) => Ok(Box::new(report::folder::open(path)?)),
         }
     }
 
-    /// Writes everything at once, atomically: a file has either the new or the old contents.
+    /// Writes everything at once: a file has either the new or the old contents.
     pub fn write(&self, contents: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Stdout => {
                 let mut stdout = io::stdout();
-                let written = stdout.write_all(contents).and_then(|()| stdout.flush());
-                ignore_broken_pipe(written)
-                    .map_err(|error| Failure::environment(&error).about("write to standard output"))
+                written(stdout.write_all(contents).and_then(|()| stdout.flush()))
             }
             Self::File(path) => {
                 report::folder::write_whole(path, contents).map_err(|error| Failure::environment(&error))

@@ -1,0 +1,182 @@
+//! Where results go: every output option with every kind of target, and standard streams that take nothing.
+
+mod command;
+#[path = "../../report/tests/fixture/mod.rs"]
+mod fixture;
+
+use command::{Serving, meshmeter, stderr};
+use report::folder::{Existing, RunFolder};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Options that write a file, with the commands that have them, save those whose table is empty for this run.
+/// FOLDER, RESULT and URL are replaced.
+const OPTIONS: [(&str, &[&str]); 6] = [
+    (
+        "report FOLDER",
+        &["--output", "--csv", "--latency-csv", "--drivers-csv", "--services-csv", "--junit", "--markdown"],
+    ),
+    ("load URL --rate 50 --duration 100ms", &["--json", "--csv", "--hdr", "--percentiles", "--fortio"]),
+    ("load merge RESULT", &["--json", "--csv", "--hdr", "--percentiles", "--fortio"]),
+    ("topology generate emojivoto", &["--out"]),
+    ("topology draw emojivoto", &["--out"]),
+    ("topology convert emojivoto --to kubernetes --image a", &["--out"]),
+];
+
+struct Scene {
+    folder: tempfile::TempDir,
+    server: Serving,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let run = fixture::run(fixture::usual_trials());
+        let mut written = RunFolder::create(&folder.path().join("run"), Existing::Keep).unwrap();
+        written.write_experiment(&run.experiment_yaml).unwrap();
+        written.write_host(&run.host).unwrap();
+        run.trials.iter().for_each(|trial| written.append_trial(trial).unwrap());
+        let scene = Self { folder, server: Serving::start(&[]) };
+        let result = scene.path("result.json");
+        let output = scene.command("load URL --rate 50 --duration 100ms").arg("--json").arg(&result).output();
+        assert!(output.unwrap().status.code().is_some_and(|code| code <= 1) && Path::new(&result).exists());
+        scene
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().expect("a plain name").to_owned()
+    }
+
+    fn command(&self, text: &str) -> Command {
+        let mut command = meshmeter();
+        command.args(text.split(' ').map(|word| match word {
+            "FOLDER" => self.path("run"),
+            "RESULT" => self.path("result.json"),
+            "URL" => self.server.url(),
+            other => other.to_owned(),
+        }));
+        command
+    }
+}
+
+/// A usable outcome: a busy machine may have made the load itself invalid.
+fn assert_ran(output: &Output, what: &str) {
+    assert!(output.status.code().is_some_and(|code| code <= 1), "{what}: {}", stderr(output));
+}
+
+/// Each option, with the command that has it.
+fn each_option() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OPTIONS.into_iter().flat_map(|(command, options)| options.iter().map(move |option| (command, *option)))
+}
+
+#[test]
+fn links_and_pipes_are_written_to_and_stay() {
+    let scene = Scene::new();
+    let is_link = |name: &str| fs::symlink_metadata(scene.path(name)).unwrap().is_symlink();
+    let fifo = scene.path("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    symlink("fifo", scene.path("link-to-fifo")).unwrap();
+    // What /dev/stdout is; the machine's own would be lost if this failed.
+    symlink("/proc/self/fd/1", scene.path("stdout")).unwrap();
+    for (command, option) in each_option() {
+        let what = format!("{command} {option}");
+        // Standard output, as a link to a pipe.
+        let output = scene.command(command).arg(option).arg(scene.path("stdout")).output().unwrap();
+        assert_ran(&output, &what);
+        assert!(!output.stdout.is_empty(), "{what}");
+        // A FIFO behind a link, with a reader.
+        let reader = Command::new("cat").arg(&fifo).stdout(Stdio::piped()).spawn().unwrap();
+        let output = scene.command(command).arg(option).arg(scene.path("link-to-fifo")).output().unwrap();
+        assert_ran(&output, &what);
+        assert!(!reader.wait_with_output().unwrap().stdout.is_empty(), "{what}");
+        // A link to a file that is not there, then to one that is.
+        let _ = fs::remove_file(scene.path("file"));
+        let _ = fs::remove_file(scene.path("link"));
+        symlink("file", scene.path("link")).unwrap();
+        for _ in 0..2 {
+            let output = scene.command(command).arg(option).arg(scene.path("link")).output().unwrap();
+            assert_ran(&output, &what);
+            assert!(fs::metadata(scene.path("file")).is_ok_and(|file| file.len() > 0), "{what}");
+        }
+        for name in ["stdout", "link-to-fifo", "link"] {
+            assert!(is_link(name), "{what}: {name} is no link any more");
+        }
+    }
+}
+
+#[test]
+fn hyphen_is_standard_output_without_anything_else() {
+    let scene = Scene::new();
+    for (command, option) in each_option() {
+        let what = format!("{command} {option}");
+        let file = scene.path("file");
+        let written = scene.command(command).arg(option).arg(&file).output().unwrap();
+        assert_ran(&written, &what);
+        let output = scene.command(command).args([option, "-"]).output().unwrap();
+        assert_ran(&output, &what);
+        // Two loads measure two things.
+        if !command.starts_with("load URL") {
+            assert_eq!(output.stdout, fs::read(&file).unwrap(), "{what}");
+        }
+        assert!(!output.stdout.is_empty() && !Path::new("-").exists(), "{what}");
+    }
+}
+
+#[test]
+fn streams_that_take_nothing_cost_no_file() {
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let scene = Scene::new();
+    let files = [scene.path("run/report.html"), scene.path("run/summary.json")];
+    let mut report = scene.command("report FOLDER");
+    for (status, command) in [
+        (0, report.stderr(full()).stdout(Stdio::null())),
+        (3, scene.command("report FOLDER").stdout(full())),
+        (3, scene.command("report FOLDER").stdout(full()).stderr(full())),
+    ] {
+        files.iter().for_each(|file| drop(fs::remove_file(file)));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert!(files.iter().all(|file| Path::new(file).exists()), "{files:?}");
+    }
+    // A load keeps its results too.
+    let json = scene.path("later.json");
+    let mut load = scene.command("load URL --rate 50 --duration 100ms --progress plain --json");
+    let output = load.arg(&json).stdout(full()).stderr(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(fs::metadata(&json).is_ok_and(|file| file.len() > 0));
+    // Whatever prints says so once, with its status, instead of a panic.
+    for command in [
+        "completion bash",
+        "schema experiment",
+        "topology generate emojivoto",
+        "doctor --json",
+        "run sidecar-cost --dry-run",
+    ] {
+        let output = scene.command(command).stdout(full()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{command}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("write to standard output: No space left"),
+            "{command}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn standard_output_in_a_file_keeps_what_was_before() {
+    let scene = Scene::new();
+    symlink("/proc/self/fd/1", scene.path("stdout")).unwrap();
+    let path = scene.path("shared");
+    fs::write(&path, "before\n").unwrap();
+    let shared: File = OpenOptions::new().append(true).open(&path).unwrap();
+    let output =
+        scene.command("report FOLDER --csv").arg(scene.path("stdout")).stdout(shared).output().unwrap();
+    assert_ran(&output, "report");
+    let text = fs::read_to_string(&path).unwrap();
+    let table = text.find("component").expect("the table is there");
+    assert!(text.starts_with("before\n") && table > 0, "{text}");
+    assert!(text.contains("sidecar"), "the result for people follows: {text}");
+}
