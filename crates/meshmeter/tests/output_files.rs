@@ -13,14 +13,14 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// Options that write a file, with the commands that have them, save those whose table is empty for this run.
-/// FOLDER, RESULT and URL are replaced.
+/// FOLDER, RESULT, OTHER and URL are replaced.
 const OPTIONS: [(&str, &[&str]); 6] = [
     (
         "report FOLDER",
         &["--output", "--csv", "--latency-csv", "--drivers-csv", "--services-csv", "--junit", "--markdown"],
     ),
     ("load URL --rate 50 --duration 100ms", &["--json", "--csv", "--hdr", "--percentiles", "--fortio"]),
-    ("load merge RESULT", &["--json", "--csv", "--hdr", "--percentiles", "--fortio"]),
+    ("load merge RESULT OTHER", &["--json", "--csv", "--hdr", "--percentiles", "--fortio"]),
     ("topology generate emojivoto", &["--out"]),
     ("topology draw emojivoto", &["--out"]),
     ("topology convert emojivoto --to kubernetes --image a", &["--out"]),
@@ -40,9 +40,10 @@ impl Scene {
         written.write_host(&run.host).unwrap();
         run.trials.iter().for_each(|trial| written.append_trial(trial).unwrap());
         let scene = Self { folder, server: Serving::start(&[]) };
-        let result = scene.path("result.json");
-        let output = scene.command("load URL --rate 50 --duration 100ms").arg("--json").arg(&result).output();
-        assert!(output.unwrap().status.code().is_some_and(|code| code <= 1) && Path::new(&result).exists());
+        for result in ["result.json", "other.json"] {
+            let mut load = scene.command("load URL --rate 50 --duration 100ms --series-histograms --json");
+            assert_ran(&load.arg(scene.path(result)).output().unwrap(), result);
+        }
         scene
     }
 
@@ -55,6 +56,7 @@ impl Scene {
         command.args(text.split(' ').map(|word| match word {
             "FOLDER" => self.path("run"),
             "RESULT" => self.path("result.json"),
+            "OTHER" => self.path("other.json"),
             "URL" => self.server.url(),
             other => other.to_owned(),
         }));
