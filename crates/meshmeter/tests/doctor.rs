@@ -82,3 +82,17 @@ fn full_disk_is_an_error_not_a_panic() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(error.trim_end(), "error: write the diagnosis: No space left on device (os error 28)");
 }
+
+#[test]
+fn self_test_holds_every_figure_against_a_known_target() {
+    let output = doctor(&["--self-test", "--json"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let table: serde_json::Value = serde_json::from_str(&text).expect("standard output is JSON alone");
+    let figures = table["figures"].as_array().expect("a list");
+    assert_eq!(figures.len(), 18, "{text}");
+    for figure in figures {
+        assert_ne!(figure["outcome"], "wrong", "{figure}");
+        assert!(figure["truth"].as_f64().is_some_and(|truth| truth > 0.0), "{figure}");
+    }
+    assert_eq!(output.status.code(), Some(0), "{text}");
+}

@@ -18,6 +18,7 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   meshmeter doctor
+  meshmeter doctor --self-test
   meshmeter doctor --calibrate
   meshmeter doctor --calibrate --modes none,sidecar --repeats 20 --json")]
 pub struct DoctorArgs {
@@ -28,6 +29,11 @@ pub struct DoctorArgs {
     /// Measure what this machine can resolve, in about four minutes
     #[arg(long)]
     pub calibrate: bool,
+
+    /// Hold the load generator against targets that follow a known law, and print truth, measured figure and
+    /// difference, in about a minute. Exit status 1 if a figure is wrong and no reason says so
+    #[arg(long, conflicts_with = "calibrate")]
+    pub self_test: bool,
 
     /// With --calibrate: measure everything this many times [default: 5]
     #[arg(long, value_name = "N", requires = "calibrate", value_parser = clap::value_parser!(u16).range(2..=1000))]

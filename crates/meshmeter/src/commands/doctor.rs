@@ -6,6 +6,7 @@ mod isolation;
 mod limits;
 mod machine;
 mod programs;
+mod self_test;
 
 use super::run::calibrate;
 use crate::cli::DoctorArgs;
@@ -32,6 +33,9 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let programs = Programs { meshmeter, overrides: (&args.overrides).into() };
     if args.within_lab {
         return examine_lab(programs);
+    }
+    if args.self_test {
+        return self_test::run(args.json);
     }
     if args.calibrate {
         return calibrate::doctor(args);
