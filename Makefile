@@ -20,11 +20,11 @@ test: setup-test program ## Lints and the tests of minutes; what continuous inte
 
 test-all: setup-test program ## All tests: every mode and death with real Istio, clusters, releases, tests that measure, benchmarks
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile components
-	@$(MAKE) --no-print-directory vet
+	@$(MAKE) --no-print-directory vet clippy
 	@scripts/tests.py all --no-build
 	@$(MAKE) --no-print-directory dist-check
 
-lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences alone
+lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences alone, benchmarks included
 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
@@ -89,13 +89,13 @@ vet: components
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go vet -tags no_fs_access -trimpath -buildvcs=false ./...
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go test -tags no_fs_access -trimpath -buildvcs=false ./...
 
-# In the profile of the tests: nothing is built twice.
-program:
-	$(CARGO) build --locked --bin meshmeter
+# As the tests are compiled, and linted on the way: nothing is built twice, and nothing checked that is compiled anyway.
+program: check-format
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-with-lints.sh $(CARGO) build --locked --bin meshmeter
 
-# One after the other, since they wait for each other's build directory. Go compiles beside them.
+# Go compiles beside it.
 lint-and-compile:
-	@$(MAKE) --no-print-directory --jobs 1 check-format shellcheck clippy deny
+	@$(MAKE) --no-print-directory --jobs 1 shellcheck deny
 	@scripts/tests.py build
 
 # Built beside what lints and compiles.

@@ -77,7 +77,9 @@ def build():
     """Builds all test programs. Returns them by name, and keeps the list for --no-build."""
     cargo = os.environ.get("CARGO", "cargo")
     command = [cargo, "test", "--locked", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]
-    messages = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+    # Linted while it is compiled. `make program` does the same, so that it is compiled once.
+    environment = os.environ | {"RUSTC_WORKSPACE_WRAPPER": str(ROOT / "scripts/rustc-with-lints.sh")}
+    messages = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=False)
     if messages.returncode != 0:
         sys.exit(messages.returncode)
     programs = {}
