@@ -24,6 +24,8 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) struct RunContext<'a> {
     /// Connections that were open when the schedule started; `None` if connections roam.
     pub(crate) connections_at_start: Option<usize>,
+    /// Fraction of the window's connection time for which connections could not be opened.
+    pub(crate) without_connection: f64,
     /// Fixed number of requests of a closed loop.
     pub(crate) requests_wanted: Option<u64>,
     /// Agreed opening time of the window …
@@ -60,8 +62,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
-    // Roaming connections need not all be open at the start.
-    connections::check(result, context.connections_at_start.unwrap_or(result.connections), &mut verdict);
+    connections::check(result, &context, &mut verdict);
     rate::check(result, &context, &mut verdict);
     rate::check_generator(result, context.cpus, &mut verdict);
     errors::check(result, &mut verdict);

@@ -216,12 +216,18 @@ impl Away {
     }
 }
 
-/// Answers requests on all connections; closes them at the end.
+/// Answers requests on all connections until this time; closes them at the end.
 fn serve_until(listener: &TcpListener, end: Instant, stop: &AtomicBool) {
+    serve_while(listener, |_| Instant::now() < end && !stop.load(Ordering::SeqCst));
+}
+
+/// Answers requests on all connections while the number of answers is one to go on after; closes them at the end.
+fn serve_while(listener: &TcpListener, goes_on: impl Fn(u64) -> bool) {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams: Vec<TcpStream> = Vec::new();
     let mut buffer = [0; 4096];
-    while Instant::now() < end && !stop.load(Ordering::SeqCst) {
+    let mut answered = 0;
+    while goes_on(answered) {
         while let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(true).expect("a socket");
             streams.push(stream);
@@ -229,7 +235,10 @@ fn serve_until(listener: &TcpListener, end: Instant, stop: &AtomicBool) {
         streams.retain_mut(|stream| match stream.read(&mut buffer) {
             Ok(0) => false,
             // A request is a single short segment.
-            Ok(_) => stream.write_all(OK).is_ok(),
+            Ok(_) => {
+                answered += 1;
+                stream.write_all(OK).is_ok()
+            }
             Err(error) => error.kind() == ErrorKind::WouldBlock,
         });
         std::thread::sleep(Duration::from_micros(100));
@@ -259,6 +268,84 @@ fn an_outage_is_as_long_as_the_target_was_away() {
         assert!(longest_ms > truth_ms - 10.0, "{outage:?}: {longest_ms} of {truth_ms} ms");
         if result.generator_lag_us.max.unwrap_or_default() < 2e3 {
             assert!(longest_ms < truth_ms + 20.0, "{outage:?}: {longest_ms} of {truth_ms} ms");
+        }
+    }
+}
+
+/// The longest wait of a request without a response.
+fn longest_wait(result: &LoadResult) -> Duration {
+    let longest_us = result.unanswered_waits_us.iter().map(|(wait_us, _)| *wait_us).fold(0.0, f64::max);
+    Duration::from_secs_f64(longest_us / 1e6)
+}
+
+#[test]
+fn clients_without_a_connection_wait_until_the_end_of_a_closed_loop() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    // Refuses all connections after some answers.
+    let went = std::thread::spawn(move || {
+        serve_while(&listener, |answered| answered < 200);
+        Instant::now()
+    });
+    let duration = Duration::from_millis(600);
+    let load = spec(&format!("http://{address}/"), Protocol::Http1, ScheduleSpec::closed(8), duration);
+    let result = run(&load);
+    let since_it_went = went.join().expect("the server does not panic").elapsed();
+    let LoadResult { requests, response_time_us: times, verdict, .. } = &result;
+    // Each of the 8 clients waits for a connection, whatever became of its last request.
+    assert_eq!((requests.unsent, times.censored), (8, requests.failed + 8), "{requests:?}");
+    assert_eq!((times.max, times.mean), (None, None));
+    assert_eq!(result.unanswered_waits_us.iter().map(|(_, count)| count).sum::<u64>(), times.censored);
+    let longest = longest_wait(&result);
+    assert!(longest > Duration::ZERO && longest <= since_it_went, "{longest:?} of {since_it_went:?}");
+    let is_named = verdict.reasons.iter().any(|reason| reason.starts_with("connections: for "));
+    assert!(is_named && !verdict.is_usable(Figure::Throughput), "{verdict:?}");
+}
+
+#[test]
+fn percentiles_among_requests_never_sent_are_above_their_waits() {
+    // Answers nothing: 8 requests are sent, and all others wait for a connection.
+    let server = TestServer::start(|_, _| true);
+    let duration = Duration::from_secs(1);
+    let mut load = spec(&server.url(), Protocol::Http1, open_loop(1000.0, duration), duration);
+    load.timeout = 2 * duration;
+    let result = run(&load);
+    let LoadResult { requests, response_time_us: times, .. } = &result;
+    assert_eq!((requests.completed, requests.failed, times.censored), (0, 8, 1000), "{requests:?}");
+    assert_eq!(times.p50, None);
+    // Half of them were due in the second half of the window.
+    let median_ms = result.censored_above_us.expect("requests without a response") / 1e3;
+    assert!((480.0..=500.0).contains(&median_ms), "{median_ms} ms");
+    assert!(longest_wait(&result) >= duration);
+}
+
+#[test]
+fn each_url_counts_its_requests_that_were_never_sent() {
+    let answering = TestServer::start(|stream, _| reply(stream, OK));
+    let hung = TestServer::start(|_, _| true);
+    // What waits for the only server is in the schedule, what waits for one of several in its pool.
+    let of_one_server = [hung.url() + "a", hung.url() + "b"];
+    for (urls, answered) in [(of_one_server, false), ([answering.url(), hung.url()], true)] {
+        let duration = Duration::from_secs(1);
+        let load = LoadSpec {
+            connections: 8,
+            network: NETWORK,
+            per_url: true,
+            timeout: duration.mul_f64(1.5),
+            ..specs::spec(&urls, &RequestTemplate::default(), open_loop(400.0, duration), duration)
+        };
+        let result = run(&load);
+        let [first, hung] = &result.per_url[..] else { panic!("{:?}", result.per_url) };
+        assert_eq!(first.unsent + hung.unsent, result.requests.unsent);
+        for (url, is_answered) in [(first, answered), (hung, false)] {
+            assert_eq!(url.sent + url.unsent, 200, "{url:?}");
+            if is_answered {
+                continue;
+            }
+            assert_eq!((url.response_time_us.censored, url.response_time_us.p50), (200, None), "{url:?}");
+            // Half of them were due in the second half of the window.
+            let median_ms = url.censored_above_us.expect("requests without a response") / 1e3;
+            assert!((480.0..=505.0).contains(&median_ms), "{url:?}");
         }
     }
 }

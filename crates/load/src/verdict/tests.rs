@@ -51,6 +51,7 @@ fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
 fn context() -> RunContext<'static> {
     RunContext {
         connections_at_start: Some(1),
+        without_connection: 0.0,
         requests_wanted: None,
         start_at: None,
         started_at: Timestamp::UNIX_EPOCH,
@@ -107,6 +108,34 @@ fn failed_connections_are_reported() {
     expect(&[], &["connections"], |result| {
         result.requests.errors.insert("connect-refused".into(), 1);
     });
+}
+
+#[test]
+fn time_without_connections_spoils_a_closed_loop_and_is_noted_in_an_open_one() {
+    let verdict = |without_connection, offered| {
+        let mut result = result();
+        result.rate.offered = offered;
+        result.requests.errors.insert("connect-refused".into(), 56);
+        check(&result, RunContext { without_connection, ..context() })
+    };
+    let text = "connections: for 12 % of their time in the window, they could not be opened; \
+                connection refused: nothing listens there";
+    let closed = verdict(0.12, None);
+    assert_eq!(
+        (closed.reasons.as_slice(), closed.spoiled_figures()),
+        (&[text.to_owned()][..], Figures::all())
+    );
+    let open = verdict(0.12, Some(1000.0));
+    assert_eq!((open.reasons.len(), open.notes.as_slice()), (0, &[text.to_owned()][..]));
+    assert!(verdict(0.01, None).notes[0].starts_with("connections: 56 attempts to open one failed"));
+    // What was due meanwhile is named as the connections' fault.
+    let mut unsent = result();
+    unsent.requests.unsent = 500;
+    let saturated = check(&unsent, RunContext { without_connection: 0.5, ..context() });
+    assert!(
+        saturated.reasons[0].ends_with("for 50 % of their time, connections could not be opened"),
+        "{saturated:?}"
+    );
 }
 
 #[test]
