@@ -53,6 +53,8 @@ pub(crate) struct Recorder {
     pub(crate) generator_lag: LatencyHistogram,
     /// From the kernel's receipt of a response until it was read, if there are receive timestamps.
     pub(crate) reading_lag: LatencyHistogram,
+    /// How much sooner than measured responses may have come that were not the last of their read.
+    arrival_uncertainty: Option<Box<LatencyHistogram>>,
     /// The slowest requests, from which episodes are counted.
     pub(crate) slowest: Slowest,
     trend: Trend,
@@ -106,6 +108,7 @@ impl Recorder {
             schedule_lag: LatencyHistogram::new(),
             generator_lag: LatencyHistogram::new(),
             reading_lag: LatencyHistogram::new(),
+            arrival_uncertainty: None,
             slowest: Slowest::new(),
             trend: Trend::new(window_start, window_end),
             connect_time: LatencyHistogram::new(),
@@ -227,6 +230,20 @@ impl Recorder {
         }
     }
 
+    /// Records that other bytes followed a response in its read: it came at its time or up to `uncertainty` sooner.
+    pub(crate) fn read_with_others(&mut self, flight: &InFlightRequest, uncertainty: Nanos) {
+        if self.measures(flight) {
+            self.arrival_uncertainty.get_or_insert_default().record_ns(uncertainty);
+        }
+    }
+
+    /// How much sooner than measured each response may have come.
+    pub(crate) fn arrival_uncertainty(&self) -> HistogramSummary {
+        let mut of_all = self.arrival_uncertainty.as_deref().cloned().unwrap_or_default();
+        of_all.record_zeros(self.completed - of_all.count());
+        of_all.summary()
+    }
+
     /// Records the end of a gRPC call.
     pub(crate) fn call_ended(&mut self, flight: &InFlightRequest, end: GrpcEnd) {
         if self.measures(flight) {
@@ -236,10 +253,16 @@ impl Recorder {
         }
     }
 
-    /// Records messages of a response, which may have more.
-    pub(crate) fn messages(&mut self, flight: &mut InFlightRequest, messages: u32, at: Nanos) {
+    /// Records messages of a response, which may have more. All that was read with them came after `polled_at`.
+    pub(crate) fn messages(
+        &mut self,
+        flight: &mut InFlightRequest,
+        messages: u32,
+        at: Nanos,
+        polled_at: Nanos,
+    ) {
         if self.measures(flight) {
-            self.grpc.get_or_insert_default().received(flight, messages, at);
+            self.grpc.get_or_insert_default().received(flight, messages, at, polled_at);
         }
     }
 
@@ -392,6 +415,9 @@ impl Recorder {
         self.least_bytes = self.least_bytes.min(other.least_bytes);
         self.most_bytes = self.most_bytes.max(other.most_bytes);
         self.square_of_bytes += other.square_of_bytes;
+        if let Some(theirs) = &other.arrival_uncertainty {
+            self.arrival_uncertainty.get_or_insert_default().merge(theirs);
+        }
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);
         }

@@ -1,19 +1,28 @@
 //! The engine against targets that follow a known law. Each scenario says what a figure must be: the target's own record of what
 //! it did, or arithmetic. None depends on how fast the machine is.
 
+mod grpc_servers;
 mod http2_servers;
 mod servers;
 mod specs;
 
+use bytes::Bytes;
 use experiment::schema::{Figure, LoadResult};
+use grpc_servers::GrpcServer;
+use h2::server::SendResponse;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http2_servers::{Answer, Http2Server};
 use jiff::Timestamp;
-use load::{IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec};
+use load::{
+    GrpcCall, IoBackendChoice, LoadSpec, Observer, Pacing, Progress, Protocol, RequestTemplate, ScheduleSpec,
+};
 use servers::{OK, TestServer, reply};
 use specs::{TEST_TIMEOUT, open_loop};
 use statistics::LatencyHistogram;
+use std::any::Any;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -52,45 +61,70 @@ struct OneAtATime {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// A server of a protocol.
+/// What is spoken with a target.
+#[derive(Clone, Copy, Debug)]
+enum Spoken {
+    Http1,
+    Http2,
+    Grpc,
+}
+
+/// A target that answers one request at a time, behind a server.
 struct KnownServer {
     url: String,
+    spoken: Spoken,
     target: OneAtATime,
-    _server: Box<dyn std::any::Any>,
+    _server: Box<dyn Any>,
 }
 
 impl OneAtATime {
     const SERVICE_TIME: Duration = Duration::from_millis(2);
 
-    fn over(protocol: Protocol) -> KnownServer {
+    fn over(spoken: Spoken) -> KnownServer {
         let target = Self::default();
         let own = target.clone();
-        let (url, server): (String, Box<dyn std::any::Any>) = if protocol == Protocol::Http1 {
-            let server = TestServer::start(move |stream, _| {
-                let turn = own.turn.blocking_lock();
-                std::thread::sleep(Self::SERVICE_TIME);
-                own.record();
-                drop(turn);
-                reply(stream, OK)
-            });
-            (server.url(), Box::new(server))
-        } else {
-            let server = Http2Server::of_h2(
-                |_| {},
-                move |_, _| {
+        let (url, server): (String, Box<dyn Any>) = match spoken {
+            Spoken::Http1 => {
+                let server = TestServer::start(move |stream, _| {
+                    let turn = own.turn.blocking_lock();
+                    std::thread::sleep(Self::SERVICE_TIME);
+                    own.record();
+                    drop(turn);
+                    reply(stream, OK)
+                });
+                (server.url(), Box::new(server))
+            }
+            Spoken::Http2 => {
+                let server = Http2Server::of_h2(
+                    |_| {},
+                    move |_, _| {
+                        let own = own.clone();
+                        async move {
+                            own.serve().await;
+                            Answer::Body { status: 200, bytes: 2, trailers: false }
+                        }
+                    },
+                );
+                (server.url(), Box::new(server))
+            }
+            Spoken::Grpc => {
+                let server = GrpcServer::misbehaving(move |respond, _| {
                     let own = own.clone();
-                    async move {
-                        let turn = own.turn.lock().await;
-                        tokio::time::sleep(Self::SERVICE_TIME).await;
-                        own.record();
-                        drop(turn);
-                        Answer::Body { status: 200, bytes: 2, trailers: false }
-                    }
-                },
-            );
-            (server.url(), Box::new(server))
+                    tokio::spawn(async move {
+                        own.serve().await;
+                        answer_messages(respond, 1, Duration::ZERO).await
+                    });
+                });
+                (server.url(METHOD), Box::new(server))
+            }
         };
-        KnownServer { url, target, _server: server }
+        KnownServer { url, spoken, target, _server: server }
+    }
+
+    async fn serve(&self) {
+        let _turn = self.turn.lock().await;
+        tokio::time::sleep(Self::SERVICE_TIME).await;
+        self.record();
     }
 
     fn record(&self) {
@@ -106,29 +140,64 @@ impl OneAtATime {
     }
 }
 
+/// A method of a gRPC service.
+const METHOD: &str = "/test.Words/Repeat";
+
+fn make_call(load: &mut LoadSpec, server_streams: bool) {
+    let call = GrpcCall::unary(&[Vec::new()], server_streams).expect("a call");
+    load.targets.servers[0].requests[0].make_call(METHOD, call, TEST_TIMEOUT);
+}
+
+/// Answers a call with empty messages, one after each pause, and status OK. A client that has gone ends it.
+async fn answer_messages(
+    mut respond: SendResponse<Bytes>,
+    messages: usize,
+    pause: Duration,
+) -> Result<(), h2::Error> {
+    let mut stream = respond.send_response(grpc_servers::head(), false)?;
+    for _ in 0..messages {
+        tokio::time::sleep(pause).await;
+        stream.send_data(Bytes::from_static(&[0; 5]), false)?;
+    }
+    let status = (HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"));
+    stream.send_trailers(HeaderMap::from_iter([status]))
+}
+
 impl KnownServer {
+    /// A load on 8 connections, of which each carries one request at a time, or two.
+    fn load(&self, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
+        let protocol = match self.spoken {
+            Spoken::Http1 => Protocol::Http1,
+            Spoken::Http2 | Spoken::Grpc => Protocol::Http2 { streams: 2 },
+        };
+        let mut load = spec(&self.url, protocol, schedule, duration);
+        if let Spoken::Grpc = self.spoken {
+            make_call(&mut load, false);
+        }
+        load
+    }
+
     /// The throughput of a result against the server's own record of that window: equal but for what was on its way at the edges,
-    /// on any of 8 connections, and read by a thread that the machine let wait.
+    /// on any of 8 connections of at most two streams, and read by a thread that the machine let wait.
     fn assert_throughput(&self, result: &LoadResult, what: &str) {
         let truth = self.target.answered_in(result) as f64;
         let measured = result.rate.completed * result.duration_s;
-        let allowed = 0.01 * truth + 8.0;
+        let allowed = 0.01 * truth + 16.0;
         assert!((measured - truth).abs() <= allowed, "{what}: {measured} answered, {truth} by the server");
     }
 }
 
 #[test]
 fn throughput_is_what_the_target_answered_within_the_window() {
-    for protocol in [Protocol::Http1, HTTP2] {
-        let server = OneAtATime::over(protocol);
-        let closed = run(&spec(&server.url, protocol, ScheduleSpec::closed(8), Duration::from_millis(600)));
-        server.assert_throughput(&closed, &format!("{protocol:?}, closed loop"));
+    for spoken in [Spoken::Http1, Spoken::Http2, Spoken::Grpc] {
+        let server = OneAtATime::over(spoken);
+        let closed = run(&server.load(ScheduleSpec::closed(8), Duration::from_millis(600)));
+        server.assert_throughput(&closed, &format!("{spoken:?}, closed loop"));
         let capacity = closed.rate.completed;
-        for percent in [50.0, 104.0, 108.0, 150.0] {
+        for percent in [50.0, 104.0, 108.0, 115.0, 150.0] {
             let duration = Duration::from_millis(1200);
-            let what = format!("{protocol:?}, {percent} % of {capacity:.0}/s");
-            let load = spec(&server.url, protocol, open_loop(capacity * percent / 100.0, duration), duration);
-            let result = run(&load);
+            let what = format!("{spoken:?}, {percent} % of {capacity:.0}/s");
+            let result = run(&server.load(open_loop(capacity * percent / 100.0, duration), duration));
             server.assert_throughput(&result, &what);
             // A machine that was slower while the capacity was measured can keep up with half as much more.
             if result.rate.completed < 0.9 * result.rate.offered.unwrap_or_default() {
@@ -247,7 +316,7 @@ fn serve_while(listener: &TcpListener, goes_on: impl Fn(u64) -> bool) {
 
 #[test]
 fn an_outage_is_as_long_as_the_target_was_away() {
-    for outage in [Duration::from_millis(50), Duration::from_millis(1300)] {
+    for outage in [50, 1300, 5000].map(Duration::from_millis) {
         let server = Away::after(Duration::from_millis(500), outage);
         let duration = outage + Duration::from_millis(1500);
         let load = spec(
@@ -347,5 +416,104 @@ fn each_url_counts_its_requests_that_were_never_sent() {
             let median_ms = url.censored_above_us.expect("requests without a response") / 1e3;
             assert!((480.0..=505.0).contains(&median_ms), "{url:?}");
         }
+    }
+}
+
+#[test]
+fn responses_that_are_read_together_came_within_their_uncertainty() {
+    if NETWORK != IoBackendChoice::Epoll {
+        return;
+    }
+    let target = OneAtATime::default();
+    let own = target.clone();
+    let server = Http2Server::of_frames(move |frames| {
+        frames.greet(&[])?;
+        loop {
+            let stream = frames.next_request()?;
+            std::thread::sleep(Duration::from_micros(1500));
+            frames.answer(stream)?;
+            own.record();
+        }
+    });
+    let duration = Duration::from_secs(1);
+    // One looks for responses all the time, the other one every ten milliseconds.
+    for pacing in [Pacing::Precise, Pacing::Economical] {
+        let load = LoadSpec {
+            connections: 1,
+            pacing,
+            lag_tolerance: Duration::from_millis(10),
+            ..spec(&server.url(), HTTP2, open_loop(500.0, duration), duration)
+        };
+        let result = run(&load);
+        assert_eq!((result.requests.completed, result.requests.unsent), (500, 0), "{:?}", result.requests);
+        // Requests are due every two milliseconds from the start.
+        let started_at: Timestamp = result.started_at.parse().expect("a timestamp");
+        let answered = std::mem::take(&mut *target.answered.lock().expect("nobody panics"));
+        let after_start = |at: &Timestamp| at.duration_since(started_at).as_secs_f64() * 1e3;
+        let truth_ms = answered.iter().map(after_start).sum::<f64>() / 500.0 - 499.0;
+        let measured_ms = result.response_time_us.mean.expect("all are answered") / 1e3;
+        let uncertainty = result.arrival_uncertainty_us.as_ref().expect("receive timestamps");
+        assert_eq!(uncertainty.count, 500);
+        let uncertain_ms = uncertainty.mean.expect("all are answered") / 1e3;
+        let what =
+            format!("{pacing:?}: {truth_ms} ms, measured {measured_ms}, of which {uncertain_ms} uncertain");
+        assert!((truth_ms - 1.0..truth_ms + uncertain_ms + 1.0).contains(&measured_ms), "{what}");
+        let is_named = result.verdict.reasons.iter().any(|reason| reason.starts_with("reading-lag: "));
+        assert!(is_named || measured_ms < truth_ms + 1.5, "{what}: {:?}", result.verdict);
+        assert!(is_named || pacing == Pacing::Precise, "{what}: {:?}", result.verdict);
+    }
+}
+
+#[test]
+fn times_between_messages_that_are_read_together_are_said_to_be_unknown() {
+    let server = GrpcServer::misbehaving(|respond, _| {
+        tokio::spawn(answer_messages(respond, 20, Duration::from_millis(1)));
+    });
+    let duration = Duration::from_secs(1);
+    for pacing in [Pacing::Precise, Pacing::Economical] {
+        let mut load = LoadSpec {
+            connections: 1,
+            pacing,
+            lag_tolerance: Duration::from_millis(10),
+            ..spec(&server.url(METHOD), HTTP2, open_loop(100.0, duration), duration)
+        };
+        make_call(&mut load, true);
+        let result = run(&load);
+        assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
+        let messages = result.grpc.expect("gRPC");
+        let share = messages.read_together as f64 / messages.message_time_us.count as f64;
+        let is_noted = result.verdict.notes.iter().any(|note| note.starts_with("messages: "));
+        let is_late = pacing == Pacing::Economical && NETWORK == IoBackendChoice::Epoll;
+        let is_right = if is_late { is_noted && share > 0.5 } else { is_noted || share < 0.1 };
+        assert!(is_right, "{pacing:?}: {share}, {messages:?}, {:?}", result.verdict);
+    }
+}
+
+#[test]
+fn slow_handshakes_limit_no_thread() {
+    // Each connection carries one request, and is open after 0.4 s.
+    let server = Http2Server::of_frames(|frames| {
+        std::thread::sleep(Duration::from_millis(400));
+        frames.greet(&[])?;
+        let stream = frames.next_request()?;
+        frames.answer(stream)
+    });
+    let duration = Duration::from_millis(1500);
+    for threads in [1, 2, 4] {
+        // Half of what the connections carry, and more than 64 handshakes at once.
+        let load = LoadSpec {
+            connections: 192,
+            requests_per_connection: NonZeroU64::new(1),
+            threads,
+            ..spec(&server.url(), HTTP2, open_loop(240.0, duration), duration)
+        };
+        let result = run(&load);
+        let LoadResult { requests, verdict, .. } = &result;
+        let is_kept_up = requests.unsent + requests.late <= 3 && result.response_time_us.p90 < Some(100e3);
+        let is_generator_named = verdict.reasons.iter().any(|reason| reason.contains("generator"));
+        assert!(
+            requests.failed == 0 && (is_kept_up || is_generator_named),
+            "{threads}: {requests:?}, {verdict:?}"
+        );
     }
 }

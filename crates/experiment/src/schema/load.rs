@@ -87,6 +87,11 @@ pub struct LoadResult {
     /// does not timestamp received data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading_lag_us: Option<HistogramSummary>,
+    /// How much earlier than measured a response may have come: the kernel has one time for all that a read returns, that of its
+    /// last packet. 0 for a response at the end of a read. Absent without receive timestamps, and for protocols with one response
+    /// at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_uncertainty_us: Option<HistogramSummary>,
     /// Number of separate events at and beyond `p99`, `p99.9` and `p99.99` of the response times: consecutive
     /// or overlapping slow requests count as one event. Entries are missing if more requests are slow than
     /// results can hold, and in results from earlier versions.

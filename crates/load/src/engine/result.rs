@@ -4,6 +4,7 @@ use super::coordinator::Coordinator;
 use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
 use crate::recorder::{GrpcRecord, Recorder};
+use crate::spec::Protocol;
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, RunContext};
@@ -129,6 +130,9 @@ impl Coordinator<'_> {
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),
             reading_lag_us: (recorder.reading_lag.count() > 0).then(|| recorder.reading_lag.summary()),
+            arrival_uncertainty_us: (waiting.noted_arrivals
+                && matches!(self.spec.protocol, Protocol::Http2 { .. }))
+            .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),
             connect_time_us: recorder.connect_time.summary(),
@@ -159,6 +163,7 @@ impl Coordinator<'_> {
         };
         let context = RunContext {
             connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
+            without_warmup: self.spec.warmup.is_zero(),
             requests_wanted: self.spec.own_requests(),
             start_at: agreed_start,
             started_at,

@@ -1,6 +1,6 @@
 use super::*;
 use experiment::schema::{
-    Figure, Figures, HistogramSummary, Pacing, PacingUsage, Rates, RequestCounts, SpinPauses,
+    Figure, Figures, GrpcMessages, HistogramSummary, Pacing, PacingUsage, Rates, RequestCounts, SpinPauses,
 };
 use statistics::LatencyHistogram;
 use std::time::Duration;
@@ -52,6 +52,7 @@ fn context() -> RunContext<'static> {
     RunContext {
         connections_at_start: Some(1),
         without_connection: 0.0,
+        without_warmup: false,
         requests_wanted: None,
         start_at: None,
         started_at: Timestamp::UNIX_EPOCH,
@@ -324,6 +325,49 @@ fn fewer_requests_than_wanted_are_noted() {
     assert_eq!(notes(RunContext { requests_wanted: Some(1000), ..context() }), "");
     let text = notes(RunContext { requests_wanted: Some(1001), ..context() });
     assert_eq!(text, "requests: 1000 of 1001 were sent when the time was over");
+}
+
+#[test]
+fn cold_start_is_noted() {
+    let text = notes(RunContext { without_warmup: true, ..context() });
+    assert!(text.starts_with("warm-up: none, so the times include the first requests"), "{text}");
+}
+
+#[test]
+fn responses_read_together_spoil_figures_that_their_arrival_can_have_moved() {
+    // Of 1000 responses, all or some may have come sooner than their times say.
+    let within = |uncertain: HistogramSummary| {
+        move |result: &mut LoadResult| {
+            (result.response_time_us, result.service_time_us) = (times(400, 900), times(400, 900));
+            result.arrival_uncertainty_us = Some(uncertain);
+        }
+    };
+    expect(&[], &[], within(times(0, 0)));
+    expect(&[], &[], within(times(100, 100)));
+    expect(&["reading-lag"], &[], within(times(300, 300)));
+    assert!(!spoiled(within(times(0, 500))).contains(&"p50"));
+    assert_eq!(spoiled(within(times(0, 500))), ["p99", "p99.9", "p99.99", "max"]);
+    let moved = spoiled(within(times(300, 300)));
+    assert!(["mean", "p50", "p99"].iter().all(|figure| moved.contains(figure)), "{moved:?}");
+}
+
+#[test]
+fn messages_read_together_are_noted() {
+    let with = |read_together, read_together_within_us| {
+        move |result: &mut LoadResult| {
+            let message_time_us = times(0, 100);
+            let messages = GrpcMessages {
+                message_time_us,
+                read_together,
+                read_together_within_us,
+                ..GrpcMessages::default()
+            };
+            result.grpc = Some(messages);
+        }
+    };
+    expect(&[], &["messages"], with(300, 2000.0));
+    expect(&[], &[], with(300, 50.0));
+    expect(&[], &[], with(3, 2000.0));
 }
 
 #[test]

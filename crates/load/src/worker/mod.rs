@@ -124,6 +124,10 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     notes_arrivals: bool,
     /// Age of the responses being read.
     reading_lag: Nanos,
+    /// When the network was last polled, for all that had come by then to be read before this turn.
+    polled_at: Nanos,
+    /// Nothing follows the response in what was read.
+    is_last_of_read: bool,
     /// How late responses may be read to save CPU; `None` if reading must not be late.
     reads_late: Option<Nanos>,
     next_upkeep: Nanos,
@@ -204,6 +208,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             pacer,
             notes_arrivals,
             reading_lag: 0,
+            polled_at: 0,
+            is_last_of_read: true,
             reads_late,
             next_upkeep: 0,
             buffer: vec![0; READ_BUFFER_BYTES],

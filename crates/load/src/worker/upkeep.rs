@@ -24,7 +24,7 @@ const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(50);
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Resets the times of connections, because the clock gets another origin.
     pub(super) fn restart_times(&mut self) {
-        self.next_upkeep = 0;
+        (self.next_upkeep, self.polled_at) = (0, 0);
         self.recorder.start_seconds();
         self.pools.restart_times();
         self.connections.iter_mut().for_each(Connection::restart_times);

@@ -102,6 +102,12 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
             .all(|result| result.reading_lag_us.is_some())
             .then(|| times(&placed, "reading_lag_us", |result| result.reading_lag_us.as_ref()))
             .transpose()?,
+        arrival_uncertainty_us: results()
+            .all(|result| result.arrival_uncertainty_us.is_some())
+            .then(|| {
+                times(&placed, "arrival_uncertainty_us", |result| result.arrival_uncertainty_us.as_ref())
+            })
+            .transpose()?,
         episodes: slowest.as_ref().map(|slowest| slowest.episodes(&response_time_us)).unwrap_or_default(),
         slowest: slowest.map(|slowest| slowest.to_requests(0)),
         response_time_us,
@@ -255,6 +261,11 @@ fn grpc(placed: &[Placed]) -> Result<Option<GrpcMessages>, MergeError> {
         message_time_us: times(placed, "grpc.message_time_us", |result| {
             result.grpc.as_ref().map(|messages| &messages.message_time_us)
         })?,
+        read_together: total(|messages| messages.read_together),
+        read_together_within_us: parts
+            .iter()
+            .map(|messages| messages.read_together_within_us)
+            .fold(0.0, f64::max),
         first_message_time_us: times(placed, "grpc.first_message_time_us", |result| {
             result.grpc.as_ref().map(|messages| &messages.first_message_time_us)
         })?,
