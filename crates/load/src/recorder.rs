@@ -5,9 +5,10 @@ use crate::error::ErrorKind;
 use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
+use crate::target::Chosen;
 use experiment::schema::{HistogramSummary, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
 use statistics::episodes::Slowest;
-use statistics::{FailedWaits, LatencyHistogram};
+use statistics::{LatencyHistogram, UnansweredWaits};
 use std::collections::BTreeMap;
 use std::mem;
 
@@ -52,6 +53,8 @@ pub(crate) struct Recorder {
     pub(crate) generator_lag: LatencyHistogram,
     /// From the kernel's receipt of a response until it was read, if there are receive timestamps.
     pub(crate) reading_lag: LatencyHistogram,
+    /// How much sooner than measured responses may have come that were not the last of their read.
+    arrival_uncertainty: Option<Box<LatencyHistogram>>,
     /// The slowest requests, from which episodes are counted.
     pub(crate) slowest: Slowest,
     trend: Trend,
@@ -65,8 +68,8 @@ pub(crate) struct Recorder {
     /// Responses that came back within the window, whenever their requests were due.
     answered_in_window: u64,
     failed: u64,
-    /// How long failed requests had waited.
-    failed_waits: FailedWaits,
+    /// How long requests without a response had waited.
+    unanswered_waits: UnansweredWaits,
     late: u64,
     unsent: u64,
     /// Unsent requests per server that were dropped because too many waited. Grows on demand.
@@ -105,6 +108,7 @@ impl Recorder {
             schedule_lag: LatencyHistogram::new(),
             generator_lag: LatencyHistogram::new(),
             reading_lag: LatencyHistogram::new(),
+            arrival_uncertainty: None,
             slowest: Slowest::new(),
             trend: Trend::new(window_start, window_end),
             connect_time: LatencyHistogram::new(),
@@ -115,7 +119,7 @@ impl Recorder {
             completed: 0,
             answered_in_window: 0,
             failed: 0,
-            failed_waits: FailedWaits::default(),
+            unanswered_waits: UnansweredWaits::default(),
             late: 0,
             unsent: 0,
             crowded_out: Vec::new(),
@@ -226,6 +230,20 @@ impl Recorder {
         }
     }
 
+    /// Records that other bytes followed a response in its read: it came at its time or up to `uncertainty` sooner.
+    pub(crate) fn read_with_others(&mut self, flight: &InFlightRequest, uncertainty: Nanos) {
+        if self.measures(flight) {
+            self.arrival_uncertainty.get_or_insert_default().record_ns(uncertainty);
+        }
+    }
+
+    /// How much sooner than measured each response may have come.
+    pub(crate) fn arrival_uncertainty(&self) -> HistogramSummary {
+        let mut of_all = self.arrival_uncertainty.as_deref().cloned().unwrap_or_default();
+        of_all.record_zeros(self.completed - of_all.count());
+        of_all.summary()
+    }
+
     /// Records the end of a gRPC call.
     pub(crate) fn call_ended(&mut self, flight: &InFlightRequest, end: GrpcEnd) {
         if self.measures(flight) {
@@ -235,10 +253,16 @@ impl Recorder {
         }
     }
 
-    /// Records messages of a response, which may have more.
-    pub(crate) fn messages(&mut self, flight: &mut InFlightRequest, messages: u32, at: Nanos) {
+    /// Records messages of a response, which may have more. All that was read with them came after `polled_at`.
+    pub(crate) fn messages(
+        &mut self,
+        flight: &mut InFlightRequest,
+        messages: u32,
+        at: Nanos,
+        polled_at: Nanos,
+    ) {
         if self.measures(flight) {
-            self.grpc.get_or_insert_default().received(flight, messages, at);
+            self.grpc.get_or_insert_default().received(flight, messages, at, polled_at);
         }
     }
 
@@ -247,8 +271,9 @@ impl Recorder {
         self.error(kind, at);
         if self.measures(flight) {
             self.failed += 1;
-            self.per_url.failed(flight.url);
-            self.failed_waits.record_ns(at.saturating_sub(flight.due));
+            let waited = at.saturating_sub(flight.due);
+            self.per_url.failed(flight.url, waited);
+            self.unanswered_waits.record_ns(waited, 1);
             self.slowest.failed(flight.due, at);
             self.second.failed += 1;
             if flight.messages_sent > 0 {
@@ -281,16 +306,21 @@ impl Recorder {
         Some((commonest, self.fallbacks.iter().sum()))
     }
 
-    /// Counts requests that were due in the window and not sent.
-    pub(crate) fn unsent(&mut self, requests: u64) {
+    /// Counts requests that were due in the window and not sent: all had waited for this long, or longer. `url_of_next` is called
+    /// for each of them if URLs are measured apart.
+    pub(crate) fn unsent(&mut self, requests: u64, waited: Nanos, mut url_of_next: impl FnMut() -> usize) {
         self.unsent += requests;
+        self.unanswered_waits.record_ns(waited, requests);
+        if !self.per_url.is_empty() {
+            (0..requests).for_each(|_| self.per_url.unsent(url_of_next(), waited));
+        }
     }
 
-    /// Counts a request that was dropped because too many wait for its server.
-    pub(crate) fn crowded_out(&mut self, due: Nanos, server: usize) {
+    /// Counts a request that was dropped because too many wait for its server. It did not wait.
+    pub(crate) fn crowded_out(&mut self, due: Nanos, chosen: &Chosen) {
         if due >= self.window_start {
-            self.unsent += 1;
-            self.add_crowded_out(server, 1);
+            self.unsent(1, 0, || chosen.choice);
+            self.add_crowded_out(chosen.server, 1);
         }
     }
 
@@ -381,10 +411,13 @@ impl Recorder {
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);
         }
-        self.failed_waits.merge(&other.failed_waits);
+        self.unanswered_waits.merge(&other.unanswered_waits);
         self.least_bytes = self.least_bytes.min(other.least_bytes);
         self.most_bytes = self.most_bytes.max(other.most_bytes);
         self.square_of_bytes += other.square_of_bytes;
+        if let Some(theirs) = &other.arrival_uncertainty {
+            self.arrival_uncertainty.get_or_insert_default().merge(theirs);
+        }
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);
         }
@@ -399,20 +432,17 @@ impl Recorder {
         }
     }
 
-    /// Response times, and what percentiles among requests without a response are greater than, microseconds.
-    ///
-    /// Requests without a response are those that failed and, in an open loop, those never sent. In a closed
-    /// loop a request that waits for a connection when the run ends is no longer due.
-    pub(crate) fn response_times(&self, open_loop: bool) -> (HistogramSummary, Option<f64>) {
-        let never_sent = if open_loop { self.unsent } else { 0 };
-        let times = self.response_time.summary_with(self.failed + never_sent);
-        let above_us = self.failed_waits.above_us(times.count, self.response_time.max_us(), never_sent);
+    /// Response times, and what percentiles among requests without a response (failed, or never sent) are greater than,
+    /// microseconds.
+    pub(crate) fn response_times(&self) -> (HistogramSummary, Option<f64>) {
+        let times = self.response_time.summary_with(self.unanswered_waits.count());
+        let above_us = self.unanswered_waits.above_us(times.count, self.response_time.max_us(), 0);
         (times, above_us)
     }
 
-    /// How long failed requests had waited, as the result schema has it.
-    pub(crate) fn failed_waits_us(&self) -> Vec<(f64, u64)> {
-        self.failed_waits.to_entries()
+    /// How long requests without a response had waited, as the result schema has it.
+    pub(crate) fn unanswered_waits_us(&self) -> Vec<(f64, u64)> {
+        self.unanswered_waits.to_entries()
     }
 
     /// The record of each URL, in the order given; empty unless asked for.

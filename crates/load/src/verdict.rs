@@ -24,6 +24,10 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) struct RunContext<'a> {
     /// Connections that were open when the schedule started; `None` if connections roam.
     pub(crate) connections_at_start: Option<usize>,
+    /// Fraction of the window's connection time for which connections could not be opened.
+    pub(crate) without_connection: f64,
+    /// The window opened with the schedule.
+    pub(crate) without_warmup: bool,
     /// Fixed number of requests of a closed loop.
     pub(crate) requests_wanted: Option<u64>,
     /// Agreed opening time of the window …
@@ -60,19 +64,21 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
-    // Roaming connections need not all be open at the start.
-    connections::check(result, context.connections_at_start.unwrap_or(result.connections), &mut verdict);
+    connections::check(result, &context, &mut verdict);
     rate::check(result, &context, &mut verdict);
     rate::check_generator(result, context.cpus, &mut verdict);
     errors::check(result, &mut verdict);
     lag::check_sending(result, &mut verdict);
     lag::check_reading(result, &mut verdict);
+    lag::check_arrivals(result, &mut verdict);
     lag::judge_gaps(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
+    notes::cold_start(&context, &mut verdict);
     notes::servers_left_out(&context, &mut verdict);
     notes::fallbacks(&context, &mut verdict);
     notes::redirects(result, &mut verdict);
     notes::peer_limit(result, &context, &mut verdict);
+    notes::messages_read_together(result, &mut verdict);
     notes::crowded_out(&context, &mut verdict);
     notes::number(result, &context, &mut verdict);
     notes::clock(result, &context, &mut verdict);

@@ -1,19 +1,28 @@
 //! The engine against targets that follow a known law. Each scenario says what a figure must be: the target's own record of what
 //! it did, or arithmetic. None depends on how fast the machine is.
 
+mod grpc_servers;
 mod http2_servers;
 mod servers;
 mod specs;
 
+use bytes::Bytes;
 use experiment::schema::{Figure, LoadResult};
+use grpc_servers::GrpcServer;
+use h2::server::SendResponse;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http2_servers::{Answer, Http2Server};
 use jiff::Timestamp;
-use load::{IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec};
+use load::{
+    GrpcCall, IoBackendChoice, LoadSpec, Observer, Pacing, Progress, Protocol, RequestTemplate, ScheduleSpec,
+};
 use servers::{OK, TestServer, reply};
 use specs::{TEST_TIMEOUT, open_loop};
 use statistics::LatencyHistogram;
+use std::any::Any;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -52,45 +61,70 @@ struct OneAtATime {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// A server of a protocol.
+/// What is spoken with a target.
+#[derive(Clone, Copy, Debug)]
+enum Spoken {
+    Http1,
+    Http2,
+    Grpc,
+}
+
+/// A target that answers one request at a time, behind a server.
 struct KnownServer {
     url: String,
+    spoken: Spoken,
     target: OneAtATime,
-    _server: Box<dyn std::any::Any>,
+    _server: Box<dyn Any>,
 }
 
 impl OneAtATime {
     const SERVICE_TIME: Duration = Duration::from_millis(2);
 
-    fn over(protocol: Protocol) -> KnownServer {
+    fn over(spoken: Spoken) -> KnownServer {
         let target = Self::default();
         let own = target.clone();
-        let (url, server): (String, Box<dyn std::any::Any>) = if protocol == Protocol::Http1 {
-            let server = TestServer::start(move |stream, _| {
-                let turn = own.turn.blocking_lock();
-                std::thread::sleep(Self::SERVICE_TIME);
-                own.record();
-                drop(turn);
-                reply(stream, OK)
-            });
-            (server.url(), Box::new(server))
-        } else {
-            let server = Http2Server::of_h2(
-                |_| {},
-                move |_, _| {
+        let (url, server): (String, Box<dyn Any>) = match spoken {
+            Spoken::Http1 => {
+                let server = TestServer::start(move |stream, _| {
+                    let turn = own.turn.blocking_lock();
+                    std::thread::sleep(Self::SERVICE_TIME);
+                    own.record();
+                    drop(turn);
+                    reply(stream, OK)
+                });
+                (server.url(), Box::new(server))
+            }
+            Spoken::Http2 => {
+                let server = Http2Server::of_h2(
+                    |_| {},
+                    move |_, _| {
+                        let own = own.clone();
+                        async move {
+                            own.serve().await;
+                            Answer::Body { status: 200, bytes: 2, trailers: false }
+                        }
+                    },
+                );
+                (server.url(), Box::new(server))
+            }
+            Spoken::Grpc => {
+                let server = GrpcServer::misbehaving(move |respond, _| {
                     let own = own.clone();
-                    async move {
-                        let turn = own.turn.lock().await;
-                        tokio::time::sleep(Self::SERVICE_TIME).await;
-                        own.record();
-                        drop(turn);
-                        Answer::Body { status: 200, bytes: 2, trailers: false }
-                    }
-                },
-            );
-            (server.url(), Box::new(server))
+                    tokio::spawn(async move {
+                        own.serve().await;
+                        answer_messages(respond, 1, Duration::ZERO).await
+                    });
+                });
+                (server.url(METHOD), Box::new(server))
+            }
         };
-        KnownServer { url, target, _server: server }
+        KnownServer { url, spoken, target, _server: server }
+    }
+
+    async fn serve(&self) {
+        let _turn = self.turn.lock().await;
+        tokio::time::sleep(Self::SERVICE_TIME).await;
+        self.record();
     }
 
     fn record(&self) {
@@ -106,29 +140,64 @@ impl OneAtATime {
     }
 }
 
+/// A method of a gRPC service.
+const METHOD: &str = "/test.Words/Repeat";
+
+fn make_call(load: &mut LoadSpec, server_streams: bool) {
+    let call = GrpcCall::unary(&[Vec::new()], server_streams).expect("a call");
+    load.targets.servers[0].requests[0].make_call(METHOD, call, TEST_TIMEOUT);
+}
+
+/// Answers a call with empty messages, one after each pause, and status OK. A client that has gone ends it.
+async fn answer_messages(
+    mut respond: SendResponse<Bytes>,
+    messages: usize,
+    pause: Duration,
+) -> Result<(), h2::Error> {
+    let mut stream = respond.send_response(grpc_servers::head(), false)?;
+    for _ in 0..messages {
+        tokio::time::sleep(pause).await;
+        stream.send_data(Bytes::from_static(&[0; 5]), false)?;
+    }
+    let status = (HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"));
+    stream.send_trailers(HeaderMap::from_iter([status]))
+}
+
 impl KnownServer {
+    /// A load on 8 connections, of which each carries one request at a time, or two.
+    fn load(&self, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
+        let protocol = match self.spoken {
+            Spoken::Http1 => Protocol::Http1,
+            Spoken::Http2 | Spoken::Grpc => Protocol::Http2 { streams: 2 },
+        };
+        let mut load = spec(&self.url, protocol, schedule, duration);
+        if let Spoken::Grpc = self.spoken {
+            make_call(&mut load, false);
+        }
+        load
+    }
+
     /// The throughput of a result against the server's own record of that window: equal but for what was on its way at the edges,
-    /// on any of 8 connections, and read by a thread that the machine let wait.
+    /// on any of 8 connections of at most two streams, and read by a thread that the machine let wait.
     fn assert_throughput(&self, result: &LoadResult, what: &str) {
         let truth = self.target.answered_in(result) as f64;
         let measured = result.rate.completed * result.duration_s;
-        let allowed = 0.01 * truth + 8.0;
+        let allowed = 0.01 * truth + 16.0;
         assert!((measured - truth).abs() <= allowed, "{what}: {measured} answered, {truth} by the server");
     }
 }
 
 #[test]
 fn throughput_is_what_the_target_answered_within_the_window() {
-    for protocol in [Protocol::Http1, HTTP2] {
-        let server = OneAtATime::over(protocol);
-        let closed = run(&spec(&server.url, protocol, ScheduleSpec::closed(8), Duration::from_millis(600)));
-        server.assert_throughput(&closed, &format!("{protocol:?}, closed loop"));
+    for spoken in [Spoken::Http1, Spoken::Http2, Spoken::Grpc] {
+        let server = OneAtATime::over(spoken);
+        let closed = run(&server.load(ScheduleSpec::closed(8), Duration::from_millis(600)));
+        server.assert_throughput(&closed, &format!("{spoken:?}, closed loop"));
         let capacity = closed.rate.completed;
-        for percent in [50.0, 104.0, 108.0, 150.0] {
+        for percent in [50.0, 104.0, 108.0, 115.0, 150.0] {
             let duration = Duration::from_millis(1200);
-            let what = format!("{protocol:?}, {percent} % of {capacity:.0}/s");
-            let load = spec(&server.url, protocol, open_loop(capacity * percent / 100.0, duration), duration);
-            let result = run(&load);
+            let what = format!("{spoken:?}, {percent} % of {capacity:.0}/s");
+            let result = run(&server.load(open_loop(capacity * percent / 100.0, duration), duration));
             server.assert_throughput(&result, &what);
             // A machine that was slower while the capacity was measured can keep up with half as much more.
             if result.rate.completed < 0.9 * result.rate.offered.unwrap_or_default() {
@@ -216,12 +285,18 @@ impl Away {
     }
 }
 
-/// Answers requests on all connections; closes them at the end.
+/// Answers requests on all connections until this time; closes them at the end.
 fn serve_until(listener: &TcpListener, end: Instant, stop: &AtomicBool) {
+    serve_while(listener, |_| Instant::now() < end && !stop.load(Ordering::SeqCst));
+}
+
+/// Answers requests on all connections while the number of answers is one to go on after; closes them at the end.
+fn serve_while(listener: &TcpListener, goes_on: impl Fn(u64) -> bool) {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams: Vec<TcpStream> = Vec::new();
     let mut buffer = [0; 4096];
-    while Instant::now() < end && !stop.load(Ordering::SeqCst) {
+    let mut answered = 0;
+    while goes_on(answered) {
         while let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(true).expect("a socket");
             streams.push(stream);
@@ -229,7 +304,10 @@ fn serve_until(listener: &TcpListener, end: Instant, stop: &AtomicBool) {
         streams.retain_mut(|stream| match stream.read(&mut buffer) {
             Ok(0) => false,
             // A request is a single short segment.
-            Ok(_) => stream.write_all(OK).is_ok(),
+            Ok(_) => {
+                answered += 1;
+                stream.write_all(OK).is_ok()
+            }
             Err(error) => error.kind() == ErrorKind::WouldBlock,
         });
         std::thread::sleep(Duration::from_micros(100));
@@ -238,7 +316,7 @@ fn serve_until(listener: &TcpListener, end: Instant, stop: &AtomicBool) {
 
 #[test]
 fn an_outage_is_as_long_as_the_target_was_away() {
-    for outage in [Duration::from_millis(50), Duration::from_millis(1300)] {
+    for outage in [50, 1300, 5000].map(Duration::from_millis) {
         let server = Away::after(Duration::from_millis(500), outage);
         let duration = outage + Duration::from_millis(1500);
         let load = spec(
@@ -260,5 +338,182 @@ fn an_outage_is_as_long_as_the_target_was_away() {
         if result.generator_lag_us.max.unwrap_or_default() < 2e3 {
             assert!(longest_ms < truth_ms + 20.0, "{outage:?}: {longest_ms} of {truth_ms} ms");
         }
+    }
+}
+
+/// The longest wait of a request without a response.
+fn longest_wait(result: &LoadResult) -> Duration {
+    let longest_us = result.unanswered_waits_us.iter().map(|(wait_us, _)| *wait_us).fold(0.0, f64::max);
+    Duration::from_secs_f64(longest_us / 1e6)
+}
+
+#[test]
+fn clients_without_a_connection_wait_until_the_end_of_a_closed_loop() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    // Refuses all connections after some answers.
+    let went = std::thread::spawn(move || {
+        serve_while(&listener, |answered| answered < 200);
+        Instant::now()
+    });
+    let duration = Duration::from_millis(600);
+    let load = spec(&format!("http://{address}/"), Protocol::Http1, ScheduleSpec::closed(8), duration);
+    let result = run(&load);
+    let since_it_went = went.join().expect("the server does not panic").elapsed();
+    let LoadResult { requests, response_time_us: times, verdict, .. } = &result;
+    // Each of the 8 clients waits for a connection, whatever became of its last request.
+    assert_eq!((requests.unsent, times.censored), (8, requests.failed + 8), "{requests:?}");
+    assert_eq!((times.max, times.mean), (None, None));
+    assert_eq!(result.unanswered_waits_us.iter().map(|(_, count)| count).sum::<u64>(), times.censored);
+    let longest = longest_wait(&result);
+    assert!(longest > Duration::ZERO && longest <= since_it_went, "{longest:?} of {since_it_went:?}");
+    let is_named = verdict.reasons.iter().any(|reason| reason.starts_with("connections: for "));
+    assert!(is_named && !verdict.is_usable(Figure::Throughput), "{verdict:?}");
+}
+
+#[test]
+fn percentiles_among_requests_never_sent_are_above_their_waits() {
+    // Answers nothing: 8 requests are sent, and all others wait for a connection.
+    let server = TestServer::start(|_, _| true);
+    let duration = Duration::from_secs(1);
+    let mut load = spec(&server.url(), Protocol::Http1, open_loop(1000.0, duration), duration);
+    load.timeout = 2 * duration;
+    let result = run(&load);
+    let LoadResult { requests, response_time_us: times, .. } = &result;
+    assert_eq!((requests.completed, requests.failed, times.censored), (0, 8, 1000), "{requests:?}");
+    assert_eq!(times.p50, None);
+    // Half of them were due in the second half of the window.
+    let median_ms = result.censored_above_us.expect("requests without a response") / 1e3;
+    assert!((480.0..=500.0).contains(&median_ms), "{median_ms} ms");
+    assert!(longest_wait(&result) >= duration);
+}
+
+#[test]
+fn each_url_counts_its_requests_that_were_never_sent() {
+    let answering = TestServer::start(|stream, _| reply(stream, OK));
+    let hung = TestServer::start(|_, _| true);
+    // What waits for the only server is in the schedule, what waits for one of several in its pool.
+    let of_one_server = [hung.url() + "a", hung.url() + "b"];
+    for (urls, answered) in [(of_one_server, false), ([answering.url(), hung.url()], true)] {
+        let duration = Duration::from_secs(1);
+        let load = LoadSpec {
+            connections: 8,
+            network: NETWORK,
+            per_url: true,
+            timeout: duration.mul_f64(1.5),
+            ..specs::spec(&urls, &RequestTemplate::default(), open_loop(400.0, duration), duration)
+        };
+        let result = run(&load);
+        let [first, hung] = &result.per_url[..] else { panic!("{:?}", result.per_url) };
+        assert_eq!(first.unsent + hung.unsent, result.requests.unsent);
+        for (url, is_answered) in [(first, answered), (hung, false)] {
+            assert_eq!(url.sent + url.unsent, 200, "{url:?}");
+            if is_answered {
+                continue;
+            }
+            assert_eq!((url.response_time_us.censored, url.response_time_us.p50), (200, None), "{url:?}");
+            // Half of them were due in the second half of the window.
+            let median_ms = url.censored_above_us.expect("requests without a response") / 1e3;
+            assert!((480.0..=505.0).contains(&median_ms), "{url:?}");
+        }
+    }
+}
+
+#[test]
+fn responses_that_are_read_together_came_within_their_uncertainty() {
+    if NETWORK != IoBackendChoice::Epoll {
+        return;
+    }
+    let target = OneAtATime::default();
+    let own = target.clone();
+    let server = Http2Server::of_frames(move |frames| {
+        frames.greet(&[])?;
+        loop {
+            let stream = frames.next_request()?;
+            std::thread::sleep(Duration::from_micros(1500));
+            frames.answer(stream)?;
+            own.record();
+        }
+    });
+    let duration = Duration::from_secs(1);
+    // One looks for responses all the time, the other one every ten milliseconds.
+    for pacing in [Pacing::Precise, Pacing::Economical] {
+        let load = LoadSpec {
+            connections: 1,
+            pacing,
+            lag_tolerance: Duration::from_millis(10),
+            ..spec(&server.url(), HTTP2, open_loop(500.0, duration), duration)
+        };
+        let result = run(&load);
+        assert_eq!((result.requests.completed, result.requests.unsent), (500, 0), "{:?}", result.requests);
+        // Requests are due every two milliseconds from the start.
+        let started_at: Timestamp = result.started_at.parse().expect("a timestamp");
+        let answered = std::mem::take(&mut *target.answered.lock().expect("nobody panics"));
+        let after_start = |at: &Timestamp| at.duration_since(started_at).as_secs_f64() * 1e3;
+        let truth_ms = answered.iter().map(after_start).sum::<f64>() / 500.0 - 499.0;
+        let measured_ms = result.response_time_us.mean.expect("all are answered") / 1e3;
+        let uncertainty = result.arrival_uncertainty_us.as_ref().expect("receive timestamps");
+        assert_eq!(uncertainty.count, 500);
+        let uncertain_ms = uncertainty.mean.expect("all are answered") / 1e3;
+        let what =
+            format!("{pacing:?}: {truth_ms} ms, measured {measured_ms}, of which {uncertain_ms} uncertain");
+        assert!((truth_ms - 1.0..truth_ms + uncertain_ms + 1.0).contains(&measured_ms), "{what}");
+        let is_named = result.verdict.reasons.iter().any(|reason| reason.starts_with("reading-lag: "));
+        assert!(is_named || measured_ms < truth_ms + 1.5, "{what}: {:?}", result.verdict);
+        assert!(is_named || pacing == Pacing::Precise, "{what}: {:?}", result.verdict);
+    }
+}
+
+#[test]
+fn times_between_messages_that_are_read_together_are_said_to_be_unknown() {
+    let server = GrpcServer::misbehaving(|respond, _| {
+        tokio::spawn(answer_messages(respond, 20, Duration::from_millis(1)));
+    });
+    let duration = Duration::from_secs(1);
+    for pacing in [Pacing::Precise, Pacing::Economical] {
+        let mut load = LoadSpec {
+            connections: 1,
+            pacing,
+            lag_tolerance: Duration::from_millis(10),
+            ..spec(&server.url(METHOD), HTTP2, open_loop(100.0, duration), duration)
+        };
+        make_call(&mut load, true);
+        let result = run(&load);
+        assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
+        let messages = result.grpc.expect("gRPC");
+        let share = messages.read_together as f64 / messages.message_time_us.count as f64;
+        let is_noted = result.verdict.notes.iter().any(|note| note.starts_with("messages: "));
+        let is_late = pacing == Pacing::Economical && NETWORK == IoBackendChoice::Epoll;
+        let is_right = if is_late { is_noted && share > 0.5 } else { is_noted || share < 0.1 };
+        assert!(is_right, "{pacing:?}: {share}, {messages:?}, {:?}", result.verdict);
+    }
+}
+
+#[test]
+fn slow_handshakes_limit_no_thread() {
+    // Each connection carries one request, and is open after 0.4 s.
+    let server = Http2Server::of_frames(|frames| {
+        std::thread::sleep(Duration::from_millis(400));
+        frames.greet(&[])?;
+        let stream = frames.next_request()?;
+        frames.answer(stream)
+    });
+    let duration = Duration::from_millis(1500);
+    for threads in [1, 2, 4] {
+        // Half of what the connections carry, and more than 64 handshakes at once.
+        let load = LoadSpec {
+            connections: 192,
+            requests_per_connection: NonZeroU64::new(1),
+            threads,
+            ..spec(&server.url(), HTTP2, open_loop(240.0, duration), duration)
+        };
+        let result = run(&load);
+        let LoadResult { requests, verdict, .. } = &result;
+        let is_kept_up = requests.unsent + requests.late <= 3 && result.response_time_us.p90 < Some(100e3);
+        let is_generator_named = verdict.reasons.iter().any(|reason| reason.contains("generator"));
+        assert!(
+            requests.failed == 0 && (is_kept_up || is_generator_named),
+            "{threads}: {requests:?}, {verdict:?}"
+        );
     }
 }

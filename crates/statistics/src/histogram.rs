@@ -52,6 +52,11 @@ impl LatencyHistogram {
         self.values_us.saturating_record(duration_ns.saturating_add(500) / 1000);
     }
 
+    /// Records this many zeros.
+    pub fn record_zeros(&mut self, count: u64) {
+        self.values_us.saturating_record_n(0, count);
+    }
+
     /// Adds every value of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.values_us.add(&other.values_us).expect("all latency histograms have the same range");

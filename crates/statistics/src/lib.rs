@@ -20,7 +20,6 @@ pub mod control_plane;
 pub mod copies;
 pub mod curve;
 pub mod episodes;
-mod failed_waits;
 mod family;
 mod figure_table;
 pub mod findings;
@@ -40,12 +39,12 @@ mod student;
 pub mod summary;
 mod trials;
 mod unanswered;
+mod unanswered_waits;
 pub mod witnesses;
 pub mod words;
 
 pub use curve::{CurvePoint, Distribution, censored, merged, merged_convergence, percentile_curve};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-pub use failed_waits::FailedWaits;
 pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
 };
@@ -54,3 +53,4 @@ pub use objective::{ObjectiveCheck, ObjectiveOutcome, check_result, is_missed, o
 pub use summary::summarize;
 pub use trials::TrialsByCell;
 pub use unanswered::rank_unanswered;
+pub use unanswered_waits::UnansweredWaits;

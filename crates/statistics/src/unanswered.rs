@@ -4,8 +4,8 @@ use crate::histogram::LatencyHistogram;
 use crate::histogram::rank;
 use experiment::schema::{HistogramSummary, LoadResult};
 
-/// Requests of a result without a response: the failed ones and, in an open loop, those never sent. In a closed loop a request
-/// that waits for a connection when the run ends is due no more.
+/// Requests of a result without a response: failed, or never sent. Results of before those were ranked in a closed loop have no
+/// percentiles among them.
 pub(crate) fn unanswered(result: &LoadResult) -> u64 {
     let never_sent = if result.rate.offered.is_some() { result.requests.unsent } else { 0 };
     result.response_time_us.censored.max(result.requests.failed.saturating_add(never_sent))

@@ -34,6 +34,12 @@ pub struct GrpcMessages {
     /// Server-streaming calls: from one message of the server to the next. In a bidirectional call whose
     /// client responds to each message at once, this is the round-trip time of a message.
     pub message_time_us: HistogramSummary,
+    /// Those times that read 0 because one read returned both messages.
+    #[serde(default)]
+    pub read_together: u64,
+    /// The longest that one of them may be, microseconds.
+    #[serde(default)]
+    pub read_together_within_us: f64,
     /// Server-streaming calls: from the intended start to the first message.
     pub first_message_time_us: HistogramSummary,
 }

@@ -70,10 +70,10 @@ pub struct LoadResult {
     /// requests failed or were abandoned earlier; never below the slowest response. Absent if every request has a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored_above_us: Option<f64>,
-    /// How long failed requests had waited: by similar waits the shortest, microseconds, and how many. Empty without any, and
-    /// in results of earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed_waits_us: Vec<(f64, u64)>,
+    /// How long requests without a response had waited when they failed or the run ended: by similar waits the shortest,
+    /// microseconds, and how many. Empty without any; in results of earlier versions without those never sent, or empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "failed_waits_us")]
+    pub unanswered_waits_us: Vec<(f64, u64)>,
     /// From the actual send to the end of the response.
     pub service_time_us: HistogramSummary,
     /// From the intended start to the actual send, whatever the cause.
@@ -87,6 +87,11 @@ pub struct LoadResult {
     /// does not timestamp received data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading_lag_us: Option<HistogramSummary>,
+    /// How much earlier than measured a response may have come: the kernel has one time for all that a read returns, that of its
+    /// last packet. 0 for a response at the end of a read. Absent without receive timestamps, and for protocols with one response
+    /// at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_uncertainty_us: Option<HistogramSummary>,
     /// Number of separate events at and beyond `p99`, `p99.9` and `p99.99` of the response times: consecutive
     /// or overlapping slow requests count as one event. Entries are missing if more requests are slow than
     /// results can hold, and in results from earlier versions.
@@ -139,14 +144,20 @@ pub struct LoadResult {
 pub struct UrlResult {
     /// The URL as given, with its weight and ranges.
     pub url: String,
-    /// Requests sent, of those due in the window. Requests that were never sent belong to no URL.
+    /// Requests sent, of those due in the window.
     pub sent: u64,
+    /// Requests that were due and never sent. They rank above all responses. 0 in results of earlier versions.
+    #[serde(default)]
+    pub unsent: u64,
     /// Requests that were answered.
     pub completed: u64,
     /// Requests that failed. They rank above all responses.
     pub failed: u64,
     /// Response times.
     pub response_time_us: HistogramSummary,
+    /// As [`LoadResult::censored_above_us`], of its requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored_above_us: Option<f64>,
 }
 
 /// Slowest requests of a window, at most one fiftieth of all.

@@ -4,7 +4,7 @@ use super::coordinator::Coordinator;
 use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
 use crate::recorder::{GrpcRecord, Recorder};
-use crate::spec::ScheduleSpec;
+use crate::spec::Protocol;
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, RunContext};
@@ -47,6 +47,8 @@ pub(super) struct Waiting {
     noted_arrivals: bool,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     peer_limit: Option<usize>,
+    /// Time for which connections could not be opened, over all of them.
+    without_connection: Nanos,
 }
 
 impl Waiting {
@@ -56,6 +58,7 @@ impl Waiting {
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
         self.noted_arrivals |= outcome.noted_arrivals;
         self.peer_limit = self.peer_limit.into_iter().chain(outcome.peer_limit).min();
+        self.without_connection += outcome.without_connection;
     }
 }
 
@@ -95,8 +98,7 @@ impl Coordinator<'_> {
         let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
         let requests = recorder.request_counts();
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
-        let open_loop = matches!(self.spec.schedule, ScheduleSpec::Open { .. });
-        let (response_time_us, censored_above_us) = recorder.response_times(open_loop);
+        let (response_time_us, censored_above_us) = recorder.response_times();
         let episodes = recorder.slowest.episodes(&response_time_us);
         let slowest = recorder.slowest.to_requests(self.timeline.window_start);
         let mut result = LoadResult {
@@ -123,11 +125,14 @@ impl Coordinator<'_> {
             warmup: recorder.warmup,
             response_time_us,
             censored_above_us,
-            failed_waits_us: recorder.failed_waits_us(),
+            unanswered_waits_us: recorder.unanswered_waits_us(),
             service_time_us: recorder.service_time.summary(),
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),
             reading_lag_us: (recorder.reading_lag.count() > 0).then(|| recorder.reading_lag.summary()),
+            arrival_uncertainty_us: (waiting.noted_arrivals
+                && matches!(self.spec.protocol, Protocol::Http2 { .. }))
+            .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),
             connect_time_us: recorder.connect_time.summary(),
@@ -158,6 +163,7 @@ impl Coordinator<'_> {
         };
         let context = RunContext {
             connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
+            without_warmup: self.spec.warmup.is_zero(),
             requests_wanted: self.spec.own_requests(),
             start_at: agreed_start,
             started_at,
@@ -166,6 +172,8 @@ impl Coordinator<'_> {
             cpus: usable_cpus().unwrap_or(1.0),
             growth: recorder.growth(),
             peer_limit: waiting.peer_limit,
+            without_connection: per_second(waiting.without_connection)
+                / (SECOND as f64 * result.connections.max(1) as f64),
             fallbacks: recorder.fallbacks(),
             crowded_out: recorder
                 .most_crowded()

@@ -40,6 +40,8 @@ pub(crate) struct EpollNetwork {
     /// Receive timestamps are enabled; and the age of the last bytes received.
     notes_arrivals: bool,
     rx_age: Duration,
+    /// The last wait returned as many events as fit: there may be more.
+    is_full: bool,
     /// Events whose turn ended before everything was read. They are repeated after the next wait, because the
     /// kernel reports each edge once.
     unfinished: Vec<epoll::Event>,
@@ -71,6 +73,7 @@ impl EpollNetwork {
             reads: 0,
             notes_arrivals: false,
             rx_age: Duration::ZERO,
+            is_full: false,
             unfinished: Vec::new(),
         })
     }
@@ -187,6 +190,7 @@ impl Network for EpollNetwork {
         // This also covers an alarm that was already handled: the kernel may report an edge twice if it
         // occurred while events were being collected.
         let count = self.events.len();
+        self.is_full = count == MAX_EVENTS;
         self.events.retain(|event| event.data.u64() != WAKE_TIMER);
         if self.events.len() < count {
             self.wake_timer.rang();
@@ -209,6 +213,10 @@ impl Network for EpollNetwork {
 
     fn rx_age(&self) -> Duration {
         self.rx_age
+    }
+
+    fn has_read_all(&self) -> bool {
+        !self.is_full && self.unfinished.is_empty()
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {

@@ -105,6 +105,16 @@ pub(crate) trait Network {
         Duration::ZERO
     }
 
+    /// True if the events so far were all there was: what comes next came after them.
+    fn has_read_all(&self) -> bool {
+        true
+    }
+
+    /// True if the next event has more of the bytes received last.
+    fn has_more_of_read(&self) -> bool {
+        false
+    }
+
     /// Next event since the last wait, with its bytes read into `buffer`; `None` when there are no more.
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)>;
 }

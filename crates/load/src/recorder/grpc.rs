@@ -15,6 +15,9 @@ pub(crate) struct GrpcRecord {
     received: u64,
     message_time: LatencyHistogram,
     first_message_time: LatencyHistogram,
+    /// Times from one message to the next that read 0, since one read returned both, and the longest that one of them may be.
+    read_together: u64,
+    read_together_within: Nanos,
 }
 
 impl Default for GrpcRecord {
@@ -25,6 +28,8 @@ impl Default for GrpcRecord {
             received: 0,
             message_time: LatencyHistogram::new(),
             first_message_time: LatencyHistogram::new(),
+            read_together: 0,
+            read_together_within: 0,
         }
     }
 }
@@ -41,15 +46,29 @@ impl GrpcRecord {
         self.received += received;
     }
 
-    /// Records messages of a stream that arrived together; at least one.
-    pub(super) fn received(&mut self, flight: &mut InFlightRequest, messages: u32, at: Nanos) {
+    /// Records messages of a stream that were read together; at least one. Those of a read have one time, that of its last packet,
+    /// but came after `polled_at`.
+    pub(super) fn received(
+        &mut self,
+        flight: &mut InFlightRequest,
+        messages: u32,
+        at: Nanos,
+        polled_at: Nanos,
+    ) {
         self.received += u64::from(messages);
+        let mut together = u64::from(messages - 1);
         match flight.message_at.replace(at) {
             None => self.first_message_time.record_ns(at.saturating_sub(flight.due)),
-            Some(last) => self.message_time.record_ns(at.saturating_sub(last)),
+            Some(last) => {
+                self.message_time.record_ns(at.saturating_sub(last));
+                together += u64::from(last == at);
+            }
         }
-        for _ in 1..messages {
-            self.message_time.record_ns(0);
+        self.message_time.record_zeros(u64::from(messages - 1));
+        if together > 0 {
+            self.read_together += together;
+            self.read_together_within =
+                self.read_together_within.max(at.saturating_sub(polled_at.max(flight.sent)));
         }
     }
 
@@ -59,6 +78,8 @@ impl GrpcRecord {
         }
         self.sent += other.sent;
         self.received += other.received;
+        self.read_together += other.read_together;
+        self.read_together_within = self.read_together_within.max(other.read_together_within);
         self.message_time.merge(&other.message_time);
         self.first_message_time.merge(&other.first_message_time);
     }
@@ -75,6 +96,8 @@ impl GrpcRecord {
             messages_sent: self.sent,
             messages_received: self.received,
             message_time_us: self.message_time.summary(),
+            read_together: self.read_together,
+            read_together_within_us: self.read_together_within as f64 / 1e3,
             first_message_time_us: self.first_message_time.summary(),
         }
     }

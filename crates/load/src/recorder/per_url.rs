@@ -2,7 +2,7 @@
 
 use crate::clock::Nanos;
 use experiment::schema::UrlResult;
-use statistics::LatencyHistogram;
+use statistics::{LatencyHistogram, UnansweredWaits};
 
 /// One record per URL; empty when URLs are not told apart.
 #[derive(Clone, Debug, Default)]
@@ -11,18 +11,38 @@ pub(super) struct PerUrl(Vec<UrlRecord>);
 #[derive(Clone, Debug)]
 struct UrlRecord {
     sent: u64,
+    unsent: u64,
     failed: u64,
     response_time: LatencyHistogram,
+    unanswered_waits: UnansweredWaits,
 }
 
 impl PerUrl {
     pub(super) fn new(urls: usize) -> Self {
-        Self(vec![UrlRecord { sent: 0, failed: 0, response_time: LatencyHistogram::new() }; urls])
+        let record = UrlRecord {
+            sent: 0,
+            unsent: 0,
+            failed: 0,
+            response_time: LatencyHistogram::new(),
+            unanswered_waits: UnansweredWaits::default(),
+        };
+        Self(vec![record; urls])
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(super) fn sent(&mut self, url: usize) {
         if let Some(record) = self.0.get_mut(url) {
             record.sent += 1;
+        }
+    }
+
+    pub(super) fn unsent(&mut self, url: usize, waited: Nanos) {
+        if let Some(record) = self.0.get_mut(url) {
+            record.unsent += 1;
+            record.unanswered_waits.record_ns(waited, 1);
         }
     }
 
@@ -32,9 +52,10 @@ impl PerUrl {
         }
     }
 
-    pub(super) fn failed(&mut self, url: usize) {
+    pub(super) fn failed(&mut self, url: usize, waited: Nanos) {
         if let Some(record) = self.0.get_mut(url) {
             record.failed += 1;
+            record.unanswered_waits.record_ns(waited, 1);
         }
     }
 
@@ -46,19 +67,26 @@ impl PerUrl {
         }
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             mine.sent += theirs.sent;
+            mine.unsent += theirs.unsent;
             mine.failed += theirs.failed;
             mine.response_time.merge(&theirs.response_time);
+            mine.unanswered_waits.merge(&theirs.unanswered_waits);
         }
     }
 
-    /// Failed requests rank above all responses. Requests that were never sent belong to no URL.
+    /// Failed requests, and those never sent, rank above all responses.
     pub(super) fn results(&self, urls: &[String]) -> Vec<UrlResult> {
-        let result = |(url, record): (&String, &UrlRecord)| UrlResult {
-            url: url.clone(),
-            sent: record.sent,
-            completed: record.response_time.count(),
-            failed: record.failed,
-            response_time_us: record.response_time.summary_with(record.failed),
+        let result = |(url, record): (&String, &UrlRecord)| {
+            let (times, waits) = (&record.response_time, &record.unanswered_waits);
+            UrlResult {
+                url: url.clone(),
+                sent: record.sent,
+                unsent: record.unsent,
+                completed: times.count(),
+                failed: record.failed,
+                response_time_us: times.summary_with(waits.count()),
+                censored_above_us: waits.above_us(times.count(), times.max_us(), 0),
+            }
         };
         urls.iter().zip(&self.0).map(result).collect()
     }

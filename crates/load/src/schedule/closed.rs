@@ -116,21 +116,13 @@ impl Schedule for ClosedLoop {
         self.add(due);
     }
 
-    /// Clients do not go away: overdue requests become due again at `at`. None is dropped, unless `at` is the
-    /// end.
     fn skip_until(&mut self, at: Nanos) -> u64 {
         let mut overdue = 0;
         while self.ready.peek().is_some_and(|Reverse(due)| *due < at) {
             self.ready.pop();
             overdue += 1;
         }
-        if at >= self.settings.end {
-            return overdue;
-        }
-        for _ in 0..overdue {
-            self.add(at);
-        }
-        0
+        overdue
     }
 
     fn used_up_since(&self) -> Option<Nanos> {

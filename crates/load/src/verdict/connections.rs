@@ -1,10 +1,18 @@
 //! Checks whether there was anything to measure, and on as many connections as requested.
 
+use super::RunContext;
 use crate::error::ErrorKind;
 use experiment::schema::{Figures, LoadResult, Verdict};
 
-/// With less than this fraction of the connections open at the start, the load was not the requested one.
+/// With less than this fraction of the connections open at the start, or of their time in the window, the load was not the
+/// requested one.
 const OPEN_FRACTION: f64 = 0.99;
+
+/// The share of the window's connection time for which connections could not be opened, if it is more than negligible.
+pub(super) fn missing(context: &RunContext<'_>) -> Option<String> {
+    let share = context.without_connection;
+    (share > 1.0 - OPEN_FRACTION).then(|| format!("for {:.0} %", share * 100.0))
+}
 
 /// Explains why nothing was due in the window.
 pub(super) fn nothing_measured(result: &LoadResult) -> String {
@@ -24,14 +32,24 @@ fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<
     seen().max_by_key(count).map(|kind| (kind, seen().map(|kind| count(&kind)).sum()))
 }
 
-/// With fewer connections than requested, the load was a different one.
-pub(super) fn check(result: &LoadResult, at_start: usize, verdict: &mut Verdict) {
+/// With fewer connections than requested, the load was a different one. In an open loop, requests are due without them: what waits
+/// for one has that wait in its response time.
+pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     let failed = commonest(result, ErrorKind::is_of_connecting);
     let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());
+    // Roaming connections need not all be open at the start.
+    let at_start = context.connections_at_start.unwrap_or(result.connections);
     if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {
         let reason =
             format!("connections: {at_start} of {} were open at the start; {why}", result.connections);
         verdict.spoil(reason, Figures::all());
+    } else if let Some(share) = missing(context) {
+        let text =
+            format!("connections: {share} of their time in the window, they could not be opened; {why}");
+        match result.rate.offered {
+            None => verdict.spoil(text, Figures::all()),
+            Some(_) => verdict.notes.push(text),
+        }
     } else if let Some((_, attempts)) = failed {
         let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
         verdict.notes.push(format!("connections: {attempts} to open one failed; {why}"));

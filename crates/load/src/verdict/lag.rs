@@ -52,6 +52,15 @@ pub(super) fn check_reading(result: &LoadResult, verdict: &mut Verdict) {
     }
 }
 
+/// Checks how much sooner responses may have come than the last packet of their read. That is a bound and no measured lateness: as
+/// much is allowed as economical pacing may be late.
+pub(super) fn check_arrivals(result: &LoadResult, verdict: &mut Verdict) {
+    let Some(lag) = &result.arrival_uncertainty_us else { return };
+    let reason = "reading-lag: responses that were read together may be timed";
+    let lateness = Lateness { reason, lag, tolerated_us: Some(ECONOMICAL_LAG_US) };
+    lateness.check_mean_and_tail(&result.response_time_us, verdict);
+}
+
 /// One kind of lateness of the generator.
 struct Lateness<'a> {
     /// Beginning of the reason.
@@ -92,9 +101,8 @@ impl Lateness<'_> {
         };
         let Moved { mut spoiled, moved: mut texts, noted } = Moved::new(&movement, bounds);
         if let (Some(lag), Some(mean)) = (self.lag.mean, times.mean)
-            && lag > NEGLIGIBLE_LAG_P50_US + chosen
+            && lag > NEGLIGIBLE_LAG_P50_US + self.tolerated_us.unwrap_or_default()
             && lag > LAG_SHARE_P50 * mean
-            && self.tolerated_us.is_none()
         {
             spoiled = spoiled.with(Figure::Mean);
             texts.push(format!("the mean by {lag:.0} of {mean:.0} µs"));

@@ -4,10 +4,36 @@ use super::RunContext;
 use experiment::schema::{LoadResult, Verdict};
 use std::time::Duration;
 
+/// With more than this fraction of the messages read with the one before, their times are noted to be unknown …
+const READ_TOGETHER: f64 = 0.01;
+/// … if they may be longer than this, microseconds.
+const READ_TOGETHER_WITHIN_US: f64 = 100.0;
 /// A wall clock that is off by more than this after the window was set in the meantime …
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
 /// … if it is also off by more than this fraction of the window: ntpd and adjtime(3) slew by at most 0.05 %.
 const CLOCK_DRIFT: f64 = 0.001;
+
+/// Notes that the first requests are measured: they meet a target, and connections, that have carried none.
+pub(super) fn cold_start(context: &RunContext<'_>, verdict: &mut Verdict) {
+    if context.without_warmup {
+        let text = "warm-up: none, so the times include the first requests to a cold target (--warmup 3s leaves them out)";
+        verdict.notes.push(text.to_owned());
+    }
+}
+
+/// Notes messages of streams whose times are not known.
+pub(super) fn messages_read_together(result: &LoadResult, verdict: &mut Verdict) {
+    let Some(messages) = &result.grpc else { return };
+    let share = messages.read_together as f64 / messages.message_time_us.count.max(1) as f64;
+    if share > READ_TOGETHER && messages.read_together_within_us > READ_TOGETHER_WITHIN_US {
+        verdict.notes.push(format!(
+            "messages: {:.0} % of the times from one message to the next read 0, since one read returned both: they are up to \
+             {:.0} µs",
+            share * 100.0,
+            messages.read_together_within_us
+        ));
+    }
+}
 
 /// Notes servers that got no requests.
 pub(super) fn servers_left_out(context: &RunContext<'_>, verdict: &mut Verdict) {

@@ -1,6 +1,6 @@
 //! Checks whether the offered rate was achieved, and if not, what limited it.
 
-use super::RunContext;
+use super::{RunContext, connections};
 use crate::clock::Nanos;
 use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
 
@@ -89,6 +89,9 @@ fn full(result: &LoadResult, cpus: f64) -> Option<String> {
 fn bound(result: &LoadResult, context: &RunContext<'_>) -> String {
     if full(result, context.cpus).is_some() {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
+    }
+    if let Some(share) = connections::missing(context) {
+        return format!("{share} of their time, connections could not be opened");
     }
     // Little's law: requests in flight = rate × time of each.
     let service_time_us = result.service_time_us.mean.unwrap_or_default();

@@ -1,6 +1,6 @@
 use super::*;
 use experiment::schema::{
-    Figure, Figures, HistogramSummary, Pacing, PacingUsage, Rates, RequestCounts, SpinPauses,
+    Figure, Figures, GrpcMessages, HistogramSummary, Pacing, PacingUsage, Rates, RequestCounts, SpinPauses,
 };
 use statistics::LatencyHistogram;
 use std::time::Duration;
@@ -51,6 +51,8 @@ fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
 fn context() -> RunContext<'static> {
     RunContext {
         connections_at_start: Some(1),
+        without_connection: 0.0,
+        without_warmup: false,
         requests_wanted: None,
         start_at: None,
         started_at: Timestamp::UNIX_EPOCH,
@@ -107,6 +109,34 @@ fn failed_connections_are_reported() {
     expect(&[], &["connections"], |result| {
         result.requests.errors.insert("connect-refused".into(), 1);
     });
+}
+
+#[test]
+fn time_without_connections_spoils_a_closed_loop_and_is_noted_in_an_open_one() {
+    let verdict = |without_connection, offered| {
+        let mut result = result();
+        result.rate.offered = offered;
+        result.requests.errors.insert("connect-refused".into(), 56);
+        check(&result, RunContext { without_connection, ..context() })
+    };
+    let text = "connections: for 12 % of their time in the window, they could not be opened; \
+                connection refused: nothing listens there";
+    let closed = verdict(0.12, None);
+    assert_eq!(
+        (closed.reasons.as_slice(), closed.spoiled_figures()),
+        (&[text.to_owned()][..], Figures::all())
+    );
+    let open = verdict(0.12, Some(1000.0));
+    assert_eq!((open.reasons.len(), open.notes.as_slice()), (0, &[text.to_owned()][..]));
+    assert!(verdict(0.01, None).notes[0].starts_with("connections: 56 attempts to open one failed"));
+    // What was due meanwhile is named as the connections' fault.
+    let mut unsent = result();
+    unsent.requests.unsent = 500;
+    let saturated = check(&unsent, RunContext { without_connection: 0.5, ..context() });
+    assert!(
+        saturated.reasons[0].ends_with("for 50 % of their time, connections could not be opened"),
+        "{saturated:?}"
+    );
 }
 
 #[test]
@@ -295,6 +325,49 @@ fn fewer_requests_than_wanted_are_noted() {
     assert_eq!(notes(RunContext { requests_wanted: Some(1000), ..context() }), "");
     let text = notes(RunContext { requests_wanted: Some(1001), ..context() });
     assert_eq!(text, "requests: 1000 of 1001 were sent when the time was over");
+}
+
+#[test]
+fn cold_start_is_noted() {
+    let text = notes(RunContext { without_warmup: true, ..context() });
+    assert!(text.starts_with("warm-up: none, so the times include the first requests"), "{text}");
+}
+
+#[test]
+fn responses_read_together_spoil_figures_that_their_arrival_can_have_moved() {
+    // Of 1000 responses, all or some may have come sooner than their times say.
+    let within = |uncertain: HistogramSummary| {
+        move |result: &mut LoadResult| {
+            (result.response_time_us, result.service_time_us) = (times(400, 900), times(400, 900));
+            result.arrival_uncertainty_us = Some(uncertain);
+        }
+    };
+    expect(&[], &[], within(times(0, 0)));
+    expect(&[], &[], within(times(100, 100)));
+    expect(&["reading-lag"], &[], within(times(300, 300)));
+    assert!(!spoiled(within(times(0, 500))).contains(&"p50"));
+    assert_eq!(spoiled(within(times(0, 500))), ["p99", "p99.9", "p99.99", "max"]);
+    let moved = spoiled(within(times(300, 300)));
+    assert!(["mean", "p50", "p99"].iter().all(|figure| moved.contains(figure)), "{moved:?}");
+}
+
+#[test]
+fn messages_read_together_are_noted() {
+    let with = |read_together, read_together_within_us| {
+        move |result: &mut LoadResult| {
+            let message_time_us = times(0, 100);
+            let messages = GrpcMessages {
+                message_time_us,
+                read_together,
+                read_together_within_us,
+                ..GrpcMessages::default()
+            };
+            result.grpc = Some(messages);
+        }
+    };
+    expect(&[], &["messages"], with(300, 2000.0));
+    expect(&[], &[], with(300, 50.0));
+    expect(&[], &[], with(3, 2000.0));
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(super) struct Connection<C> {
     /// Index of its server; the last one if it has none.
     pub(super) target: usize,
     attempts: Attempts,
+    /// Since when it cannot be opened: the start of the first attempt that failed.
+    failing_since: Option<Nanos>,
     pub(super) codec: C,
     pub(super) state: State,
     /// While it is being opened: start of its TLS handshake.
@@ -61,6 +63,7 @@ impl<C: Codec> Connection<C> {
         Self {
             target,
             attempts: Attempts::default(),
+            failing_since: None,
             state: State::Closed { retry_at: 0 },
             handshake_since: None,
             served: false,
@@ -85,6 +88,38 @@ impl<C: Codec> Connection<C> {
         self.state = if self.codec.can_send() { State::Open } else { State::Greeting { since } };
     }
 
+    /// It is open. Returns since when it could not be opened, if attempts had failed.
+    pub(super) fn opens_again(&mut self) -> Option<Nanos> {
+        self.failing_since.take()
+    }
+
+    /// Since when it cannot be opened. An attempt under way counts if it takes longer than `usual`, as long as any that succeeded.
+    pub(super) fn without_since(&self, usual: Nanos, now: Nanos) -> Option<Nanos> {
+        let is_unusual = |since: &Nanos| now.saturating_sub(*since) > usual;
+        self.failing_since.or_else(|| self.opening_since().filter(is_unusual))
+    }
+
+    fn opening_since(&self) -> Option<Nanos> {
+        match self.state {
+            State::Opening { since } | State::Greeting { since } => Some(since),
+            State::Unassigned | State::Closed { .. } | State::Open => None,
+        }
+    }
+
+    /// The clock gets another origin.
+    pub(super) fn restart_times(&mut self) {
+        (self.free_since, self.heard_at) = (0, 0);
+        for time in [&mut self.handshake_since, &mut self.idle_since, &mut self.failing_since] {
+            *time = time.map(|_| 0);
+        }
+        match &mut self.state {
+            State::Closed { retry_at: time }
+            | State::Opening { since: time }
+            | State::Greeting { since: time } => *time = 0,
+            State::Open | State::Unassigned => {}
+        }
+    }
+
     /// True if it accepts another request.
     pub(super) fn takes_requests(&self) -> bool {
         self.state == State::Open && !self.closing && self.codec.can_send()
@@ -99,7 +134,7 @@ impl<C: Codec> Connection<C> {
     pub(super) fn assign(&mut self, server: usize, attempts: Attempts) {
         (self.target, self.attempts) = (server, attempts);
         self.state = State::Closed { retry_at: 0 };
-        (self.served, self.queued, self.idle_since) = (false, false, None);
+        (self.served, self.queued, self.idle_since, self.failing_since) = (false, false, None, None);
     }
 
     /// A request was started.
@@ -171,6 +206,7 @@ impl<C: Codec> Connection<C> {
             self.attempts.failures = 0;
             return State::Closed { retry_at: now };
         }
+        self.failing_since = self.failing_since.or(self.opening_since()).or(Some(now));
         let attempts = &mut self.attempts;
         attempts.failures = attempts.failures.saturating_add(1);
         let addresses = targets[self.target].addresses.len();

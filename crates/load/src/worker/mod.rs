@@ -27,7 +27,7 @@ use backlog::Backlogs;
 use buffers::Buffers;
 use connection::{Connection, State};
 use experiment::schema::Pacing;
-use pools::Pools;
+use pools::{Pools, Waiting};
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +40,8 @@ const END_GRACE: Nanos = 10_000_000;
 /// a target that stalls at the end then has its due share in the percentiles. A larger backlog is dropped:
 /// the target is saturated, and the run ends on time.
 const CATCH_UP_SHARE: Nanos = 10;
+/// Steps in which an unsent backlog is counted: the waits of its requests are known to one part in this many.
+const BACKLOG_STEPS: Nanos = 256;
 /// How long responses in flight are awaited once the run is interrupted.
 const INTERRUPTED_TIMEOUT: Nanos = SECOND;
 /// Size of the read buffer, bytes.
@@ -107,6 +109,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     max_opening: usize,
     /// Open connections at the last upkeep.
     connections_open: usize,
+    /// Time of the window for which connections could not be opened, added up over those that are open again.
+    without_connection: Nanos,
     /// Connections with output that is held to be sent with other due requests: see [`Codec::MULTIPLEXED`].
     unsent: Vec<usize>,
     /// Empty output buffers for connections.
@@ -120,6 +124,10 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     notes_arrivals: bool,
     /// Age of the responses being read.
     reading_lag: Nanos,
+    /// When the network was last polled, for all that had come by then to be read before this turn.
+    polled_at: Nanos,
+    /// Nothing follows the response in what was read.
+    is_last_of_read: bool,
     /// How late responses may be read to save CPU; `None` if reading must not be late.
     reads_late: Option<Nanos>,
     next_upkeep: Nanos,
@@ -147,6 +155,8 @@ pub(crate) struct WorkerOutcome {
     pub(crate) noted_arrivals: bool,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
+    /// Time of the window for which connections could not be opened, added up over all of them.
+    pub(crate) without_connection: Nanos,
 }
 
 impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
@@ -189,6 +199,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             next_retry_at_once: 0,
             max_opening: upkeep::MAX_OPENING_BEFORE_START,
             connections_open: 0,
+            without_connection: 0,
             unsent: Vec::new(),
             buffers: Buffers::default(),
             backlogs,
@@ -197,6 +208,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             pacer,
             notes_arrivals,
             reading_lag: 0,
+            polled_at: 0,
+            is_last_of_read: true,
             reads_late,
             next_upkeep: 0,
             buffer: vec![0; READ_BUFFER_BYTES],
@@ -268,9 +281,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         let switches = Switches::of_thread().since(&at_start.1);
         let spent = self.pacer.spent().since(&at_start.2);
         let window_s = clock.now().saturating_sub(self.timeline.window_start) as f64 / 1e9;
-        let unsent = self.pools.give_up(Nanos::MAX) + self.schedule.skip_until(stopped_at);
+        let without_connection = self.without_connection_until(stopped_at);
         if in_window {
-            self.recorder.unsent(unsent);
+            self.count_unsent(stopped_at);
         }
         self.drain(clock, &mut on_second)?;
         let fraction = |time_s: f64| {
@@ -280,6 +293,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             sleep_cost: self.pacer.sleep_cost(),
             noted_arrivals: self.notes_arrivals,
             peer_limit,
+            without_connection,
             recorder: self.recorder,
             start_delay,
             stopped_at,
@@ -303,14 +317,31 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             sleep_cost: self.pacer.sleep_cost(),
             noted_arrivals: self.notes_arrivals,
             peer_limit: None,
+            without_connection: 0,
         }
     }
 
     fn skip_backlog_of_warmup(&mut self) {
         let at = self.timeline.window_start;
-        self.schedule.skip_until(at);
+        let skipped = self.schedule.skip_until(at) + self.pools.give_up(at).len() as u64;
         // A client whose request is dropped continues.
-        (0..self.pools.give_up(at)).for_each(|_| self.schedule.request_ended(at));
+        if !self.schedule.is_open() {
+            (0..skipped).for_each(|_| self.schedule.request_ended(at));
+        }
+    }
+
+    /// Gives up what was due and not sent until `stopped_at`, and counts it with its wait until then.
+    fn count_unsent(&mut self, stopped_at: Nanos) {
+        for Waiting { due, chosen } in self.pools.give_up(Nanos::MAX) {
+            self.recorder.unsent(1, stopped_at.saturating_sub(due), || chosen.choice);
+        }
+        let mut at = self.schedule.next_due().unwrap_or(stopped_at);
+        let step = (stopped_at.saturating_sub(at) / BACKLOG_STEPS).max(1);
+        while at < stopped_at {
+            at = (at + step).min(stopped_at);
+            let slots = self.schedule.skip_until(at);
+            self.recorder.unsent(slots, stopped_at - at, || self.selector.choose().choice);
+        }
     }
 
     /// True if the end is reached and nothing due before it is left.
@@ -318,10 +349,12 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         now >= self.timeline.end && self.schedule.next_due().is_none() && self.pools.is_empty()
     }
 
-    /// True if the remaining backlog at the end is dropped.
+    /// True if the remaining backlog at the end is dropped. In a closed loop it goes on while responses come: at most one request
+    /// of each client waits, and dropping these would leave out the slowest.
     fn gives_up_backlog(&self, now: Nanos) -> bool {
         let Timeline { window_start, end, timeout, .. } = self.timeline;
-        if now < end + END_GRACE {
+        let is_served = !self.schedule.is_open() && self.in_flight > 0 && now < end + timeout;
+        if now < end + END_GRACE || is_served {
             return false;
         }
         let oldest = self.schedule.next_due().into_iter().chain(self.pools.oldest_due()).min();

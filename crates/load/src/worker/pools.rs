@@ -175,17 +175,16 @@ impl Pools {
         self.pools.iter().filter_map(|pool| pool.waiting.front()).map(|waiting| waiting.due).min()
     }
 
-    /// Drops all waiting requests that were due before `at`; returns how many.
-    pub(super) fn give_up(&mut self, at: Nanos) -> u64 {
-        let mut given_up = 0;
+    /// Takes all waiting requests that were due before `at`: they are given up.
+    pub(super) fn give_up(&mut self, at: Nanos) -> Vec<Waiting> {
+        let mut given_up = Vec::new();
         for pool in &mut self.pools {
-            while pool.waiting.front().is_some_and(|waiting| waiting.due < at) {
-                pool.waiting.pop_front();
-                given_up += 1;
+            while let Some(waiting) = pool.waiting.pop_front_if(|waiting| waiting.due < at) {
+                given_up.push(waiting);
             }
         }
-        self.waiting -= given_up;
-        given_up as u64
+        self.waiting -= given_up.len();
+        given_up
     }
 
     /// Resets all times: see `Worker::restart_times`.
@@ -382,8 +381,8 @@ mod tests {
     fn dropped_waiting_requests_are_counted() {
         let mut pools = Pools::new(2, &[0, 1], None);
         (0..10).for_each(|due| pools.wait(waiting(due as usize % 2, due)));
-        assert_eq!(pools.give_up(4), 4);
-        assert_eq!(pools.give_up(Nanos::MAX), 6);
+        assert_eq!(pools.give_up(4).len(), 4);
+        assert_eq!(pools.give_up(Nanos::MAX).len(), 6);
         assert!(pools.is_empty());
     }
 }

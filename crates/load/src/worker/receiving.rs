@@ -10,9 +10,9 @@ use std::io;
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let turn = N::IN_TURNS.then(|| clock.now());
+        let turn = (N::IN_TURNS || C::MULTIPLEXED).then(|| clock.now());
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {
-            let now = turn.unwrap_or_else(|| clock.now());
+            let now = turn.filter(|_| N::IN_TURNS).unwrap_or_else(|| clock.now());
             match event {
                 Event::HandshakeStarted => self.handshake_started(slot, now),
                 Event::Opened => self.opened(slot, now),
@@ -23,12 +23,15 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                     self.received(slot, &buffer[..length], came);
                 }
                 Event::Ended => {
-                    self.reading_lag = 0;
+                    (self.reading_lag, self.is_last_of_read) = (0, true);
                     self.ended(slot, now);
                 }
                 Event::Truncated => self.truncated(slot, now),
                 Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
             }
+        }
+        if let Some(turn) = turn.filter(|_| self.network.has_read_all()) {
+            self.polled_at = turn;
         }
         self.buffer = buffer;
         Ok(())
@@ -47,12 +50,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 }
             };
             bytes = &bytes[taken..];
+            self.is_last_of_read = bytes.is_empty() && !self.network.has_more_of_read();
             let goes_on = match parsed {
                 Parsed::Incomplete => true,
                 Parsed::Response(end) => self.answered(slot, end, now),
                 Parsed::Messages(stream, messages) => {
                     if let Some(flight) = self.connections[slot].flight(stream) {
-                        self.recorder.messages(flight, messages, now);
+                        self.recorder.messages(flight, messages, now, self.polled_at);
                     }
                     true
                 }
@@ -86,6 +90,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             self.recorder.completed(&flight, now, end.status, end.bytes);
             if self.notes_arrivals {
                 self.recorder.read_late(&flight, self.reading_lag);
+            }
+            if C::MULTIPLEXED && self.notes_arrivals && !self.is_last_of_read {
+                let uncertainty = now.saturating_sub(self.polled_at.max(flight.sent));
+                self.recorder.read_with_others(&flight, uncertainty);
             }
             if let Some(grpc) = end.grpc {
                 self.recorder.call_ended(&flight, grpc);

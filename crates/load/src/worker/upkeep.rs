@@ -1,7 +1,7 @@
 //! Connection maintenance: opening, reopening with back-off, timeouts.
 
-use super::connection::{RETRY_PAUSE, State};
-use super::{OnSecond, Worker};
+use super::connection::{Connection, RETRY_PAUSE, State};
+use super::{OnSecond, Timeline, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
@@ -24,20 +24,10 @@ const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(50);
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Resets the times of connections, because the clock gets another origin.
     pub(super) fn restart_times(&mut self) {
-        self.next_upkeep = 0;
+        (self.next_upkeep, self.polled_at) = (0, 0);
         self.recorder.start_seconds();
         self.pools.restart_times();
-        for connection in &mut self.connections {
-            (connection.free_since, connection.heard_at) = (0, 0);
-            connection.handshake_since = connection.handshake_since.map(|_| 0);
-            connection.idle_since = connection.idle_since.map(|_| 0);
-            match &mut connection.state {
-                State::Closed { retry_at: time }
-                | State::Opening { since: time }
-                | State::Greeting { since: time } => *time = 0,
-                State::Open | State::Unassigned => {}
-            }
-        }
+        self.connections.iter_mut().for_each(Connection::restart_times);
     }
 
     /// Runs the upkeep when it is due, and hands over finished seconds.
@@ -181,10 +171,37 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             self.recorder.secured(security);
         }
         if connection.state == State::Open {
-            self.opening -= 1;
+            self.is_open(slot, now);
             self.set_free(slot, now);
         }
         self.flush(slot, now);
+    }
+
+    /// The connection accepts requests.
+    fn is_open(&mut self, slot: usize, now: Nanos) {
+        self.opening -= 1;
+        if let Some(since) = self.connections[slot].opens_again() {
+            self.without_connection += self.in_window(since, now);
+        }
+    }
+
+    /// The part of a period that lies in the window.
+    fn in_window(&self, since: Nanos, until: Nanos) -> Nanos {
+        let Timeline { window_start, end, .. } = self.timeline;
+        until.min(end).saturating_sub(since.max(window_start))
+    }
+
+    /// Time of the window until `stopped_at` for which connections could not be opened, added up over all of them. Those that roam
+    /// are opened where they are needed.
+    pub(super) fn without_connection_until(&self, stopped_at: Nanos) -> Nanos {
+        if self.pools.roaming.is_some() {
+            return 0;
+        }
+        let slowest_us = self.recorder.connect_time.max_us() + self.recorder.handshake_time.max_us();
+        let usual = nanos(Duration::from_micros(slowest_us as u64));
+        let since =
+            self.connections.iter().filter_map(|connection| connection.without_since(usual, stopped_at));
+        self.without_connection + since.map(|since| self.in_window(since, stopped_at)).sum::<Nanos>()
     }
 
     /// A server that could not be reached answers again: none of its connections pauses any longer.
@@ -207,7 +224,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let connection = &mut self.connections[slot];
         if let State::Greeting { .. } = connection.state {
             connection.state = State::Open;
-            self.opening -= 1;
+            self.is_open(slot, now);
         }
         self.set_free(slot, now);
     }

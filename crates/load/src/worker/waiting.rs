@@ -68,6 +68,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             now = clock.now();
             self.pacer.looked_again_after(now - before);
             self.backlogs.all_stalled(before, now);
+            if !has_news {
+                self.polled_at = now;
+            }
         }
         self.pacer.spun(now - since);
         Ok(())

@@ -3,6 +3,8 @@
 //!
 //! The real one implements the service of [`WORDS_PROTO`].
 
+#![allow(dead_code, reason = "each test binary uses a part of this")]
+
 use bytes::Bytes;
 use h2::server::SendResponse;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -21,7 +23,6 @@ use tonic_prost::ProstCodec;
 use tower::service_fn;
 
 /// The .proto file of the real server's service.
-#[allow(dead_code, reason = "not every test describes the service")]
 pub const WORDS_PROTO: &str = r#"syntax = "proto3"; package test; import "word.proto";
 service Words {
   rpc Say(Word) returns (Word);
@@ -30,7 +31,6 @@ service Words {
   rpc Talk(stream Word) returns (stream Word);
 }"#;
 /// The file that it imports.
-#[allow(dead_code, reason = "not every test describes the service")]
 pub const WORD_PROTO: &str = r#"syntax = "proto3"; package test; message Word { string text = 1; }"#;
 
 /// How often the real server sends a repeated message.
@@ -69,7 +69,6 @@ impl GrpcServer {
     }
 
     /// Starts one that passes each call to `answer`, with its number on the connection.
-    #[allow(dead_code, reason = "not every test needs one")]
     pub fn misbehaving(answer: impl Fn(SendResponse<Bytes>, u64) + Clone + Send + Sync + 'static) -> Self {
         Self::serve(move |stream, seen| {
             let answer = answer.clone();
@@ -86,7 +85,6 @@ impl GrpcServer {
     }
 
     /// Starts one that sends GOAWAY after this many calls per connection, all of them answered.
-    #[allow(dead_code, reason = "not every test needs one")]
     pub fn leaving_after(calls: u64) -> Self {
         Self::serve(move |stream, seen| async move {
             let Ok(mut connection) = h2::server::handshake(stream).await else { return };
@@ -117,6 +115,7 @@ impl GrpcServer {
             let accept = async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 while let Ok((stream, _)) = listener.accept().await {
+                    stream.set_nodelay(true).unwrap();
                     tokio::spawn(connection(stream, Arc::clone(&counts)));
                 }
             };
@@ -146,7 +145,6 @@ pub fn head() -> http::Response<()> {
 }
 
 /// Responds with one empty message.
-#[allow(dead_code, reason = "not every test needs one")]
 pub fn good(mut respond: SendResponse<Bytes>) {
     let mut stream = respond.send_response(head(), false).unwrap();
     stream.send_data(Bytes::from_static(&[0; 5]), false).unwrap();

@@ -113,10 +113,10 @@ pub fn time_or_above(time_us: Option<f64>, above_us: Option<f64>) -> String {
     time_us.map_or_else(|| above(above_us), time)
 }
 
-/// `> 10 s`: the time of a request without a response; `no response` if no lower bound is known.
+/// `> 10 s`: the time of a request without a response; `no response` if no lower bound is known, or it says nothing.
 #[must_use]
 pub fn above(above_us: Option<f64>) -> String {
-    let Some(above_us) = above_us else { return "no response".to_owned() };
+    let Some(above_us) = above_us.filter(|above_us| *above_us > 0.0) else { return "no response".to_owned() };
     let unit = TimeUnit::for_times([above_us]);
     format!(">\u{a0}{}", with_unit(&tick(above_us / unit.us()), unit.symbol()))
 }

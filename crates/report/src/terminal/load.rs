@@ -194,8 +194,8 @@ fn per_url(text: &mut String, result: &LoadResult) {
     let head = format!("in {}", unit.symbol());
     let _ = writeln!(
         text,
-        "{:>9} {:>9} {:>9} {:>9}  response time per URL, {head}",
-        "sent", "failed", "p50", "p99"
+        "{:>9} {:>9} {:>9} {:>9} {:>9}  response time per URL, {head}",
+        "sent", "failed", "unsent", "p50", "p99"
     );
     for record in &result.per_url {
         let times = &record.response_time_us;
@@ -203,12 +203,12 @@ fn per_url(text: &mut String, result: &LoadResult) {
             if times.requests() == 0 {
                 format::ABSENT.to_owned()
             } else {
-                unit.number_or_above(figure, result.censored_above_us)
+                unit.number_or_above(figure, record.censored_above_us)
             }
         };
-        let (sent, failed) = (format::count(record.sent), format::count(record.failed));
+        let [sent, failed, unsent] = [record.sent, record.failed, record.unsent].map(format::count);
         let (p50, p99) = (number(times.p50), number(times.p99));
-        let _ = writeln!(text, "{sent:>9} {failed:>9} {p50:>9} {p99:>9}  {}", plain(&record.url));
+        let _ = writeln!(text, "{sent:>9} {failed:>9} {unsent:>9} {p50:>9} {p99:>9}  {}", plain(&record.url));
     }
     text.push('\n');
 }

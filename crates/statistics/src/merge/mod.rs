@@ -22,8 +22,8 @@ pub use error::MergeError;
 pub use placed::MergeInput;
 
 use crate::episodes::Slowest;
-use crate::failed_waits::FailedWaits;
 use crate::histogram::LatencyHistogram;
+use crate::unanswered_waits::UnansweredWaits;
 use experiment::schema::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
     MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
@@ -60,8 +60,8 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let requests = requests(results());
     let response_time_us = times(&placed, "response_time_us", |result| Some(&result.response_time_us))?;
     let slowest = slowest(&placed, start);
-    let failed_waits = failed_waits(&placed);
-    let censored_above_us = censored_above_us(&placed, &response_time_us, &failed_waits)?;
+    let waits = unanswered_waits(&placed);
+    let censored_above_us = censored_above_us(&placed, &response_time_us, &waits)?;
     Ok(LoadResult {
         schema: LOAD_SCHEMA.to_owned(),
         version: distinct(results().map(|result| result.version.as_str())).join(", "),
@@ -94,13 +94,19 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
             failed: total(results(), |result| result.warmup.failed),
         },
         censored_above_us,
-        failed_waits_us: failed_waits.to_entries(),
+        unanswered_waits_us: waits.to_entries(),
         service_time_us: times(&placed, "service_time_us", |result| Some(&result.service_time_us))?,
         schedule_lag_us: times(&placed, "schedule_lag_us", |result| Some(&result.schedule_lag_us))?,
         generator_lag_us: times(&placed, "generator_lag_us", |result| Some(&result.generator_lag_us))?,
         reading_lag_us: results()
             .all(|result| result.reading_lag_us.is_some())
             .then(|| times(&placed, "reading_lag_us", |result| result.reading_lag_us.as_ref()))
+            .transpose()?,
+        arrival_uncertainty_us: results()
+            .all(|result| result.arrival_uncertainty_us.is_some())
+            .then(|| {
+                times(&placed, "arrival_uncertainty_us", |result| result.arrival_uncertainty_us.as_ref())
+            })
             .transpose()?,
         episodes: slowest.as_ref().map(|slowest| slowest.episodes(&response_time_us)).unwrap_or_default(),
         slowest: slowest.map(|slowest| slowest.to_requests(0)),
@@ -194,11 +200,11 @@ fn times(
     Ok(whole.summary_with(censored))
 }
 
-/// How long failed requests of all generators had waited.
-fn failed_waits(placed: &[Placed]) -> FailedWaits {
-    let mut all = FailedWaits::default();
-    let waits = placed.iter().map(|placed| &placed.part.result.failed_waits_us);
-    waits.for_each(|waits| all.merge(&FailedWaits::from_entries(waits)));
+/// How long requests without a response of all generators had waited.
+fn unanswered_waits(placed: &[Placed]) -> UnansweredWaits {
+    let mut all = UnansweredWaits::default();
+    let waits = placed.iter().map(|placed| &placed.part.result.unanswered_waits_us);
+    waits.for_each(|waits| all.merge(&UnansweredWaits::from_entries(waits)));
     all
 }
 
@@ -206,7 +212,7 @@ fn failed_waits(placed: &[Placed]) -> FailedWaits {
 fn censored_above_us(
     placed: &[Placed],
     times: &HistogramSummary,
-    waits: &FailedWaits,
+    waits: &UnansweredWaits,
 ) -> Result<Option<f64>, MergeError> {
     let results = || placed.iter().map(|placed| &placed.part.result);
     let greatest_us = histogram("the sum", "response_time_us", &times.histogram, times.count)?.max_us();
@@ -218,11 +224,12 @@ fn censored_above_us(
     Ok(least_us.map(|least_us| least_us.max(greatest_us)))
 }
 
-/// Whether a result says how long each failed request had waited.
+/// Whether a result says how long each request without a response had waited; of requests never sent, results of earlier versions
+/// do not.
 fn knows_waits(result: &LoadResult) -> bool {
-    let known = FailedWaits::from_entries(&result.failed_waits_us).count();
+    let known = UnansweredWaits::from_entries(&result.unanswered_waits_us).count();
     let RequestCounts { failed, unsent, .. } = result.requests;
-    known == failed && known.saturating_add(unsent) >= result.response_time_us.censored
+    known >= failed && known.saturating_add(unsent) >= result.response_time_us.censored
 }
 
 /// The slowest requests of all generators on one clock, so that a stall shared by several is one episode.
@@ -254,6 +261,11 @@ fn grpc(placed: &[Placed]) -> Result<Option<GrpcMessages>, MergeError> {
         message_time_us: times(placed, "grpc.message_time_us", |result| {
             result.grpc.as_ref().map(|messages| &messages.message_time_us)
         })?,
+        read_together: total(|messages| messages.read_together),
+        read_together_within_us: parts
+            .iter()
+            .map(|messages| messages.read_together_within_us)
+            .fold(0.0, f64::max),
         first_message_time_us: times(placed, "grpc.first_message_time_us", |result| {
             result.grpc.as_ref().map(|messages| &messages.first_message_time_us)
         })?,

@@ -1,8 +1,11 @@
 //! What several generators measured of each URL.
 
-use super::placed::{Placed, distinct};
+use super::placed::{Placed, distinct, histogram};
 use super::{MergeError, times};
 use experiment::schema::{LoadResult, UrlResult};
+
+/// Name of the distribution in errors.
+const FIELD: &str = "per_url.response_time_us";
 
 /// URLs in the order of their first appearance. Empty unless every generator measured URLs apart.
 pub(super) fn per_url(placed: &[Placed]) -> Result<Vec<UrlResult>, MergeError> {
@@ -22,13 +25,20 @@ fn of_url(placed: &[Placed], url: String) -> Result<UrlResult, MergeError> {
         let counts = placed.iter().filter_map(|placed| find(&placed.part.result, &url).map(count));
         counts.fold(0, u64::saturating_add)
     };
+    let response_time_us =
+        times(placed, FIELD, |result| find(result, &url).map(|record| &record.response_time_us))?;
+    let records = placed.iter().filter_map(|placed| find(&placed.part.result, &url));
+    let least_us = records.filter_map(|record| record.censored_above_us).reduce(f64::min);
+    let greatest_us =
+        histogram("the sum", FIELD, &response_time_us.histogram, response_time_us.count)?.max_us();
     Ok(UrlResult {
         sent: total(|record| record.sent),
+        unsent: total(|record| record.unsent),
         completed: total(|record| record.completed),
         failed: total(|record| record.failed),
-        response_time_us: times(placed, "per_url.response_time_us", |result| {
-            find(result, &url).map(|record| &record.response_time_us)
-        })?,
+        // A request without a response ranks above all answers.
+        censored_above_us: least_us.map(|least_us| least_us.max(greatest_us)),
+        response_time_us,
         url,
     })
 }

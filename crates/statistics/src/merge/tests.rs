@@ -290,7 +290,7 @@ fn early_failures_of_one_generator_do_not_hide_the_timeouts_of_another() {
         let mut part = part(name, 0, &[vec![200; 990]]);
         let failed = waits.iter().map(|(_, count)| count).sum();
         part.result.response_time_us = histogram_of(&[200; 990]).summary_with(failed);
-        (part.result.requests.failed, part.result.failed_waits_us) = (failed, waits.to_vec());
+        (part.result.requests.failed, part.result.unanswered_waits_us) = (failed, waits.to_vec());
         part.result.censored_above_us = waits.first().map(|(wait_us, _)| *wait_us);
         part.result.urls = vec![format!("http://{name}/")];
         part
@@ -298,7 +298,7 @@ fn early_failures_of_one_generator_do_not_hide_the_timeouts_of_another() {
     let merged = merge(vec![failing("a", &[(2000.0, 5)]), failing("b", &[(500_000.0, 30)])]).unwrap();
     // p99 is the 21st from the top of 2015.
     assert_eq!((merged.response_time_us.p99, merged.censored_above_us), (None, Some(500_000.0)));
-    assert_eq!(merged.failed_waits_us, [(2000.0, 5), (500_000.0, 30)]);
+    assert_eq!(merged.unanswered_waits_us, [(2000.0, 5), (500_000.0, 30)]);
 }
 
 #[test]

@@ -222,6 +222,14 @@ impl<N: Network> Network for TlsNetwork<N> {
         self.inner.rx_age()
     }
 
+    fn has_read_all(&self) -> bool {
+        self.inner.has_read_all()
+    }
+
+    fn has_more_of_read(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
         loop {
             let (slot, event) = if let Some(slot) = self.unfinished.take() {

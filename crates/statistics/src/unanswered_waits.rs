@@ -1,7 +1,8 @@
-//! How long failed requests had waited, and what that says of percentiles among requests without a response.
+//! How long requests without a response had waited, and what that says of percentiles among them.
 //!
-//! A request that failed would have taken longer than it had waited, and one that was never sent may have had no wait at all. So
-//! the percentile of rank r is greater than the value of rank r among the answers, these waits, and zeros for those never sent.
+//! A request that failed, or that was never sent, would have taken longer than it had waited. So the percentile of rank r is
+//! greater than the value of rank r among the answers and these waits. Results of earlier versions know no waits of requests never
+//! sent: they count as zeros.
 
 use crate::histogram::rank;
 use experiment::schema::Figure;
@@ -10,28 +11,24 @@ use std::collections::BTreeMap;
 /// Waits with the same this many leading binary digits are one entry: a few hundred entries at most between 1 µs and 2 hours.
 const DIGITS: u32 = 6;
 
-/// Waits of failed requests in entries of similar ones. Memory does not grow with requests.
+/// Waits of requests without a response in entries of similar ones. Memory does not grow with requests.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FailedWaits {
+pub struct UnansweredWaits {
     /// By the least wait that an entry may hold, nanoseconds: its shortest wait, and how many.
     entries: BTreeMap<u64, (u64, u64)>,
 }
 
-impl FailedWaits {
-    /// A request failed after this many nanoseconds.
-    pub fn record_ns(&mut self, wait_ns: u64) {
-        self.add(wait_ns, 1);
+impl UnansweredWaits {
+    /// Requests were abandoned after at least this many nanoseconds.
+    pub fn record_ns(&mut self, wait_ns: u64, requests: u64) {
+        let dropped = wait_ns.checked_ilog2().unwrap_or_default().saturating_sub(DIGITS);
+        let entry = self.entries.entry(wait_ns >> dropped << dropped).or_insert((wait_ns, 0));
+        *entry = (entry.0.min(wait_ns), entry.1.saturating_add(requests));
     }
 
     /// Adds every wait of the other.
     pub fn merge(&mut self, other: &Self) {
-        other.entries.values().for_each(|(shortest, count)| self.add(*shortest, *count));
-    }
-
-    fn add(&mut self, wait_ns: u64, count: u64) {
-        let dropped = wait_ns.checked_ilog2().unwrap_or_default().saturating_sub(DIGITS);
-        let entry = self.entries.entry(wait_ns >> dropped << dropped).or_insert((wait_ns, 0));
-        *entry = (entry.0.min(wait_ns), entry.1.saturating_add(count));
+        other.entries.values().for_each(|(shortest, count)| self.record_ns(*shortest, *count));
     }
 
     /// Entries as results have them, ascending: the shortest wait, microseconds, and how many.
@@ -44,31 +41,32 @@ impl FailedWaits {
     #[must_use]
     pub fn from_entries(entries: &[(f64, u64)]) -> Self {
         let mut waits = Self::default();
-        entries.iter().for_each(|(wait_us, count)| waits.add((wait_us * 1e3).round() as u64, *count));
+        entries.iter().for_each(|(wait_us, count)| waits.record_ns((wait_us * 1e3).round() as u64, *count));
         waits
     }
 
-    /// Failed requests.
+    /// Requests whose wait is known.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.entries.values().map(|(_, count)| *count).sum()
     }
 
     /// What the least percentile among requests without a response is greater than, and so all beyond it, microseconds; absent
-    /// if every request was answered. `answered`: how many were, the slowest after `greatest_us`.
+    /// if every request was answered. `answered`: how many were, the slowest after `greatest_us`; `unknown`: requests without a
+    /// response of whose wait nothing is known.
     #[must_use]
-    pub fn above_us(&self, answered: u64, greatest_us: f64, never_sent: u64) -> Option<f64> {
-        let known = answered.saturating_add(never_sent);
-        let all = known.saturating_add(self.count());
+    pub fn above_us(&self, answered: u64, greatest_us: f64, unknown: u64) -> Option<f64> {
+        let below_waits = answered.saturating_add(unknown);
+        let all = below_waits.saturating_add(self.count());
         let mut ranks = Figure::ALL.into_iter().filter_map(|figure| rank_among(all, figure.quantile()?));
         let rank = ranks.find(|rank| *rank > answered)?;
         let mut below = 0;
         let of_rank = self.entries.values().find(|(_, count)| {
             below += count;
-            below >= rank.saturating_sub(known)
+            below >= rank.saturating_sub(below_waits)
         });
-        // Those that were never sent are the shortest waits: up to their number a rank says nothing.
-        let wait_ns = of_rank.filter(|_| rank > known).map_or(0, |(shortest, _)| *shortest);
+        // Unknown waits may be the shortest: up to their number a rank says nothing.
+        let wait_ns = of_rank.filter(|_| rank > below_waits).map_or(0, |(shortest, _)| *shortest);
         // They rank above all answers, however soon they failed.
         Some((wait_ns as f64 / 1e3).max(greatest_us))
     }
@@ -85,9 +83,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn waits(of: &[(u64, u64)]) -> FailedWaits {
-        let mut waits = FailedWaits::default();
-        of.iter().for_each(|(wait_ns, count)| (0..*count).for_each(|_| waits.record_ns(*wait_ns)));
+    fn waits(of: &[(u64, u64)]) -> UnansweredWaits {
+        let mut waits = UnansweredWaits::default();
+        of.iter().for_each(|(wait_ns, count)| waits.record_ns(*wait_ns, *count));
         waits
     }
 
@@ -105,8 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn requests_never_sent_may_have_waited_for_nothing() {
-        // p99 of 1000 is the eleventh from the top: a timeout, since those never sent rank below these as far as is known.
+    fn unknown_waits_may_be_the_shortest() {
+        // p99 of 1000 is the eleventh from the top: a timeout, whatever the unknown waits are.
         assert_eq!(waits(&[(1000 * MS, 15)]).above_us(965, 3200.0, 20), Some(1_000_000.0));
         assert_eq!(waits(&[(1000 * MS, 5)]).above_us(965, 3200.0, 30), Some(3200.0));
     }
@@ -116,6 +114,6 @@ mod tests {
         let (mut one, other) = (waits(&[(500 * MS, 3), (7, 1)]), waits(&[(501 * MS, 2), (0, 1)]));
         one.merge(&other);
         assert_eq!(one.to_entries(), [(0.0, 1), (0.007, 1), (500_000.0, 5)]);
-        assert_eq!(FailedWaits::from_entries(&one.to_entries()), one);
+        assert_eq!(UnansweredWaits::from_entries(&one.to_entries()), one);
     }
 }
