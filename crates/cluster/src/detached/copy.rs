@@ -42,7 +42,7 @@ pub(super) fn unpack(archive: impl Read, to: &Path, names: FolderNames<'_>) -> i
     for (number, entry) in archive.entries()?.raw(true).enumerate() {
         let mut entry = entry?;
         if number == MAX_ENTRIES {
-            return Err(refused(format!("it has more than {MAX_ENTRIES} entries")));
+            return Err(refused(&format!("it has more than {MAX_ENTRIES} entries")));
         }
         let entry_type = entry.header().entry_type();
         if entry_type == EntryType::GNULongName {
@@ -54,12 +54,12 @@ pub(super) fn unpack(archive: impl Read, to: &Path, names: FolderNames<'_>) -> i
         let is_file = match entry_type {
             EntryType::Regular => true,
             EntryType::Directory => false,
-            other => return Err(refused(format!("{} is of the kind {other:?}", path.display()))),
+            other => return Err(refused(&format!("{} is of the kind {other:?}", path.display()))),
         };
         let size = entry.header().entry_size()?;
         total_bytes = total_bytes.saturating_add(size);
         if total_bytes > MAX_FOLDER_BYTES {
-            return Err(refused(format!("{} exceeds {MAX_FOLDER_BYTES} bytes", path.display())));
+            return Err(refused(&format!("{} exceeds {MAX_FOLDER_BYTES} bytes", path.display())));
         }
         if !is_file {
             // Those that hold files are created with them.
@@ -76,7 +76,7 @@ fn read_name(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut name = Vec::new();
     entry.take(MAX_PATH_BYTES + 1).read_to_end(&mut name)?;
     if name.len() as u64 > MAX_PATH_BYTES {
-        return Err(refused("it has a name that no file can have".to_owned()));
+        return Err(refused("it has a name that no file can have"));
     }
     name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
     Ok(name)
@@ -88,7 +88,7 @@ fn relative(name: &[u8]) -> io::Result<PathBuf> {
     if components.all(|component| matches!(component, Component::Normal(_) | Component::CurDir)) {
         return Ok(path.components().filter(|component| *component != Component::CurDir).collect());
     }
-    Err(refused(format!("{} leads out of the folder", path.display())))
+    Err(refused(&format!("{} leads out of the folder", path.display())))
 }
 
 /// Writes a file that must not exist yet.
@@ -98,7 +98,7 @@ fn write_file(content: &mut impl Read, size: u64, path: &Path) -> io::Result<()>
     }
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(refused(format!("{} is in it twice", path.display())));
+            return Err(refused(&format!("{} is in it twice", path.display())));
         }
         opened => opened?,
     };
@@ -108,7 +108,7 @@ fn write_file(content: &mut impl Read, size: u64, path: &Path) -> io::Result<()>
     Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("the archive ends within {}", path.display())))
 }
 
-fn refused(reason: String) -> io::Error {
+fn refused(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the runner sent no archive of a run: {reason}"))
 }
 
