@@ -2,6 +2,10 @@
 //! ([`crate::runner`]), with the rights of a service account that an administrator has set up. This module
 //! has its objects, and the client for attaching to it.
 
+mod copy;
+
+pub use self::copy::FolderNames;
+
 use crate::Result;
 use crate::connection::Connected;
 use crate::lists::list_objects;
@@ -22,8 +26,9 @@ use mesh::admin::Admin;
 use mesh::kubernetes::access::Action;
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::{Value, json};
-use std::fs;
-use std::path::Path;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -334,12 +339,28 @@ impl<'a> Attached<'a> {
         })
     }
 
-    /// Copies the run folder. Returns true if the run had one.
-    pub fn copy_folder(&self, to: &Path) -> Result<bool> {
-        let operation = || format!("copy the folder of run {}", self.place.run);
-        let archive = retry(API_TIMEOUT, || self.runner.get_long(FOLDER_PATH).context(operation()))?;
-        tar::Archive::new(&*archive).unpack(to).context(operation())?;
-        Ok(fs::read_dir(to).context(operation())?.next().is_some())
+    /// Copies the run folder into an empty one, to the disk. It takes any time as long as bytes arrive. Returns
+    /// the paths that were left out, since a run has no such names.
+    pub fn copy_folder(
+        &self,
+        to: &Path,
+        names: FolderNames<'_>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Vec<PathBuf>> {
+        let open = |from: u64| {
+            let opened = self.runner.stream(&format!("{FOLDER_PATH}?{from}"));
+            opened.map_err(|error| match self.forward.last_error() {
+                Some(reason) => io::Error::other(reason),
+                None => io::Error::other(error),
+            })
+        };
+        copy::unpack(copy::Resumed::new(&open, is_stopped), to, names)
+            .and_then(|left_out| {
+                // The runner removes its folder once it is copied.
+                rustix::fs::syncfs(File::open(to)?)?;
+                Ok(left_out)
+            })
+            .context(format!("copy the folder of run {}", self.place.run))
     }
 
     /// Reports that the folder was copied: the Job completes with the run's exit status.

@@ -1,7 +1,8 @@
 //! A small HTTP server in a pod, of workers and of runners, which the run reaches through a port forward.
 
+use crate::runner::StreamedBody;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,7 +17,8 @@ const MAX_REQUEST_BYTES: usize = 64 << 20;
 /// Pause until file descriptors are available again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) type Reply = Response<Full<Bytes>>;
+/// Complete, or streamed by a thread.
+pub(crate) type Reply = Response<Either<Full<Bytes>, StreamedBody>>;
 
 pub(crate) trait Respond {
     async fn respond(&self, request: Request<Incoming>) -> Reply;
@@ -51,11 +53,15 @@ pub(crate) async fn whole(body: Incoming) -> Result<Bytes, Reply> {
 }
 
 pub(crate) fn json(message: &impl Serialize) -> Reply {
-    Response::new(Full::new(serde_json::to_vec(message).expect("messages are plain data").into()))
+    complete(serde_json::to_vec(message).expect("messages are plain data").into())
+}
+
+pub(crate) fn complete(body: Bytes) -> Reply {
+    Response::new(Either::Left(Full::new(body)))
 }
 
 pub(crate) fn refused(status: StatusCode, reason: &str) -> Reply {
-    let mut response = Response::new(Full::new(Bytes::copy_from_slice(reason.as_bytes())));
+    let mut response = complete(Bytes::copy_from_slice(reason.as_bytes()));
     *response.status_mut() = status;
     response
 }

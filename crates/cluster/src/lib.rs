@@ -19,6 +19,7 @@ mod endpoint;
 pub mod environment;
 mod gateway;
 pub mod in_pod;
+mod lines;
 mod linkerd;
 mod lists;
 pub mod manifests;

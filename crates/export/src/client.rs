@@ -10,7 +10,6 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client as HyperClient, Error as HyperError};
 use hyper_util::rt::TokioExecutor;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Timeout of a request, from connecting to the end of the response.
@@ -91,21 +90,9 @@ fn cause(error: &HyperError) -> String {
 
 /// TLS configuration. The system's certificate authorities are loaded only if needed.
 fn tls(destination: &Destination) -> rustls::ClientConfig {
-    let roots = match &destination.authorities {
-        Authorities::Private(roots) => Arc::clone(roots),
-        Authorities::System => Arc::new(system_roots(destination.is_https())),
-    };
-    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("the provider has the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth()
-}
-
-fn system_roots(is_needed: bool) -> rustls::RootCertStore {
-    let mut roots = rustls::RootCertStore::empty();
-    if is_needed {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    roots
+    roots::client_config(match &destination.authorities {
+        Authorities::Private(roots) => Ok(rustls::RootCertStore::clone(roots)),
+        Authorities::System if destination.is_https() => roots::of_system(),
+        Authorities::System => Ok(rustls::RootCertStore::empty()),
+    })
 }

@@ -47,4 +47,19 @@ pub enum Behaviour {
     SilentConnection,
     /// The server speaks HTTP/1.1.
     Http1,
+    /// The server sends frames without end and does not read the answers to them.
+    Flood(Flood),
+}
+
+/// Frames that a flood consists of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Flood {
+    /// PING frames.
+    Pings,
+    /// Empty SETTINGS frames.
+    Settings,
+    /// Empty CONTINUATION frames of one header block.
+    Continuations,
+    /// PING frames, with an empty message of the response after each thousand.
+    PingsBetweenMessages,
 }

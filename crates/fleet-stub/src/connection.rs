@@ -1,6 +1,7 @@
 //! A connection: TLS if the stub uses it, HTTP/2, streams.
 
 use crate::behaviour::Behaviour;
+use crate::flood;
 use crate::state::State;
 use crate::stream;
 use crate::watched::Watched;
@@ -34,6 +35,7 @@ pub(crate) async fn serve(
             Behaviour::Http1 => {
                 return socket.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
             }
+            Behaviour::Flood(flood) => return flood::serve(flood, socket).await,
             _ => {}
         }
         socket.set_nodelay(true)?;

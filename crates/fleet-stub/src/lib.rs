@@ -11,6 +11,7 @@ mod configuration;
 mod connection;
 mod counts;
 mod discovery;
+mod flood;
 pub mod protobuf;
 pub mod resources;
 mod state;
@@ -19,7 +20,7 @@ mod stub;
 mod subscriptions;
 mod watched;
 
-pub use behaviour::Behaviour;
+pub use behaviour::{Behaviour, Flood};
 pub use certificates::{Authority, Validity};
 pub use configuration::Configuration;
 pub use counts::Totals;

@@ -36,6 +36,8 @@ pub struct Limits {
     pub uncompressed_layer_bytes: u64,
     /// Number of entries of all layers that are read.
     pub entries: usize,
+    /// Size of the paths and link targets of all these entries in bytes.
+    pub name_bytes: usize,
     /// Time without a single byte.
     pub idle_timeout: Duration,
     /// Time for a connection, with its TLS handshake.
@@ -56,6 +58,7 @@ impl Default for Limits {
             layer_bytes: 4 << 30,
             uncompressed_layer_bytes: 8 << 30,
             entries: 500_000,
+            name_bytes: 64 << 20,
             idle_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(15),
             document_timeout: Duration::from_secs(60),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::blob::BlobReader;
 use crate::decompress::uncompressed;
 use crate::digest::Digest;
-use crate::layer::{Kind, LayerError, read_layer};
+use crate::layer::{Budget, Kind, LayerError, read_layer};
 use crate::manifest::{self, Descriptor, Document, Manifest, Unreadable};
 use crate::session::Session;
 use crate::spool::{Source, Spool};
@@ -96,7 +96,7 @@ pub fn extract(
         wanted,
         view: View::default(),
         spool,
-        entries: 0,
+        budget: Budget::new(session.limits()),
         unwritable: &unwritable,
     };
     let sources = extraction.run()?;
@@ -232,8 +232,8 @@ struct Extraction<'e, 'a> {
     wanted: &'e [Wanted],
     view: View,
     spool: Spool,
-    /// Number of entries of all layers so far.
-    entries: usize,
+    /// What was read of all layers so far.
+    budget: Budget,
     unwritable: &'e dyn Fn(&io::Error) -> ImageError,
 }
 
@@ -258,7 +258,7 @@ impl Extraction<'_, '_> {
             }
         }
         for (layer, paths) in passed {
-            self.entries = 0;
+            self.budget = Budget::new(self.session.limits());
             self.read(layer, &paths)?;
         }
         Ok(sources)
@@ -300,13 +300,12 @@ impl Extraction<'_, '_> {
         let descriptor = &self.layers[layer];
         let mut blob = BlobReader::layer(session, descriptor)?;
         let mut entries = LayerEntries::default();
-        let max_entries = session.limits().entries.saturating_sub(self.entries);
-        let spool = &mut self.spool;
+        let (spool, budget) = (&mut self.spool, &mut self.budget);
         let result = uncompressed(BufReader::with_capacity(BUFFER_BYTES, &mut blob))
             .map_err(LayerError::Read)
             .and_then(|archive| {
                 let archive = Guarded::new(session, archive);
-                read_layer(archive, max_entries, |entry, content| {
+                read_layer(archive, budget, |entry, content| {
                     let source = (layer, entry.path.clone());
                     match entry.kind {
                         Kind::File { size } if paths.contains(&entry.path) => {
@@ -318,7 +317,6 @@ impl Extraction<'_, '_> {
                     Ok(())
                 })
             });
-        self.entries += entries.len();
         if let Some(failure) = session.take_failure() {
             return Err(failure);
         }

@@ -4,6 +4,8 @@ use std::io::{self, Read};
 
 use tar::{Archive, EntryType, PaxExtensions};
 
+use crate::Limits;
+
 /// Maximum size of the extended headers of one entry.
 const MAX_EXTENSION_BYTES: u64 = 1 << 20;
 const MAX_PATH_BYTES: usize = 4096;
@@ -55,20 +57,56 @@ struct Extensions {
     is_sparse: bool,
 }
 
+/// Entries of the layers read so far, and their limits: all paths and links of an image are held in memory.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    max_entries: usize,
+    max_name_bytes: usize,
+    entries: usize,
+    name_bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let Limits { entries, name_bytes, .. } = *limits;
+        Self { max_entries: entries, max_name_bytes: name_bytes, entries: 0, name_bytes: 0 }
+    }
+
+    fn charge_entry(&mut self) -> Result<(), LayerError> {
+        self.entries += 1;
+        if self.entries <= self.max_entries {
+            return Ok(());
+        }
+        Err(LayerError::Hostile(format!("the layers have more than {} entries", self.max_entries)))
+    }
+
+    fn charge_names(&mut self, entry: &Entry) -> Result<(), LayerError> {
+        let link_bytes = match &entry.kind {
+            Kind::Symlink(target) | Kind::HardLink(target) => target.len(),
+            Kind::File { .. } | Kind::Directory | Kind::Special(_) => 0,
+        };
+        self.name_bytes += entry.path.len() + link_bytes;
+        if self.name_bytes <= self.max_name_bytes {
+            return Ok(());
+        }
+        let reason =
+            format!("the paths and links of the layers take more than {} bytes", self.max_name_bytes);
+        Err(LayerError::Hostile(reason))
+    }
+}
+
 /// Calls `each` for every entry of the archive, with its content if it is a file.
 pub(crate) fn read_layer(
     archive: impl Read,
-    max_entries: usize,
+    budget: &mut Budget,
     mut each: impl FnMut(Entry, &mut dyn Read) -> Result<(), LayerError>,
 ) -> Result<(), LayerError> {
     let mut archive = Archive::new(archive);
     let mut extensions = Extensions::default();
     // Raw, since the library would otherwise keep extended headers of any size in memory.
-    for (number, entry) in archive.entries()?.raw(true).enumerate() {
+    for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
-        if number >= max_entries {
-            return Err(LayerError::Hostile(format!("the layers have more than {max_entries} entries")));
-        }
+        budget.charge_entry()?;
         match entry.header().entry_type() {
             EntryType::XGlobalHeader => {}
             EntryType::GNULongName => extensions.path = Some(until_nul(read_extension(&mut entry)?)),
@@ -77,6 +115,7 @@ pub(crate) fn read_layer(
             entry_type => {
                 let extensions = std::mem::take(&mut extensions);
                 if let Some(read) = describe(entry.header(), entry_type, extensions)? {
+                    budget.charge_names(&read)?;
                     each(read, &mut entry)?;
                 }
             }
@@ -191,7 +230,8 @@ fn normalize(name: &[u8]) -> Result<Option<String>, LayerError> {
 pub fn check_archive(archive: &[u8]) {
     let mut view = crate::view::View::default();
     let mut entries = crate::view::LayerEntries::default();
-    let result = read_layer(archive, 10_000, |entry, content| {
+    let mut budget = Budget::new(&Limits::default());
+    let result = read_layer(archive, &mut budget, |entry, content| {
         assert!(!entry.path.is_empty() && entry.path.len() <= MAX_PATH_BYTES);
         assert!(entry.path.split('/').all(|part| !matches!(part, "" | "." | "..")), "{}", entry.path);
         if let Kind::File { size } = entry.kind {

@@ -25,10 +25,6 @@ impl LayerEntries {
         self.kinds.keys().map(String::as_str)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.kinds.len()
-    }
-
     /// Path of the entry that has the content of `path`, after following hard links.
     fn source(&self, path: &str) -> Option<String> {
         let mut path = path;

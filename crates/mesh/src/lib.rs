@@ -14,6 +14,7 @@ pub mod filters;
 pub mod gateway_probe;
 pub mod istio;
 pub mod kubernetes;
+pub mod lines;
 pub mod names;
 pub mod proof;
 pub mod proxy;

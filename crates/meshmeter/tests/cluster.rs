@@ -63,6 +63,29 @@ fn failure(code: u16, message: &str) -> (u16, Value) {
 }
 
 #[test]
+fn rights_to_everything_are_confirmed_or_marked() {
+    let rbac =
+        |options: &[&str]| run(&[&["cluster", "rbac", "--namespace=a", "--user=jane"], options].concat());
+    let secrets = ["--istio", "--gateway-tls"];
+    assert!(rbac(&secrets).status.success());
+    let everywhere = [&secrets[..], &["--namespaces"]].concat();
+    let refused = rbac(&everywhere);
+    assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""));
+    assert!(stderr(&refused).contains("all Secrets of the cluster"), "{}", stderr(&refused));
+    let confirmed = stdout(&rbac(&[&everywhere[..], &["--all-secrets"]].concat()));
+    assert!(
+        confirmed.contains("- secrets")
+            && confirmed.contains("# Warning: a right to read and write all Secrets")
+    );
+    assert!(!rbac(&["--all-secrets"]).status.success());
+
+    let nodes = stdout(&rbac(&["--nodes"]));
+    assert!(nodes.contains("- nodes/proxy") && nodes.contains("run commands in every container"), "{nodes}");
+    let prometheus = stdout(&rbac(&["--nodes", "--prometheus=monitoring/prometheus:9090"]));
+    assert!(!prometheus.contains("nodes/proxy"), "{prometheus}");
+}
+
+#[test]
 fn api_server_on_loopback_is_reached_without_environment_proxy() {
     let (_folder, kubeconfig) = api_server(|path| match path {
         "/version" => (200, version()),

@@ -195,6 +195,16 @@ fn untrusted_or_plaintext_server_is_a_one_line_error_with_hint() {
 }
 
 #[test]
+fn a_system_without_authorities_is_named_with_the_files_looked_at() {
+    let mut command = command::meshmeter();
+    command.args(["load", "--rate=10", "--duration=1s", "https://127.0.0.1:1/"]);
+    let output = command.env("SSL_CERT_FILE", "/nowhere/ca.pem").output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(said.contains("/nowhere/ca.pem") && said.contains("SSL_CERT_FILE"), "{said}");
+}
+
+#[test]
 fn ineffective_or_incomplete_tls_options_are_rejected() {
     for (arguments, expected) in [
         (&["--insecure", "http://127.0.0.1/"][..], "--insecure is for https://, grpcs:// and tls:// URLs"),

@@ -35,6 +35,9 @@ pub const SUMMARY_FILE: &str = "summary.json";
 pub const REPORT_FILE: &str = "report.html";
 /// Directory of the components' logs.
 pub const LOGS_FOLDER: &str = "logs";
+/// All files of a run apart from its logs. `trials.jsonl` is last: it is removed last, and until then the directory is
+/// recognised as a run.
+pub const RUN_FILES: [&str; 5] = [REPORT_FILE, SUMMARY_FILE, HOST_FILE, EXPERIMENT_FILE, TRIALS_FILE];
 
 /// What to do if the directory already contains a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,12 +68,8 @@ impl RunFolder {
     pub fn create(path: &Path, existing: Existing) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(|error| FolderError::write("create", path, error))?;
         let lock = lock(path)?;
-        match contents(path)? {
-            Contents::Nothing => {}
-            Contents::Run if existing == Existing::Replace => remove_run(path)?,
-            Contents::Run => return Err(FolderError::HasRun { path: path.to_owned() }),
-            Contents::Other(name) => return Err(FolderError::NotEmpty { path: path.to_owned(), name }),
-        }
+        Self::check(path, existing)?;
+        remove_run(path)?;
         let logs = path.join(LOGS_FOLDER);
         fs::create_dir_all(&logs).map_err(|error| FolderError::write("create", &logs, error))?;
         let trials_path = path.join(TRIALS_FILE);
@@ -99,6 +98,34 @@ impl RunFolder {
         let (trials, trials_bytes) =
             opened.map_err(|error| FolderError::write("append to", &trials_path, error))?;
         Ok((Self { path: path.to_owned(), trials, trials_bytes, _lock: lock }, run))
+    }
+
+    /// Checks whether [`Self::create`] would use the directory, and changes nothing.
+    ///
+    /// # Errors
+    /// Returns an error if the directory contains a run that is to be kept, or files that are not a run, or
+    /// if it cannot be read.
+    pub fn check(path: &Path, existing: Existing) -> Result<(), FolderError> {
+        match contents(path)? {
+            Contents::Nothing => Ok(()),
+            Contents::Run if existing == Existing::Replace => Ok(()),
+            Contents::Run => Err(FolderError::HasRun { path: path.to_owned() }),
+            Contents::Other(name) => Err(FolderError::NotEmpty { path: path.to_owned(), name }),
+        }
+    }
+
+    /// Replaces the files of this run, which has none yet, by those of a complete copy on the same file system.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be moved; the others are in one of the two directories.
+    pub fn take_over(self, copy: &Path) -> Result<(), FolderError> {
+        // Renaming a directory replaces an empty one.
+        for name in [LOGS_FOLDER].into_iter().chain(RUN_FILES) {
+            let target = self.path.join(name);
+            absent_is_fine(fs::rename(copy.join(name), &target))
+                .map_err(|error| FolderError::write("move", &target, error))?;
+        }
+        Ok(())
     }
 
     /// Path of the directory.
@@ -242,22 +269,24 @@ enum Contents {
 }
 
 fn contents(path: &Path) -> Result<Contents, FolderError> {
-    let names: Vec<String> = fs::read_dir(path)
-        .and_then(|entries| {
-            entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
-        })
-        .map_err(|error| FolderError::read(path, error))?;
+    let listed = fs::read_dir(path).and_then(|entries| {
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    });
+    let names: Vec<String> = match listed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::Nothing),
+        other => other.map_err(|error| FolderError::read(path, error))?,
+    };
     if names.iter().any(|name| name == EXPERIMENT_FILE || name == TRIALS_FILE) {
         return Ok(Contents::Run);
     }
     Ok(names.into_iter().min().map_or(Contents::Nothing, Contents::Other))
 }
 
-/// Removes the files of a run, `trials.jsonl` last: until then the directory is still recognised as a run.
+/// Removes the files of a run, and nothing else.
 fn remove_run(path: &Path) -> Result<(), FolderError> {
     let logs = path.join(LOGS_FOLDER);
     absent_is_fine(fs::remove_dir_all(&logs)).map_err(|error| FolderError::write("remove", &logs, error))?;
-    for name in [REPORT_FILE, SUMMARY_FILE, HOST_FILE, EXPERIMENT_FILE, TRIALS_FILE] {
+    for name in RUN_FILES {
         let file = path.join(name);
         absent_is_fine(fs::remove_file(&file)).map_err(|error| FolderError::write("remove", &file, error))?;
     }

@@ -8,11 +8,12 @@ use crate::gateway;
 use crate::plug::{SharedProxy, Stands};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence, expected_calls};
 use experiment::environment::{EnvironmentError, error_chain};
-use experiment::schema::ComponentVersion;
+use experiment::schema::{ComponentVersion, PathProof};
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
+use mesh::envoy::plaintext;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
-use mesh::proof::{CallCounters, CountedService, Evidence};
+use mesh::proof::{Accepts, CallCounters, CountedService, Evidence};
 use mesh::service::ServiceReading;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -159,6 +160,7 @@ impl ClusterDeployment<'_> {
                 continue;
             }
             let mut path = prove_edges(&edges);
+            self.check_accepted(&stations, &mut path);
             path.proven = path.reasons.is_empty();
             let shares = self.shares(&after, &own);
             self.trial.notes.extend(shares);
@@ -170,6 +172,29 @@ impl ClusterDeployment<'_> {
                 versions: self.proxy_versions(),
                 ..TrialEvidence::default()
             };
+        }
+    }
+
+    /// Reads what proxies accept for their service, and compares it with what the experiment sets.
+    fn check_accepted(&self, stations: &[Station], path: &mut PathProof) {
+        let proxies = stations.iter().flat_map(|station| &station.proxies);
+        // A proxy is in the station of each call to its service.
+        let claims: BTreeMap<&str, (&StationProxy, Accepts)> = proxies
+            .filter_map(|proxy| Some((proxy, proxy.evidence.accepts?)))
+            .flat_map(|(proxy, claimed)| {
+                proxy.replicas.iter().map(move |name| (name.as_str(), (proxy, claimed)))
+            })
+            .collect();
+        let pods = self.all_pods().filter_map(|pod| {
+            let (station, claimed) = claims.get(pod.proxy_name.as_str())?;
+            Some((pod.proxy_name.as_str(), pod.proxy.as_ref()?, station.name.as_str(), *claimed))
+        });
+        let read = side_by_side(pods, |(name, proxy, station, claimed)| {
+            let takes = plaintext::read(&proxy.forward.admin(name), claimed.port);
+            (name, station, claimed, takes.map_err(|error| error_chain(&error)))
+        });
+        for (name, station, claimed, takes) in read {
+            note_accepted(path, (name, station), claimed, takes);
         }
     }
 
@@ -299,6 +324,25 @@ impl ClusterDeployment<'_> {
     }
 }
 
+/// Notes what a proxy accepts at its station, and why the path is unproven if that contradicts the experiment.
+fn note_accepted(
+    path: &mut PathProof,
+    (proxy, station): (&str, &str),
+    claimed: Accepts,
+    takes: Result<Option<bool>, String>,
+) {
+    let takes = match takes {
+        Ok(takes) => takes,
+        Err(error) => {
+            return path.reasons.push(format!("whether {proxy} takes plain text is not known: {error}"));
+        }
+    };
+    path.reasons.extend(claimed.contradiction(proxy, takes));
+    for proof in path.proxies.iter_mut().filter(|proof| proof.name == station) {
+        proof.takes_plain_text = proof.takes_plain_text.max(takes);
+    }
+}
+
 /// The counters of a ztunnel that are part of the evidence.
 fn of_run(counters: &Counters, own: &BTreeSet<&str>) -> Counters {
     let own = counters.iter().filter(|(name, _)| own.contains(name.as_str()));
@@ -337,5 +381,43 @@ fn edge<'a>(
         sent: sent.clone(),
         service: services.iter().collect(),
         proxies: proxies.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::environment::MutualTls;
+    use experiment::schema::ProxyProof;
+
+    fn server_proxy() -> ProxyProof {
+        ProxyProof {
+            name: "server-proxy".to_owned(),
+            requests_received: 0,
+            requests_expected: 0,
+            streams: None,
+            tls_handshakes: 0,
+            tls_expected: true,
+            takes_plain_text: None,
+            counters: Counters::new(),
+        }
+    }
+
+    #[test]
+    fn listeners_that_contradict_the_experiment_leave_the_path_unproven() {
+        let reasons = |mtls: MutualTls, takes: Result<Option<bool>, String>| {
+            let mut path = PathProof { proxies: vec![server_proxy()], ..PathProof::default() };
+            note_accepted(&mut path, ("server-1-proxy", "server-proxy"), Accepts::new(8080, mtls), takes);
+            (path.reasons.join("; "), path.proxies[0].takes_plain_text)
+        };
+        assert_eq!(reasons(MutualTls::Strict, Ok(Some(false))), (String::new(), Some(false)));
+        assert_eq!(reasons(MutualTls::Permissive, Ok(Some(true))), (String::new(), Some(true)));
+        let (reason, takes) = reasons(MutualTls::Strict, Ok(Some(true)));
+        assert_eq!(reason, "server-1-proxy takes plain text, against what `proxy.mtls` says");
+        assert_eq!(takes, Some(true));
+        assert!(reasons(MutualTls::Permissive, Ok(None)).0.contains("does not take plain text"));
+        assert!(
+            reasons(MutualTls::Strict, Err("it is gone".to_owned())).0.ends_with("not known: it is gone")
+        );
     }
 }

@@ -234,7 +234,7 @@ impl Followed {
             };
             self.note_silence(heard_at);
             heard_at = Instant::now();
-            read += progress.lines.len();
+            read = progress.next;
             for line in progress.lines {
                 let event = LoadEvent::from_json(&line).map(DriverEventKind::Load);
                 self.send(event.unwrap_or_else(|_| DriverEventKind::Message(line.clone())));

@@ -143,6 +143,24 @@ fn path_is_encrypted_behind_gateway() {
 }
 
 #[test]
+fn strictness_is_claimed_of_the_sidecar_before_a_service() {
+    let settings = settings();
+    let accepted = |mtls: MutualTls| {
+        let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
+        spec.proxy.mtls = mtls;
+        let context = PlugContext { spec: &spec, settings: &settings };
+        let plug = plug::for_mode(spec.mesh, spec.mode, &settings).unwrap();
+        let evidence = plug.evidence(&context, spec.topology.calls[0]);
+        evidence
+            .iter()
+            .map(|(_, evidence)| evidence.accepts.map(|accepts| accepts.plaintext))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(accepted(MutualTls::Strict), [None, Some(false)]);
+    assert_eq!(accepted(MutualTls::Permissive), [None, Some(true)]);
+}
+
+#[test]
 fn gateway_is_caller_in_policies() {
     let mut spec = spec(IngressApi::Istio, IngressTls::Off);
     Arc::make_mut(&mut spec.istio).authorization.identities = 1;

@@ -9,7 +9,7 @@ use experiment::topology::{Call, WorkloadId};
 use experiment::units::format_cores;
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::names::service_host;
-use mesh::proof::Evidence;
+use mesh::proof::{Accepts, Evidence};
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug)]
@@ -73,8 +73,11 @@ impl MeshPlug for Sidecars {
         let is_encrypted = mtls && (from || context.has_gateway(call));
         let caller =
             from.then(|| (Stands::InPodsOf(call.from), outbound(context, call).evidence(mtls && to)));
-        let callee =
-            to.then(|| (Stands::InPodsOf(call.to), inbound(context, call.to).evidence(is_encrypted)));
+        let callee = to.then(|| {
+            let accepts = Some(Accepts::new(SERVICE_PORT, context.spec.proxy.mtls));
+            let inbound = inbound(context, call.to).evidence(is_encrypted);
+            (Stands::InPodsOf(call.to), Evidence { accepts, ..inbound })
+        });
         caller.into_iter().chain(callee).collect()
     }
 }

@@ -96,11 +96,13 @@ impl MeshPlug for Linkerd {
         caller.into_iter().chain(callee).collect()
     }
 
-    /// The number of Envoy's workers has no meaning for Linkerd.
     fn notes(&self) -> Vec<String> {
         vec![
             "Linkerd's proxies have as many worker threads as Linkerd gives them, by its own default one, \
              whatever `proxy.workers` says"
+                .to_owned(),
+            "whether Linkerd's proxies refuse plain text, as `proxy.mtls` may say, was not read from them: their counters \
+             prove that what was sent came over mutual TLS"
                 .to_owned(),
         ]
     }

@@ -5,32 +5,38 @@
 //! It listens on the loopback of its pod, which clients reach through a port forward ([`protocol`]). A second
 //! port tells the kubelet whether the run has ended: the pod is ready from then on.
 
+mod archive;
 pub mod protocol;
 
+pub(crate) use self::archive::StreamedBody;
+
+use self::archive::Transfer;
 use self::protocol::{FETCHED_PATH, FOLDER_PATH, INTERRUPT_PATH, PROGRESS_PATH, PROGRESS_WAIT, RunProgress};
 use crate::Result;
 use crate::endpoint::{Reply, Respond, accept, json, refused};
+use crate::lines::Lines;
 use experiment::environment::ErrorContext as _;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::Either;
 use hyper::body::Incoming;
+use mesh::lines::each_line;
+use std::cell::Cell;
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// Maximum number of lines kept: one per trial, plus other messages of a run.
-const MAX_LINES: usize = 100_000;
 /// Exit status of a run that a signal ended.
 const BROKEN: u8 = 3;
-const LAST_RESPONSE: Duration = Duration::from_millis(200);
+/// Time without a request after which no other client is attached: each asks again as soon as it has an answer.
+const QUIET_TIME: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -46,7 +52,7 @@ pub struct RunnerOptions {
 
 #[derive(Default)]
 struct Written {
-    lines: Vec<String>,
+    lines: Lines,
     ended: Option<u8>,
 }
 
@@ -56,6 +62,9 @@ struct Runner {
     written: Arc<Mutex<Written>>,
     changed: Arc<Notify>,
     fetched: Notify,
+    requested_at: Cell<Instant>,
+    /// Number of archives being sent.
+    transfers: Rc<Cell<usize>>,
 }
 
 /// Reports whether the run has ended, and nothing else.
@@ -84,6 +93,8 @@ fn serve(own: TcpListener, of_kubelet: TcpListener, options: &RunnerOptions) -> 
         written: Arc::default(),
         changed: Arc::default(),
         fetched: Notify::new(),
+        requested_at: Cell::new(Instant::now()),
+        transfers: Rc::default(),
     });
     follow(child, Arc::clone(&runner.written), Arc::clone(&runner.changed));
     for listener in [&own, &of_kubelet] {
@@ -96,9 +107,7 @@ fn serve(own: TcpListener, of_kubelet: TcpListener, options: &RunnerOptions) -> 
         tokio::task::spawn_local(accept(of_kubelet, Rc::new(Ended(Arc::clone(&runner.written)))));
         let status = runner.end().await;
         // If no client comes, the wait ends after the given time.
-        if tokio::time::timeout(options.keep_for, runner.fetched.notified()).await.is_ok() {
-            tokio::time::sleep(LAST_RESPONSE).await;
-        }
+        let _ = tokio::time::timeout(options.keep_for, runner.released()).await;
         Ok(status)
     })
 }
@@ -107,16 +116,13 @@ fn serve(own: TcpListener, of_kubelet: TcpListener, options: &RunnerOptions) -> 
 fn follow(mut child: Child, written: Arc<Mutex<Written>>, changed: Arc<Notify>) {
     let errors = child.stderr.take();
     thread::spawn(move || {
-        for line in errors.into_iter().flat_map(|errors| BufReader::new(errors).lines()).map_while(Result::ok)
-        {
-            // Nothing may be reading the log.
-            let _ = writeln!(std::io::stderr(), "{line}");
-            let mut written = lock(&written);
-            if written.lines.len() < MAX_LINES {
-                written.lines.push(line);
-            }
-            drop(written);
-            changed.notify_waiters();
+        if let Some(errors) = errors {
+            each_line(BufReader::new(errors), |line| {
+                // Nothing may be reading the log.
+                let _ = writeln!(std::io::stderr(), "{line}");
+                lock(&written).lines.push(line, true);
+                changed.notify_waiters();
+            });
         }
         let code = child.wait().ok().and_then(|status| status.code());
         lock(&written).ended = Some(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(BROKEN));
@@ -135,6 +141,14 @@ impl Runner {
         }
     }
 
+    /// Waits until a client has copied the folder, and no other one is attached that may still do so.
+    async fn released(&self) {
+        self.fetched.notified().await;
+        while self.transfers.get() > 0 || self.requested_at.get().elapsed() < QUIET_TIME {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
     /// Waits a little if there is nothing new. The query is the number of lines that the client has.
     async fn progress(&self, query: &str) -> Reply {
         let from = query.parse().unwrap_or(0);
@@ -142,8 +156,9 @@ impl Runner {
         loop {
             let progress = {
                 let written = lock(&self.written);
-                let lines = written.lines.get(from..).unwrap_or_default().to_vec();
-                RunProgress { lines, ended: written.ended }
+                let batch = written.lines.batch(from);
+                let ended = written.ended.filter(|_| batch.is_last);
+                RunProgress { lines: batch.lines, next: batch.next, ended }
             };
             let is_new = !progress.lines.is_empty() || progress.ended.is_some();
             if is_new || tokio::time::Instant::now() >= deadline {
@@ -162,31 +177,25 @@ impl Runner {
         json(&())
     }
 
-    /// Empty if the run ended before it had a folder.
-    fn archive(&self) -> Reply {
+    /// Empty if the run ended before it had a folder. The query is the number of bytes that the client has.
+    fn archive(&self, query: &str) -> Reply {
         if lock(&self.written).ended.is_none() {
             return refused(StatusCode::CONFLICT, "the run has not ended");
         }
-        let mut archive = tar::Builder::new(Vec::new());
-        let appended = match self.folder.is_dir() {
-            true => archive.append_dir_all(".", &self.folder),
-            false => Ok(()),
-        };
-        match appended.and_then(|()| archive.into_inner()) {
-            Ok(content) => Response::new(Full::new(content.into())),
-            Err(error) => {
-                refused(StatusCode::INTERNAL_SERVER_ERROR, &format!("pack the run folder: {error}"))
-            }
-        }
+        let from = query.parse().unwrap_or(0);
+        let transfer = Transfer::begin(&self.transfers);
+        Response::new(Either::Right(StreamedBody::of_folder(&self.folder, from, transfer)))
     }
 }
 
 impl Respond for Runner {
     async fn respond(&self, request: Request<Incoming>) -> Reply {
+        self.requested_at.set(Instant::now());
+        let query = request.uri().query().unwrap_or_default();
         match (request.method(), request.uri().path()) {
-            (&Method::GET, PROGRESS_PATH) => self.progress(request.uri().query().unwrap_or_default()).await,
+            (&Method::GET, PROGRESS_PATH) => self.progress(query).await,
             (&Method::POST, INTERRUPT_PATH) => self.interrupt(),
-            (&Method::GET, FOLDER_PATH) => self.archive(),
+            (&Method::GET, FOLDER_PATH) => self.archive(query),
             (&Method::POST, FETCHED_PATH) => {
                 self.fetched.notify_one();
                 json(&())

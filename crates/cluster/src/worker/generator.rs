@@ -2,8 +2,11 @@
 
 use super::protocol::{End, Progress, Signal, Start, StartArgument};
 use super::{CGROUP_ROOT, usage};
+use crate::lines::Lines;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use experiment::schema::LoadEvent;
+use mesh::lines::each_line;
 use std::fs;
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,10 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::Notify;
-
-/// Maximum number of lines kept. A generator writes one or two per second, and the run has long read the
-/// earlier ones.
-const MAX_LINES: usize = 100_000;
 
 /// Time between two checks whether a generator has ended that has closed its standard error.
 const END_INTERVAL: Duration = Duration::from_millis(20);
@@ -32,7 +31,7 @@ pub(super) struct Generator {
 
 #[derive(Default)]
 struct Written {
-    lines: Vec<String>,
+    lines: Lines,
     ended: Option<End>,
 }
 
@@ -85,14 +84,11 @@ impl Generator {
         let oom_kills = || usage::oom_kills(Path::new(CGROUP_ROOT));
         let before = oom_kills();
         thread::spawn(move || {
-            for line in errors.lines().map_while(Result::ok) {
-                let mut written = lock(&written);
-                if written.lines.len() < MAX_LINES {
-                    written.lines.push(line);
-                }
-                drop(written);
+            each_line(errors, |line| {
+                let is_detail = is_detail(&line);
+                lock(&written).lines.push(line, is_detail);
                 changed.notify_waiters();
-            }
+            });
             // It has closed its standard error and is about to end. A concurrent kill must not have to wait
             // for the lock.
             let exit_code = loop {
@@ -110,11 +106,13 @@ impl Generator {
         });
     }
 
-    /// Lines from this one on, and its end once there are no more.
+    /// Lines from this one on, and its end once there are no more. The run has those before.
     pub fn progress(&self, from: usize) -> Progress {
-        let written = lock(&self.written);
-        let lines = written.lines.get(from..).unwrap_or_default().to_vec();
-        Progress { number: self.number, lines, ended: written.ended.clone() }
+        let mut written = lock(&self.written);
+        written.lines.forget_before(from);
+        let batch = written.lines.batch(from);
+        let ended = written.ended.clone().filter(|_| batch.is_last);
+        Progress { number: self.number, lines: batch.lines, next: batch.next, ended }
     }
 
     /// Writes a line to its standard input and closes it: no sender has more than one line.
@@ -144,6 +142,11 @@ impl Generator {
     pub fn result(&self) -> io::Result<Vec<u8>> {
         fs::read(&self.result)
     }
+}
+
+/// True unless the line is one of the few events that a trial waits for.
+fn is_detail(line: &str) -> bool {
+    matches!(LoadEvent::from_json(line), Err(_) | Ok(LoadEvent::Second(_) | LoadEvent::SecondDetail(_)))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

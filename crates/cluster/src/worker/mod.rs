@@ -14,10 +14,9 @@ use self::protocol::{
     STATUS_PATH, Signal, Start, Status, unix_ns,
 };
 use crate::Result;
-use crate::endpoint::{Reply, Respond, accept, json, refused, whole};
+use crate::endpoint::{Reply, Respond, accept, complete, json, refused, whole};
 use experiment::environment::ErrorContext as _;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -189,7 +188,7 @@ impl Worker {
 
     fn result(&self) -> Reply {
         match self.generator.borrow().as_ref().map(Generator::result) {
-            Some(Ok(content)) => Response::new(Full::new(content.into())),
+            Some(Ok(content)) => complete(content.into()),
             Some(Err(error)) => refused(StatusCode::NOT_FOUND, &format!("read the result: {error}")),
             None => refused(StatusCode::CONFLICT, "there is no generator"),
         }

@@ -54,6 +54,8 @@ pub struct Progress {
     /// The generator's number.
     pub number: u64,
     pub lines: Vec<String>,
+    /// Number of the line after these. Lines dropped meanwhile count.
+    pub next: usize,
     /// How it ended, once all its lines have been read; absent while it runs.
     pub ended: Option<End>,
 }

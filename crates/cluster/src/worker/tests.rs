@@ -46,7 +46,7 @@ impl Served {
         let mut lines = Vec::new();
         loop {
             let progress = self.progress(from);
-            from += progress.lines.len();
+            from = progress.next;
             lines.extend(progress.lines);
             if let Some(end) = progress.ended {
                 return (lines, end);
@@ -81,6 +81,18 @@ fn killed_generator_has_no_exit_code_and_can_be_replaced() {
     worker.start(2, "exit 3");
     let progress = worker.progress(0);
     assert_eq!((progress.number, progress.ended.unwrap().exit_code), (2, Some(3)));
+}
+
+#[test]
+fn events_are_reported_whatever_else_is_written() {
+    let worker = served(Duration::from_secs(600));
+    let script = "event() { echo \"{\\\"event\\\":\\\"$1\\\"}\" >&2; }; event window-opened; printf 'not UTF-8: \\377\\n' >&2; \
+                  yes \"$(printf '%100s' x)\" | head -n 200000 >&2; event window-closed";
+    worker.start(1, script);
+    let (lines, end) = worker.end(0);
+    assert_eq!(lines[0], r#"{"event":"window-opened"}"#);
+    assert_eq!(lines[lines.len() - 1], r#"{"event":"window-closed"}"#);
+    assert_eq!(end.exit_code, Some(0));
 }
 
 #[test]

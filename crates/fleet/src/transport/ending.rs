@@ -32,6 +32,8 @@ pub(crate) enum EndingKind {
     HttpStatus,
     /// HTTP/2's rules were broken.
     Http2Violation,
+    /// The server sends PING or SETTINGS frames without end, or reads nothing of what they and its responses cause.
+    Http2Flood,
     /// gRPC's framing was broken.
     GrpcViolation,
     /// The session ended it because of a violation that it reported.
@@ -76,6 +78,7 @@ impl EndingKind {
             Self::StreamReset => "stream-reset",
             Self::HttpStatus => "http-status",
             Self::Http2Violation => "http2-violation",
+            Self::Http2Flood => "http2-flood",
             Self::GrpcViolation => "grpc-violation",
             Self::Broken => "broken",
         }

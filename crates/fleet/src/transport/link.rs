@@ -8,6 +8,7 @@ use super::turns::before_last_wait;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
+use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -20,6 +21,8 @@ use tokio::net::{TcpSocket, TcpStream};
 const MAX_READ_BYTES: usize = 64 * 1024;
 /// Size of the buffer that [`Link::poll_receive`] takes.
 pub(crate) const READ_BUFFER_BYTES: usize = MAX_READ_BYTES + MAX_REST_BYTES;
+/// Maximum size of output that a server does not read. One that reads nothing is given up.
+const MAX_UNSENT_BYTES: usize = 32 << 20;
 /// Maximum size of kept data from earlier reads: an incomplete record or an unfinished handshake message.
 const MAX_REST_BYTES: usize = 128 * 1024;
 
@@ -133,6 +136,15 @@ impl Link {
     fn encrypt_output(&mut self) -> Result<(), Ending> {
         if !self.http2.has_output() {
             return Ok(());
+        }
+        if self.written > self.outgoing.len() / 2 {
+            self.outgoing.drain(..mem::take(&mut self.written));
+        }
+        if self.outgoing.len() - self.written + self.http2.output_bytes() > MAX_UNSENT_BYTES {
+            return Err(Ending::new(
+                EndingKind::Http2Flood,
+                "the server does not read what its frames cause",
+            ));
         }
         match &mut self.tls {
             None if self.outgoing.is_empty() => self.outgoing = self.http2.take_output(),

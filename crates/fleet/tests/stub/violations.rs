@@ -5,7 +5,7 @@ use crate::{configuration, start, wait_until};
 use experiment::schema::FleetResult;
 use fleet::xds::ProxyKind;
 use fleet::{Fleet, FleetSpec, Spread};
-use fleet_stub::{Authority, Behaviour, Stub, StubSpec, Validity};
+use fleet_stub::{Authority, Behaviour, Flood, Stub, StubSpec, Validity};
 use std::time::Duration;
 
 /// Proxies per control plane.
@@ -187,6 +187,34 @@ fn connections_closed_at_once_are_reported() {
 #[test]
 fn http1_servers_are_reported() {
     ends_connections(Behaviour::Http1, "http2-violation");
+}
+
+/// The flood ends connections with this kind and detail, and proxies reconnect.
+#[track_caller]
+fn flood_ends_connections(flood: Flood, kind: &str, detail: &str) {
+    let result = Pair::start(Behaviour::Flood(flood), |_| {}).finish_when_returned();
+    assert!(result.violations.get(kind).is_some_and(|count| *count >= PROXIES), "{:?}", result.violations);
+    assert!(result.events.iter().any(|event| event.detail.contains(detail)), "{:?}", result.events);
+}
+
+#[test]
+fn floods_of_pings_are_reported() {
+    flood_ends_connections(Flood::Pings, "http2-flood", "without a response");
+}
+
+#[test]
+fn floods_of_settings_are_reported() {
+    flood_ends_connections(Flood::Settings, "http2-flood", "without a response");
+}
+
+#[test]
+fn endless_header_blocks_are_reported() {
+    flood_ends_connections(Flood::Continuations, "http2-violation", "header block is too large");
+}
+
+#[test]
+fn servers_that_do_not_read_are_reported() {
+    flood_ends_connections(Flood::PingsBetweenMessages, "http2-flood", "does not read");
 }
 
 #[test]

@@ -42,7 +42,8 @@ fn pax(records: &[(&str, &str)]) -> Vec<u8> {
 
 fn read(parts: &[Vec<u8>]) -> Result<Vec<(String, Kind, String)>, String> {
     let mut entries = Vec::new();
-    read_layer(&parts.concat()[..], 100, |entry, content| {
+    let limits = Limits { entries: 100, name_bytes: 100_000, ..Limits::default() };
+    read_layer(&parts.concat()[..], &mut Budget::new(&limits), |entry, content| {
         let mut text = String::new();
         content.read_to_string(&mut text)?;
         entries.push((entry.path, entry.kind, text));
@@ -131,6 +132,25 @@ fn extended_headers_and_entries_are_limited() {
     assert!(read(&[huge]).unwrap_err().contains("extended headers"));
     let many = vec![entry(b"a", EntryType::Regular, b""); 101];
     assert!(read(&many).unwrap_err().contains("more than 100 entries"));
+}
+
+#[test]
+fn paths_and_links_are_limited_in_total() {
+    let long = "d/".repeat(1500);
+    let named = |number: usize| {
+        let path = format!("{long}{number}");
+        [entry(b"x", EntryType::GNULongName, path.as_bytes()), entry(b"x", EntryType::Regular, b"")].concat()
+    };
+    let linked = |number: usize| {
+        let name = number.to_string();
+        [entry(b"x", EntryType::GNULongLink, long.as_bytes()), link(name.as_bytes(), EntryType::Symlink, "x")]
+            .concat()
+    };
+    assert_eq!(read(&(0..30).map(named).collect::<Vec<_>>()).unwrap().len(), 30);
+    let parts = [(0..40).map(named).collect::<Vec<_>>(), (0..40).map(linked).collect()];
+    for parts in parts {
+        assert!(read(&parts).unwrap_err().contains("take more than 100000 bytes"));
+    }
 }
 
 #[test]

@@ -5,7 +5,6 @@ use crate::error::root_cause;
 use crate::{Access, ImageReference};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::sync::Arc;
 
 pub(super) fn http_client(image: &ImageReference, access: &Access) -> Result<reqwest::Client, String> {
     let mut builder = reqwest::Client::builder()
@@ -23,9 +22,9 @@ pub(super) fn http_client(image: &ImageReference, access: &Access) -> Result<req
 }
 
 fn tls_config(access: &Access) -> Result<rustls::ClientConfig, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let mut roots = roots::of_system();
     if let Some(path) = &access.roots {
+        let mut all = roots.unwrap_or_else(|_| rustls::RootCertStore::empty());
         let unusable =
             |reason: String| format!("cannot use the certificates of {}: {reason}", path.display());
         let certificates =
@@ -33,17 +32,13 @@ fn tls_config(access: &Access) -> Result<rustls::ClientConfig, String> {
         let mut count = 0;
         for certificate in certificates {
             let certificate = certificate.map_err(|error| unusable(root_cause(&error)))?;
-            roots.add(certificate).map_err(|error| unusable(root_cause(&error)))?;
+            all.add(certificate).map_err(|error| unusable(root_cause(&error)))?;
             count += 1;
         }
         if count == 0 {
             return Err(unusable("it has none".to_owned()));
         }
+        roots = Ok(all);
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth())
+    Ok(roots::client_config(roots))
 }

@@ -86,7 +86,10 @@ impl Part for Sidecars {
             exit => outbound(rollout, call).evidence(exit::hops::speaks_mutual_tls(exit)),
         };
         let at_callee = inbound(rollout, call.to).evidence(mtls && !rollout.comes_from_outside(call));
-        let at_callee = Evidence { accepts: Some(taken(rollout.context.spec)), ..at_callee };
+        let at_callee = Evidence {
+            accepts: Some(Accepts::new(SERVICE_PORT, rollout.context.spec.proxy.mtls)),
+            ..at_callee
+        };
         Stations {
             at_caller: Station::beside(rollout, call.from, at_caller).into_iter().collect(),
             at_callee: Station::beside(rollout, call.to, at_callee).into_iter().collect(),
@@ -168,9 +171,4 @@ fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
         Expected::Cluster(inbound(rollout, id).cluster),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
     ]
-}
-
-/// Accepts mutual TLS only (strict), or plaintext as well.
-fn taken(spec: &DeploymentSpec) -> Accepts {
-    Accepts { port: SERVICE_PORT, plaintext: spec.proxy.mtls != MutualTls::Strict }
 }

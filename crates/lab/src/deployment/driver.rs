@@ -7,9 +7,10 @@ use experiment::environment::deploy::{DriverEnd, DriverEvent, DriverEventKind, D
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{FleetAnswer, FleetProgress, FleetResult, LoadEvent, LoadResult};
 use jiff::Timestamp;
+use mesh::lines::each_line;
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::io::{BufReader, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -140,7 +141,7 @@ impl Drivers {
 /// Sends a driver's events until it closes its standard error. Returns the last lines.
 fn read_events(stderr: ChildStderr, is_fleet: bool, send: impl Fn(DriverEventKind)) -> Vec<String> {
     let mut last_lines = VecDeque::with_capacity(LAST_LINES);
-    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+    each_line(BufReader::new(stderr), |line| {
         let kind = match is_fleet {
             true => FleetProgress::from_json(&line).map(DriverEventKind::Fleet),
             false => LoadEvent::from_json(&line).map(DriverEventKind::Load),
@@ -151,7 +152,7 @@ fn read_events(stderr: ChildStderr, is_fleet: bool, send: impl Fn(DriverEventKin
         }
         last_lines.push_back(line);
         send(kind);
-    }
+    });
     last_lines.into()
 }
 

@@ -261,10 +261,7 @@ fn accepts_plaintext(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>)
         return None;
     }
     let takes = proxy.counters.accepts_plaintext(claimed.port).ok()?;
-    if takes != Some(claimed.plaintext) {
-        let manner = if claimed.plaintext { "does not take plain text" } else { "takes plain text" };
-        reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
-    }
+    reasons.extend(claimed.contradiction(&proxy.name, takes));
     takes
 }
 

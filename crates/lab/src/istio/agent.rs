@@ -238,8 +238,7 @@ impl CounterSource for AgentCounters {
     }
 
     fn accepts_plaintext(&self, port: u16) -> Result<Option<bool>, AdminError> {
-        let listeners = self.envoy.ask_long_json("/config_dump?resource=dynamic_listeners")?;
-        Ok(plaintext::accepts_plaintext(&listeners, port))
+        plaintext::read(&self.envoy, port)
     }
 
     fn liveness_probes(&self) -> Vec<LivenessProbe> {

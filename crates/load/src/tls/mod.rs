@@ -113,8 +113,8 @@ pub enum TlsError {
         cause: rustls::Error,
     },
     /// The system has no trusted authorities.
-    #[error("this system has no trusted authorities")]
-    NoSystemRoots,
+    #[error("verify the server")]
+    NoSystemRoots(#[source] roots::NoAuthorities),
     /// The client's certificate and key are unusable.
     #[error("use the certificate in `{}` with the key in `{}`", certificate.display(), key.display())]
     Identity {
@@ -148,7 +148,9 @@ impl TlsClient {
             .with_protocol_versions(versions)
             .map_err(TlsError::Library)?;
         let builder = match verification {
-            Verification::SystemRoots => builder.with_root_certificates(system_roots()?),
+            Verification::SystemRoots => {
+                builder.with_root_certificates(roots::of_system().map_err(TlsError::NoSystemRoots)?)
+            }
             Verification::Authorities(path) => builder.with_root_certificates(authorities(path)?),
             Verification::Off => unverified::accept_any_certificate(builder, provider),
         };
@@ -172,13 +174,6 @@ impl TlsClient {
         config.alpn_protocols = protocol.alpn().map(<[u8]>::to_vec).into_iter().collect();
         Arc::new(config)
     }
-}
-
-/// The authorities that the system trusts. Unreadable certificates are ignored if others can be read.
-fn system_roots() -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() { Err(TlsError::NoSystemRoots) } else { Ok(roots) }
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {

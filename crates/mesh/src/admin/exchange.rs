@@ -17,8 +17,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// Timeout of a complete response: the longest ones take a minute.
-const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 type Result<T, E = AdminCause> = std::result::Result<T, E>;
 
 thread_local! {
@@ -78,25 +76,27 @@ pub(super) struct Limits {
     pub begin: Duration,
     /// Timeout of each further piece.
     pub piece: Duration,
+    /// Timeout of the whole body; absent: it may take any time as long as pieces arrive.
+    pub whole: Option<Duration>,
     pub bytes: u64,
 }
 
 /// Body of a response. Reading fails if the next piece does not arrive in time.
 #[derive(Debug)]
-pub(super) struct ResponseBody {
+pub struct ResponseBody {
     body: Incoming,
     runtime: Rc<Runtime>,
     /// The task that drives the connection.
     tasks: LocalSet,
     piece: Bytes,
-    deadline: Instant,
+    deadline: Option<Instant>,
     limits: Limits,
     read_bytes: u64,
 }
 
 impl ResponseBody {
     /// Sends a request, as a POST if it has a message.
-    pub fn request(
+    pub(super) fn request(
         connection: Connection,
         path: &str,
         message: Option<Bytes>,
@@ -106,13 +106,14 @@ impl ResponseBody {
         let bounded = async { tokio::time::timeout(limits.begin, request(connection, path, message)).await };
         let begun = tasks.block_on(&runtime, bounded);
         let body = begun.map_err(|_| AdminCause::TimedOut(limits.begin))??.into_body();
-        let deadline = Instant::now() + WHOLE_RESPONSE_TIMEOUT;
+        let deadline = limits.whole.map(|timeout| Instant::now() + timeout);
         Ok(Self { body, runtime, tasks, piece: Bytes::new(), deadline, limits, read_bytes: 0 })
     }
 
     fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
         loop {
-            let timeout = self.limits.piece.min(self.deadline.saturating_duration_since(Instant::now()));
+            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let timeout = left.map_or(self.limits.piece, |left| left.min(self.limits.piece));
             let body = &mut self.body;
             let next = async { tokio::time::timeout(timeout, body.frame()).await };
             let frame = self.tasks.block_on(&self.runtime, next).map_err(|_| {

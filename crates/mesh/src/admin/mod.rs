@@ -12,7 +12,8 @@ mod tests;
 
 use self::dial::Dial;
 pub use self::error::{AdminCause, AdminError};
-use self::exchange::{Limits, ResponseBody};
+use self::exchange::Limits;
+pub use self::exchange::ResponseBody;
 use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ use std::time::Duration;
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of the first chunk of a long response: a proxy generates the whole body first, at some 15 MB per second.
 const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of a complete response: the longest ones take a minute.
+const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of a buffered response: a proxy's own state takes a few kilobytes.
 const MAX_RESPONSE_BYTES: u64 = 16 << 20;
 /// Maximum size of a proxy's counters: about 5 kB by default. If a user has a proxy keep all of them, there
@@ -96,8 +99,20 @@ impl Admin {
         self.exchange(path, None, Limits { begin, bytes, ..self.limits() }, read)
     }
 
+    /// Opens a response of any size, which may take any time as long as its pieces arrive.
+    pub fn stream(&self, path: &str) -> Result<ResponseBody, AdminError> {
+        let (begin, piece) = (LONG_RESPONSE_TIMEOUT, LONG_RESPONSE_TIMEOUT);
+        self.open(path, None, Limits { begin, piece, whole: None, bytes: u64::MAX })
+            .map_err(|cause| self.error(path, cause))
+    }
+
     fn limits(&self) -> Limits {
-        Limits { begin: self.timeout, piece: self.timeout, bytes: MAX_RESPONSE_BYTES }
+        let (timeout, whole) = (self.timeout, Some(WHOLE_RESPONSE_TIMEOUT));
+        Limits { begin: timeout, piece: timeout, whole, bytes: MAX_RESPONSE_BYTES }
+    }
+
+    fn open(&self, path: &str, message: Option<Bytes>, limits: Limits) -> Result<ResponseBody, AdminCause> {
+        ResponseBody::request(self.dial.dial(self.timeout)?, path, message, limits)
     }
 
     /// Sends a request and has `read` parse the response.
@@ -108,10 +123,7 @@ impl Admin {
         limits: Limits,
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
-        let read = || {
-            let connection = self.dial.dial(self.timeout)?;
-            Ok(read(&mut ResponseBody::request(connection, path, message, limits)?)?)
-        };
+        let read = || Ok(read(&mut self.open(path, message, limits)?)?);
         read().map_err(|cause| self.error(path, cause))
     }
 

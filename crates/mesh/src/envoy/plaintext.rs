@@ -1,11 +1,17 @@
-//! Detects whether a proxy accepts plaintext where mutual TLS is used, from its active listener. Pure.
+//! Detects whether a proxy accepts plaintext where mutual TLS is used, from its active listener.
 //! A proxy that accepts both has a filter chain for each; one that accepts only mutual TLS has none without TLS.
 
+use crate::admin::{Admin, AdminError};
 use serde_json::Value;
 
-/// True if a listener in this dump (`/config_dump?resource=dynamic_listeners`) accepts plaintext for this
-/// port of the application. Absent if no listener has a filter chain for it.
-pub fn accepts_plaintext(dump: &Value, port: u16) -> Option<bool> {
+/// True if a listener of this Envoy accepts plaintext for this port of the application. Absent if no listener has
+/// a filter chain for it.
+pub fn read(envoy: &Admin, port: u16) -> Result<Option<bool>, AdminError> {
+    let listeners = envoy.ask_long_json("/config_dump?resource=dynamic_listeners")?;
+    Ok(accepts_plaintext(&listeners, port))
+}
+
+fn accepts_plaintext(dump: &Value, port: u16) -> Option<bool> {
     let listeners = dump["configs"].as_array()?;
     let chains = listeners.iter().filter_map(|listener| {
         listener["active_state"]["listener"]["filter_chains"].as_array().map(Vec::as_slice)

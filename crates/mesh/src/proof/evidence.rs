@@ -4,6 +4,7 @@ use super::counters::{
     Count, Encrypted, Forwarded, ProtocolCounters, RequestByteCounters, RequestCounters, StreamCounters,
 };
 use crate::envoy::traffic::Traffic;
+use experiment::environment::MutualTls;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
@@ -24,10 +25,23 @@ pub struct Evidence {
     pub demands: Vec<Demand>,
 }
 
+/// What a proxy accepts at a port of its application, beside mutual TLS.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Accepts {
     pub port: u16,
     pub plaintext: bool,
+}
+
+impl Accepts {
+    pub fn new(port: u16, mtls: MutualTls) -> Self {
+        Self { port, plaintext: mtls != MutualTls::Strict }
+    }
+
+    /// Contradiction between this and a proxy's listener, which may have no filter chain for the port.
+    pub fn contradiction(self, proxy: &str, takes: Option<bool>) -> Option<String> {
+        let manner = if self.plaintext { "does not take plain text" } else { "takes plain text" };
+        (takes != Some(self.plaintext)).then(|| format!("{proxy} {manner}, against what `proxy.mtls` says"))
+    }
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]

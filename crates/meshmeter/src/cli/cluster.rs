@@ -266,11 +266,17 @@ pub struct RbacArgs {
     pub cilium: bool,
 
     /// Runs create and delete their namespaces: a ClusterRole for all namespaces, since a Role is deleted
-    /// with its namespace
+    /// with its namespace. Its holder can create pods in each namespace, with the Secrets and service accounts
+    /// there
     #[arg(long)]
     pub namespaces: bool,
 
-    /// Runs read usage from kubelets, and versions of nodes: a ClusterRole with nodes/proxy
+    /// Confirm that --gateway-tls with --namespaces is a right to all Secrets of the cluster
+    #[arg(long, requires_all = ["gateway_tls", "namespaces"])]
+    pub all_secrets: bool,
+
+    /// Runs read usage from kubelets, and versions of nodes: a ClusterRole with nodes/proxy. Its holder can run
+    /// commands in every container of the cluster. With --prometheus it is left out
     #[arg(long)]
     pub nodes: bool,
 

@@ -17,8 +17,11 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const WINDOW_BYTES: u32 = 4 << 20;
 /// Initial window of either side without a setting.
 const DEFAULT_WINDOW_BYTES: i64 = 65_535;
-/// Maximum size of buffered header blocks and other frames.
-const MAX_COLLECTED_BYTES: usize = 64 * 1024;
+/// Maximum size of a header block, frame headers included: endless empty CONTINUATION frames reach it too.
+const MAX_BLOCK_BYTES: usize = 64 * 1024;
+/// Maximum number of PING and SETTINGS frames that are acknowledged without a byte of a response in between, as in
+/// the load engine.
+const MAX_ANSWERS: u32 = 10_000;
 /// Maximum size of requests that wait for the server's window. A server that never grants any is given up.
 const MAX_PENDING_BYTES: usize = 32 << 20;
 
@@ -75,6 +78,10 @@ pub(crate) struct Http2 {
     padding: Option<usize>,
     /// Payload of a frame other than DATA, or header blocks.
     collected: Vec<u8>,
+    /// Size of the header block being read, or of the frame, with frame headers.
+    block_bytes: usize,
+    /// Frames acknowledged since the last byte of a response.
+    answers: u32,
     /// Present while the header block in `collected` awaits CONTINUATION frames; true if the stream ends with it.
     continued: Option<bool>,
     /// Received bytes that were not yet returned to the window.
@@ -114,6 +121,8 @@ impl Http2 {
             remaining: None,
             padding: None,
             collected: Vec::new(),
+            block_bytes: 0,
+            answers: 0,
             continued: None,
             consumed: 0,
             connection_window: DEFAULT_WINDOW_BYTES,
@@ -182,6 +191,10 @@ impl Http2 {
 
     pub(crate) fn has_output(&self) -> bool {
         !self.out.is_empty()
+    }
+
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.out.len()
     }
 
     /// Replaces the cause of a connection's end by a preceding GOAWAY, if there was one.
@@ -269,13 +282,16 @@ impl Http2 {
         if self.continued.is_some() != (header.kind == frame::CONTINUATION) {
             return Err(violation("a header block was interrupted"));
         }
-        if matches!(header.kind, frame::DATA | frame::HEADERS) && (header.stream != STREAM || !self.opened) {
+        let of_stream = matches!(header.kind, frame::DATA | frame::HEADERS | frame::CONTINUATION);
+        if of_stream && (header.stream != STREAM || !self.opened) {
             return Err(violation(format!("a response on stream {}, which is not open", header.stream)));
         }
         if header.kind == frame::DATA && !self.answered {
             return Err(violation("a body before its head"));
         }
-        if self.collected.len() + header.length > MAX_COLLECTED_BYTES {
+        let begun = if self.continued.is_some() { self.block_bytes } else { 0 };
+        self.block_bytes = begun + HEADER_BYTES + header.length;
+        if self.block_bytes > MAX_BLOCK_BYTES {
             return Err(violation("a header block is too large"));
         }
         self.padding = (!header.has(frame::PADDED)).then_some(0);
@@ -301,7 +317,11 @@ impl Http2 {
         // Padding is at the end of the frame: any of it that is not still to come is in this part.
         let padded = padding.saturating_sub(after);
         let data = &payload[..payload.len().saturating_sub(padded)];
-        if data.is_empty() { Ok(()) } else { take(Event::Data(data)) }
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.answers = 0;
+        take(Event::Data(data))
     }
 
     fn frame_received(
@@ -320,7 +340,7 @@ impl Http2 {
         match header.kind {
             frame::SETTINGS if !header.has(frame::ACK) => {
                 self.apply_settings(&payload)?;
-                frame::write(frame::SETTINGS, frame::ACK, 0, &[], &mut self.out);
+                self.acknowledge(frame::SETTINGS, &[])?;
                 if !mem::replace(&mut self.ready, true) {
                     take(Event::Ready)?;
                 }
@@ -329,7 +349,7 @@ impl Http2 {
                 return Err(violation("a ping of another length"));
             }
             frame::PING if header.has(frame::ACK) => take(Event::Pong)?,
-            frame::PING => frame::write(frame::PING, frame::ACK, 0, &payload, &mut self.out),
+            frame::PING => self.acknowledge(frame::PING, &payload)?,
             frame::WINDOW_UPDATE => self.window_updated(&payload)?,
             frame::RST_STREAM if header.stream == STREAM => {
                 let detail = format!("reset with code {}", number(&payload)?);
@@ -339,6 +359,16 @@ impl Http2 {
             // Acknowledged settings, priorities, and extension frames.
             _ => {}
         }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, kind: u8, payload: &[u8]) -> Result<(), Ending> {
+        self.answers += 1;
+        if self.answers > MAX_ANSWERS {
+            let detail = format!("more than {MAX_ANSWERS} PING and SETTINGS frames without a response");
+            return Err(Ending::new(EndingKind::Http2Flood, detail));
+        }
+        frame::write(kind, frame::ACK, 0, payload, &mut self.out);
         Ok(())
     }
 

@@ -126,6 +126,10 @@ fn endings_and_violations_have_their_kinds() {
         (wire(frame::DATA, 0, STREAM, b"early"), EndingKind::Http2Violation),
         (wire(frame::DATA, 0, 3, b"elsewhere"), EndingKind::Http2Violation),
         (wire(frame::CONTINUATION, 0, STREAM, b""), EndingKind::Http2Violation),
+        (
+            [wire(frame::HEADERS, 0, STREAM, b""), wire(frame::CONTINUATION, 0, 3, b"")].concat(),
+            EndingKind::Http2Violation,
+        ),
         (wire(frame::GOAWAY, 0, 0, b"short"), EndingKind::Http2Violation),
         (wire(frame::SETTINGS, 0, 0, b"short"), EndingKind::Http2Violation),
         (vec![0xff; 9], EndingKind::Http2Violation),
@@ -146,5 +150,32 @@ fn endings_and_violations_have_their_kinds() {
     for (bytes, kind) in cases {
         let (_, _, ending) = outcome(&mut opened(), &bytes, 99);
         assert_eq!(ending.map(|ending| ending.kind), Some(kind), "{bytes:x?}");
+    }
+}
+
+#[test]
+fn floods_end_connection_unless_responses_come_between() {
+    let settings = wire(frame::SETTINGS, 0, 0, b"");
+    let ping = wire(frame::PING, 0, 0, b"12345678");
+    let data = wire(frame::DATA, 0, STREAM, b"x");
+    for frames in [ping, settings] {
+        let mut http2 = opened();
+        let (_, _, ending) = outcome(&mut http2, &frames.repeat(20_000), 4096);
+        assert_eq!(ending.unwrap().kind, EndingKind::Http2Flood);
+        assert!(http2.output_bytes() < 200_000, "{}", http2.output_bytes());
+        let mut http2 = opened();
+        let some = [frames.repeat(9_000), data.clone()].concat();
+        let (body, _, ending) = outcome(&mut http2, &[response(), some.repeat(3)].concat(), 4096);
+        assert_eq!((body.as_slice(), ending), (&b"xxx"[..], None));
+    }
+}
+
+#[test]
+fn header_blocks_end_at_limit_even_if_frames_are_empty() {
+    let begin = wire(frame::HEADERS, 0, STREAM, &head(&[(":status", "200")]));
+    let empty = wire(frame::CONTINUATION, 0, STREAM, b"");
+    for (frames, is_accepted) in [(1000, true), (10_000, false)] {
+        let (_, _, ending) = outcome(&mut opened(), &[begin.clone(), empty.repeat(frames)].concat(), 4096);
+        assert_eq!(ending.is_none(), is_accepted, "{ending:?}");
     }
 }

@@ -1,16 +1,18 @@
 //! `meshmeter cluster attach`.
 
+mod partial;
+
+use self::partial::PartialCopy;
 use crate::cli::AttachArgs;
 use crate::commands::report::{folder_failure, publish};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::tell;
 use cluster::connection::Connected;
-use cluster::detached::{Attached, DetachedRun, find};
+use cluster::detached::{Attached, DetachedRun, FolderNames, find};
 use report::RunData;
-use report::folder::{Existing, RunFolder};
-use std::fs;
-use std::path::{Path, PathBuf};
+use report::folder::{Existing, LOGS_FOLDER, RUN_FILES, RunFolder};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -23,7 +25,10 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let cluster = args.connection.connection().open()?;
     let place = choose(&cluster, args)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&place.run));
-    check_free(&out, args.overwrite)?;
+    let existing = if args.overwrite { Existing::Replace } else { Existing::Keep };
+    // Before anything is requested from the run: otherwise it would only be noticed hours later.
+    RunFolder::check(&out, existing).map_err(folder_failure)?;
+    let partial = PartialCopy::begin(&out)?;
     let attached = Attached::open(&cluster, &place, &is_stopped)?;
     let run = attached.place().run.clone();
     if args.stop {
@@ -35,7 +40,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let mut read = 0;
     let status = loop {
         let progress = attached.progress(read, &is_stopped)?;
-        read += progress.lines.len();
+        read = progress.next;
         progress.lines.iter().for_each(|line| tell!("{line}"));
         if let Some(status) = progress.ended {
             break status;
@@ -45,7 +50,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(DETACHED_AGAIN));
         }
     };
-    let has_run = copy(&attached, &out, args.overwrite)?;
+    let has_run = copy(&attached, &partial, (&out, existing), &is_stopped)?;
     // The results are in place, whatever the report says.
     attached.fetched()?;
     if has_run {
@@ -77,42 +82,17 @@ fn choose(cluster: &Connected, args: &AttachArgs) -> Result<DetachedRun, Failure
     }
 }
 
-/// Checked before anything is requested from the run: otherwise an existing directory would only be noticed
-/// hours later.
-fn check_free(out: &Path, overwrite: bool) -> Result<(), Failure> {
-    let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
-    if is_empty || overwrite {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("{} is not empty", out.display()))
-        .with_hint("name another with --out, or replace an earlier run with --overwrite"))
-}
-
-/// Copies the run directory out of the cluster and renames it into place once it is complete. Returns false
+/// Copies the run directory out of the cluster and moves its files into place once it is complete. Returns false
 /// if the run had no directory.
-fn copy(attached: &Attached<'_>, out: &Path, overwrite: bool) -> Result<bool, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::environment(&error).about(&format!("copy the run folder to {}", out.display()))
-    };
-    let partial = beside(out);
-    // Left by an attempt that was killed.
-    let _ = fs::remove_dir_all(&partial);
-    fs::create_dir_all(&partial).map_err(failed)?;
-    let has_run = attached.copy_folder(&partial)?;
-    if !has_run {
-        fs::remove_dir(&partial).map_err(failed)?;
-        return Ok(false);
+fn copy(
+    attached: &Attached<'_>,
+    partial: &PartialCopy,
+    (out, existing): (&Path, Existing),
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, Failure> {
+    let names = FolderNames { files: &RUN_FILES, folders: &[LOGS_FOLDER] };
+    for path in attached.copy_folder(partial.path(), names, is_stopped)? {
+        tell!("left out {}, which no run writes", path.display());
     }
-    let existing = if overwrite { Existing::Replace } else { Existing::Keep };
-    // Removes an earlier run, and nothing else.
-    drop(RunFolder::create(out, existing).map_err(folder_failure)?);
-    fs::remove_dir_all(out).and_then(|()| fs::rename(&partial, out)).map_err(failed)?;
-    Ok(true)
-}
-
-/// A directory on the same file system.
-fn beside(out: &Path) -> PathBuf {
-    let mut name = out.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    out.with_file_name(name)
+    partial.move_to(out, existing)
 }

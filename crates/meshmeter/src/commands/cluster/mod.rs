@@ -15,10 +15,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         ClusterCommand::Check(args) => check::run(args),
         ClusterCommand::Attach(args) => attach::run(args),
-        ClusterCommand::Rbac(args) => {
-            rbac::run(args)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        ClusterCommand::Rbac(args) => rbac::run(args),
         ClusterCommand::Clean(args) => clean::run(args),
     }
 }

@@ -152,7 +152,7 @@ fn hint(kind: &str) -> Option<&'static str> {
         "certificate-refused" | "grpc-unauthenticated" | "grpc-permission-denied" => {
             Some("does istiod watch the API of this kubeconfig, and is --cluster-id its own?")
         }
-        "grpc-unimplemented" | "http-status" | "http2-violation" | "grpc-violation" => {
+        "grpc-unimplemented" | "http-status" | "http2-violation" | "http2-flood" | "grpc-violation" => {
             Some("what listens there is not an istiod")
         }
         _ => None,

@@ -30,7 +30,7 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
         resumed_servers: if args.handshakes.resume_sessions { targets.servers.len() } else { 0 },
     };
     TlsClient::new(&verification, identity.as_ref(), handshakes).map(Some).map_err(|error| match error {
-        TlsError::NoSystemRoots => Failure::environment(&error)
+        TlsError::NoSystemRoots(_) => Failure::environment(&error)
             .with_hint("name an authority with --cacert, or do not verify the server with --insecure"),
         TlsError::Library(_) => Failure::environment(&error),
         _ => Failure::from_usage(&error),

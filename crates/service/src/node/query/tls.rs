@@ -10,28 +10,22 @@ use std::sync::Arc;
 
 /// `authority`: certificates that verify the databases, by default the system's.
 pub(crate) fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
-    let mut roots = RootCertStore::empty();
-    match authority {
-        Some(file) => add(&mut roots, file)
-            .map_err(|error| format!("certificates to verify databases with, {}: {error}", file.display()))?,
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+    let roots = match authority {
+        Some(file) => Ok(read(file).map_err(|error| {
+            format!("certificates to verify databases with, {}: {error}", file.display())
+        })?),
+        // A database without TLS needs none.
+        None => roots::of_system(),
+    };
+    Ok(Arc::new(roots::client_config(roots)))
 }
 
-fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Box<dyn Error>> {
+fn read(file: &Path) -> Result<RootCertStore, Box<dyn Error>> {
+    let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&fs::read(file)?) {
         roots.add(certificate?)?;
     }
-    if roots.is_empty() { Err("it has none".into()) } else { Ok(()) }
+    if roots.is_empty() { Err("it has none".into()) } else { Ok(roots) }
 }
 
 #[cfg(test)]
