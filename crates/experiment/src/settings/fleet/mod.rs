@@ -6,10 +6,12 @@
 mod changes;
 mod held;
 mod proxies;
+mod rules;
 
 pub use changes::{ChangeKind, Churn, RepeatedChange};
 pub use held::{HeldTopology, HeldWorkload};
 pub use proxies::{FleetSecurity, ProxyKind, ProxyKinds, XdsVariant};
+pub use rules::{FleetContradiction, SettingNames};
 
 use std::sync::Arc;
 use std::time::Duration;
