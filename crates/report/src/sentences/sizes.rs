@@ -146,7 +146,11 @@ fn cost_of_one(run: &Context<'_>, finding: &Finding, key: &str) -> String {
     };
     let costs: Vec<String> = [
         cost(SizedFigure::ResponseTimeP50Us, "in the median", words::latency),
-        cost(SizedFigure::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies", words::size_interval),
+        cost(
+            SizedFigure::ProxiesMemoryAnonymousBytes,
+            "anonymous memory of all proxies",
+            words::size_interval,
+        ),
     ]
     .into_iter()
     .flatten()

@@ -77,8 +77,8 @@ impl<'a> Tables<'a> {
             let per_request = |trial: &TrialRecord| Sum::for_role(role, trial)?.cpu_cores_per_1000_rps();
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
-        tables.memory_anonymous = tables
-            .table(Figure::Memory, |trial| Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes);
+        tables.memory_anonymous =
+            tables.table(Figure::Memory, |trial| Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes);
         // Both depend on the deployment only, not on the fate of the requests.
         tables.configuration = tables.table(Figure::Memory, configuration_bytes);
         tables.configured_last = tables.table(Figure::Memory, configured_last_us);

@@ -4,9 +4,9 @@
 use super::factors::{is_level, quantities, without};
 use super::tables::Tables;
 use super::verdicts::{Statement, Tested};
-use experiment::{Experiment, Mode};
 use experiment::plan::PlannedCell;
 use experiment::schema::{ComparedFigure, FactorDifference, FindingVerdict, component_of, is_of_components};
+use experiment::{Experiment, Mode};
 
 /// Differences between the values of every such factor, and what each tests.
 pub(super) fn differences(
