@@ -126,6 +126,17 @@ impl Mode {
         self != Self::ControlPlane
     }
 
+    /// True if the program of this key of `components` (such as `envoy`) carries this mode's requests, or configures a
+    /// proxy that does. In other modes values of the key cannot differ.
+    #[must_use]
+    pub fn depends_on(self, component: &str) -> bool {
+        match component {
+            "ztunnel" => self.is_ambient(),
+            "envoy" | "pilot-agent" => !matches!(self, Self::None | Self::Ambient),
+            _ => self != Self::None,
+        }
+    }
+
     /// True if istiod configures Envoys in this mode; the Envoys of a fleet are simulated.
     #[must_use]
     pub fn configures_envoys(self) -> bool {

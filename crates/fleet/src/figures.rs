@@ -17,6 +17,7 @@ struct Responses {
     count: u64,
     bytes: u64,
     resources: u64,
+    routes: u64,
     removed: u64,
     /// Indexed by the trigger's position in the fleet's list.
     by_trigger: Vec<Triggered>,
@@ -49,6 +50,7 @@ impl Figures {
         responses.count += 1;
         responses.bytes += response.bytes;
         responses.resources += u64::from(response.resources);
+        responses.routes += u64::from(response.routes);
         responses.removed += u64::from(response.removed);
         if responses.by_trigger.len() <= trigger {
             responses.by_trigger.resize(trigger + 1, Triggered::default());
@@ -74,6 +76,7 @@ impl Figures {
             sum.count += part.count;
             sum.bytes += part.bytes;
             sum.resources += part.resources;
+            sum.routes += part.routes;
             sum.removed += part.removed;
             if sum.by_trigger.len() < part.by_trigger.len() {
                 sum.by_trigger.resize(part.by_trigger.len(), Triggered::default());
@@ -100,6 +103,7 @@ impl Figures {
                 count: responses.count,
                 bytes: responses.bytes,
                 resources: responses.resources,
+                routes: responses.routes,
                 removed: responses.removed,
                 by_trigger: by_trigger.clone().map(|(trigger, one)| (trigger.clone(), one.count)).collect(),
                 bytes_by_trigger: by_trigger.map(|(trigger, one)| (trigger.clone(), one.bytes)).collect(),

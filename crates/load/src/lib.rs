@@ -38,8 +38,8 @@ pub use share::GeneratorShare;
 pub use spec::{LoadSpec, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
-    Choice, Family, Numbers, Order, RangeError, Request, RequestTemplate, ServerPer, Target, TargetError,
-    Targets, Text, resolve, shown_url,
+    Body, Choice, Family, Header, HeaderError, Numbers, Order, RangeError, Request, RequestTemplate,
+    ServerPer, Target, TargetError, Targets, Text, resolve, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 

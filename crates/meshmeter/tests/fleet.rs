@@ -34,24 +34,26 @@ fn assert_refused(arguments: &[&str], status: i32, parts: &[&str]) {
 #[test]
 fn contradictory_options_are_usage_errors() {
     let cases: &[(&[&str], &str, &str)] = &[
-        (&["--proxies", "50", "--pods", "20"], "50 sidecars are more than the 20 pods", "raise --pods"),
         (
-            &["--services", "5", "--namespaces", "6"],
-            "--namespaces 6 are more than --services 5",
-            "each namespace",
+            &["--proxies", "50", "--pods", "20"],
+            "--proxies: 50 sidecars in a mesh of 20 pods",
+            "expected at most 20, or more `--pods`",
         ),
         (
-            &["--virtual-services", "101"],
-            "--virtual-services 101 are more than --services 100",
-            "another service",
+            &["--topology", "tiered", "--proxies", "5"],
+            "--proxies: 5 sidecars in a mesh of 4 pods",
+            "expected at most 4, or a topology of more pods than `tiered`",
         ),
-        (&["--kind", "gateway=2"], "`gateway=2` are 2 proxies of 100", "leave the number of one kind out"),
-        (&["--on-demand"], "--on-demand is for ztunnels", "--kind ztunnel"),
-        (&["--kind", "ztunnel", "--change", "virtual-service"], "istiod tells no proxy", "another kind"),
+        (&["--kind", "gateway=2"], "--kind: `gateway=2` are 2 proxies of 100", "one kind without a number"),
+        (
+            &["--kind", "ztunnel", "--xds", "state-of-the-world"],
+            "--xds: ztunnels do not speak state-of-the-world",
+            "expected `delta`",
+        ),
         (
             &["--security", "token", "--change", "certificate-rotation"],
-            "needs proxies with certificates",
-            "mutual-tls",
+            "--change: `certificate-rotation` needs proxies with certificates",
+            "expected with `--security mutual-tls`",
         ),
         (&["--istiod", "istiod.example"], "`istiod.example` has no port", "HOST:PORT"),
         (&["--istiod", "/no/such/program"], "there is no program /no/such/program", "HOST:PORT"),

@@ -4,6 +4,10 @@ mod command;
 
 use command::{NOBODY, Serving, run, stderr};
 use experiment::schema::LoadResult;
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
 
 fn result_of(arguments: &[&str]) -> LoadResult {
     let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
@@ -18,6 +22,63 @@ fn url_with_tcp_in_query_sends_no_raw_message() {
         result_of(&["--clients", "1", "--requests", "10", &url]).bytes.sent
     };
     assert_eq!(bytes_of("tcp://x"), bytes_of("abc://x"));
+}
+
+/// Answers the requests of one connection and returns them.
+fn captured(arguments: &[&str], credentials: &str) -> Vec<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{credentials}{}/", listener.local_addr().unwrap());
+    let server = thread::spawn(move || {
+        let mut connection = BufReader::new(listener.accept().unwrap().0);
+        let mut requests = Vec::new();
+        while let Some(request) = next_request(&mut connection) {
+            connection.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+            requests.push(request);
+        }
+        requests
+    });
+    let result = result_of(&[&["--clients", "1", "--requests", "20"], arguments, &[&url]].concat());
+    assert_eq!((result.requests.completed, result.requests.failed), (20, 0), "{:?}", result.requests);
+    assert!(!format!("{result:?}").contains("pw"), "{result:?}");
+    server.join().unwrap()
+}
+
+/// Head and body; `None` at the end of the connection.
+fn next_request(connection: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if connection.read_line(&mut head).unwrap() == 0 {
+            return None;
+        }
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    connection.read_exact(&mut body).unwrap();
+    Some(head + &String::from_utf8(body).unwrap())
+}
+
+#[test]
+fn headers_keep_their_case_and_ranges_are_drawn_per_request() {
+    let options = ["-X", "POST", "-H", "X-User: u{1..1000}", "--body", "{\"id\": {1..1000}}"];
+    let requests = captured(&options, "user:pw@");
+    let all = |text: fn(&str) -> &str| requests.iter().map(|request| text(request)).collect::<BTreeSet<_>>();
+    let users = all(|request| request.lines().find(|line| line.starts_with("X-User: u")).unwrap());
+    let bodies = all(|request| request.rsplit("\r\n\r\n").next().unwrap());
+    assert!(users.len() > 10 && bodies.len() > 10, "{requests:?}");
+    assert!(bodies.iter().all(|body| serde_json::from_str::<serde_json::Value>(body).is_ok()), "{bodies:?}");
+    // user:pw
+    assert!(requests.iter().all(|request| request.contains("\r\nauthorization: Basic dXNlcjpwdw==\r\n")));
+}
+
+#[test]
+fn headers_that_contradict_the_body_are_usage_errors() {
+    for header in ["Content-Length: 3", "Transfer-Encoding: chunked"] {
+        let arguments = ["load", "--requests", "1", "-H", header, "--body", "hello", "http://127.0.0.1:1/"];
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("contradicts the body") && said.contains("leave it out of --header"), "{said}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::num::NonZero;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -183,6 +184,64 @@ fn builds_of_a_proxy_are_compared_and_each_trial_runs_its_own() {
     let to_same =
         summary.factor_differences.iter().map(|difference| difference.to.to_string().ends_with("same"));
     assert_eq!(same, to_same.collect::<Vec<_>>(), "a copy is the same program");
+}
+
+/// Copies an Envoy to where a proxy's own user reaches it. The page cache holds its pages as they were written.
+fn copy_envoy(to: &Path) {
+    let envoy = components::find(Component::Envoy, &Overrides::default()).expect("Envoy is installed");
+    fs::copy(envoy.path, to).unwrap();
+    fs::set_permissions(to.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn copy_of_a_build_differs_in_nothing_that_is_compared() {
+    let scratch = tempfile::tempdir().unwrap();
+    let [read, written] = ["read", "written"].map(|name| scratch.path().join(name));
+    copy_envoy(&read);
+    copy_envoy(&written);
+    // The pages of one are dropped, so that its first process reads them from disk: another process maps others of them.
+    let file = fs::File::open(&read).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let folder = scratch.path().join("run");
+    let components = format!("components.envoy=[{}, {}]", read.display(), written.display());
+    let output = run(&[
+        "run",
+        "sidecar-cost",
+        "--repeats",
+        "2",
+        "--duration",
+        "1s",
+        "--retakes",
+        "0",
+        "--set",
+        "modes=[none, sidecar]",
+        "--set",
+        "load={rate: 300, warmup: 100ms}",
+        "--set",
+        &components,
+        "--out",
+        folder.to_str().unwrap(),
+    ]);
+    // A busy machine may leave no trial valid; nothing else may go wrong.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}{}", stdout(&output), stderr(&output));
+    let trials = trials(&folder);
+    let anonymous_bytes = |build: &Path| -> Vec<u64> {
+        let of_build = trials
+            .iter()
+            .filter(|trial| trial.factors["components.envoy"].to_string() == *build.to_string_lossy());
+        let proxies = of_build.flat_map(|trial| &trial.components).filter(|usage| usage.role == Role::Proxy);
+        proxies.map(|proxy| proxy.memory_anonymous_bytes.expect("anonymous memory is read")).collect()
+    };
+    let (read, written) = (anonymous_bytes(&read), anonymous_bytes(&written));
+    assert_eq!((read.len(), written.len()), (4, 4), "two proxies in each of two trials");
+    let sums = [read.iter().sum::<u64>() as f64, written.iter().sum::<u64>() as f64];
+    assert!((sums[0] / sums[1] - 1.0).abs() < 0.05, "{read:?} {written:?}");
+    let summary = summary(&folder);
+    assert!(summary.factor_differences.iter().all(|difference| difference.mode == Mode::Sidecar));
+    let compared: Vec<&str> =
+        summary.findings.iter().filter_map(|finding| finding.figure.as_deref()).collect();
+    assert!(compared.contains(&"memory_anonymous_change"), "{compared:?}");
 }
 
 /// Every observer counted every request; the gateway's own figures are those of the window.

@@ -23,7 +23,7 @@ impl Population {
             let scope = traffic::sidecar_scope(settings.scope, namespace);
             std::iter::once(policy::peer_authentication(namespace, MutualTls::Strict)).chain(scope)
         });
-        let routes = self.services.iter().take(settings.virtual_services);
+        let routes = self.services.iter().take(settings.virtual_services_in_mesh());
         let rules = self.services.iter().take(settings.destination_rules);
         let mut objects: Vec<Value> = of_namespaces.collect();
         objects.extend(rules.map(|service| destination_rule(service, UNCHANGED)));
@@ -33,6 +33,8 @@ impl Population {
             objects.extend(self.credentials());
             objects.extend((1..=self.domains()).map(|number| self.gateway(number)));
             objects.extend((1..=self.domains()).map(|number| self.gateway_route(number, UNCHANGED)));
+            let routed = self.services.iter().take(settings.virtual_services_of_gateways());
+            objects.extend(routed.enumerate().map(|(place, service)| self.service_route(place, service)));
         }
         objects
     }
@@ -74,7 +76,7 @@ impl Population {
     fn gateway(&self, number: usize) -> Value {
         let server = json!({
             "port": {"number": ingress::PORT, "name": "https", "protocol": "HTTPS"},
-            "hosts": [domain(number)],
+            "hosts": [domain(number), format!("*.{}", domain(number))],
             "tls": {"mode": "SIMPLE", "credentialName": estate::credential_name((number - 1) / DOMAINS_OF_CREDENTIAL)},
         });
         let selector = json!({"app": ingress::NAME, FLEET_LABEL: self.run_id()});
@@ -88,6 +90,18 @@ impl Population {
         let service = self.services.get(number % self.services.len().max(1));
         let host = service.map(HeldService::host).unwrap_or_default();
         let spec = json!({"hosts": [domain(number)], "gateways": [name], "http": [route(&host, mark)]});
+        object(ISTIO_API, "VirtualService", (PROXY_NAMESPACE, &name), &spec)
+    }
+
+    /// Routes a name of its own, in one of the domains, to a service.
+    fn service_route(&self, place: usize, service: &HeldService) -> Value {
+        let number = place % self.domains() + 1;
+        let name = format!("route-{}", place + 1);
+        let spec = json!({
+            "hosts": [format!("{name}.{}", domain(number))],
+            "gateways": [gateway_name(number)],
+            "http": [route(&service.host(), UNCHANGED)],
+        });
         object(ISTIO_API, "VirtualService", (PROXY_NAMESPACE, &name), &spec)
     }
 }

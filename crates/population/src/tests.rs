@@ -56,6 +56,30 @@ fn numbers_of_objects_match_settings() {
 }
 
 #[test]
+fn gateways_have_a_route_of_their_own_for_each_virtual_service() {
+    let of_kinds = |kinds: &str| {
+        let population = population(|settings| {
+            settings.kinds = kinds.parse().unwrap();
+            settings.virtual_services = 30;
+        });
+        let objects = population.objects();
+        let routes: Vec<Value> =
+            objects.into_iter().filter(|object| object["kind"] == "VirtualService").collect();
+        assert!(population.settings().objects() >= routes.len());
+        let (at_gateways, in_mesh): (Vec<_>, Vec<_>) =
+            routes.into_iter().partition(|route| route["spec"]["gateways"].is_array());
+        let hosts: HashSet<String> =
+            at_gateways.iter().map(|route| route["spec"]["hosts"][0].to_string()).collect();
+        assert_eq!(hosts.len(), at_gateways.len(), "{at_gateways:?}");
+        (at_gateways.len(), in_mesh.len())
+    };
+    // Each of the 12 domains has a route as well.
+    assert_eq!(of_kinds("gateway"), (30 + 12, 0));
+    assert_eq!(of_kinds("gateway=2,sidecar"), (30 + 12, 30));
+    assert_eq!(of_kinds("sidecar"), (12, 30));
+}
+
+#[test]
 fn objects_are_distinct_and_have_run_label() {
     let population = population(|settings| {
         settings.kinds = "waypoint=10,gateway=2,ztunnel=3,sidecar".parse().unwrap();

@@ -357,7 +357,7 @@ fn version_that_costs_10_percent_more_is_found_and_leads_headline() {
         for (study, (_, summary)) in summaries(&design).enumerate() {
             for figure in [
                 ComparedFigure::ProxiesCpuCoresPer1000Rps,
-                ComparedFigure::ProxiesMemoryBytes,
+                ComparedFigure::ProxiesMemoryAnonymousBytes,
                 ComparedFigure::ProxiesConfigurationBytes,
             ] {
                 found.add(study as u64, shown_between_versions(&summary, figure));

@@ -4,7 +4,7 @@ use super::named_files::Files;
 use super::section::{Field, Section};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::mode::{MeshKind, Mode};
+use crate::mode::MeshKind;
 use crate::schema::factor::FactorValue;
 use crate::settings::components::{ComponentsSettings, PINNED_ISTIO};
 use crate::units::shortened;
@@ -120,15 +120,12 @@ fn unused(key: &str, experiment: &Experiment) -> Option<(&'static str, Option<&'
             _ => None,
         };
     }
-    let runs = |in_mode: fn(Mode) -> bool| experiment.modes.iter().any(|mode| in_mode(*mode));
     let expected = match key {
-        "ztunnel" if !runs(Mode::is_ambient) => {
-            "expected only where `ambient` or `ambient-waypoint` is among the `modes`"
-        }
-        "envoy" | "pilot-agent" if !runs(|mode| !matches!(mode, Mode::None | Mode::Ambient)) => {
-            "expected with a mode that has an Envoy"
-        }
+        "ztunnel" => "expected only where `ambient` or `ambient-waypoint` is among the `modes`",
+        "envoy" | "pilot-agent" => "expected with a mode that has an Envoy",
+        // istiod runs in every trial.
         _ => return None,
     };
-    Some((expected, None))
+    let is_used = experiment.modes.iter().any(|mode| mode.depends_on(key));
+    (!is_used).then_some((expected, None))
 }

@@ -4,7 +4,7 @@ use super::components;
 use super::document::{Node, Value};
 use super::given::Given;
 use super::overrides::Scale;
-use super::section::{Field, Item, Section, alternatives, listed};
+use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
@@ -13,8 +13,8 @@ use crate::mode::Mode;
 use crate::protocol::Protocol;
 use crate::schema::factor::FactorValue;
 use crate::settings::fleet::{
-    ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION, MAX_NAMESPACES, MAX_PROXIES,
-    ProxyKind, RepeatedChange, XdsVariant,
+    ChangeKind, Churn, FleetContradiction, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION,
+    MAX_NAMESPACES, MAX_PROXIES, RepeatedChange, SettingNames, XdsVariant,
 };
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
@@ -24,14 +24,10 @@ use std::time::Duration;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 pub(super) const MAX_OBJECTS: usize = 100_000;
-const MAX_CHANGES: usize = 1_000;
 pub(super) const MAX_THREADS: usize = 256;
 /// Maximum number of real sidecars, at about 50 MB each.
 pub(super) const MAX_WITNESSES: usize = 20;
-/// Maximum churn that a lab's API server can handle.
-const MAX_CHURN_PODS_PER_S: f64 = 1_000.0;
 const MAX_SETTLE: Duration = Duration::from_secs(3600);
-const MIN_DURATION_OF_CHURN: Duration = Duration::from_secs(1);
 
 /// Sections and keys about requests and the proxies that carry them.
 const OF_REQUESTS: [&str; 8] =
@@ -227,10 +223,33 @@ pub(super) fn contradictions(
     of_requests(given)?;
     components::contradictions(experiment, given.components)?;
     let section = given.root.section("fleet")?;
-    kinds(fleet, &section)?;
-    sizes(fleet, &section)?;
-    changes_reach_proxies(fleet, experiment, &section)?;
-    course(fleet, &section)
+    match fleet.check(experiment.istio.istiod.replicas, SettingNames::Keys) {
+        Ok(()) => something_happens(fleet, &section),
+        Err(contradiction) => Err(located(contradiction, &section)?),
+    }
+}
+
+/// A contradiction at the place of its setting.
+fn located(contradiction: FleetContradiction, section: &Section<'_>) -> Result<Box<ExperimentError>> {
+    let FleetContradiction { key, other, change, is_any_value, message, expected, hint } = contradiction;
+    let field = match (section.field(key)?, other) {
+        (None, Some(other)) => section.field(other)?,
+        (field, _) => field,
+    };
+    let place = field.map_or_else(
+        || section.place().clone(),
+        |field| {
+            let changes = change.map(|_| field.one_or_list().unwrap_or_default());
+            let item = changes.zip(change).and_then(|(items, change)| Some(items.get(change)?.place.clone()));
+            let whole = if is_any_value { field.key_place } else { field.place() };
+            item.unwrap_or_else(|| whole.clone())
+        },
+    );
+    let error = place.error(message, expected);
+    Ok(match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    })
 }
 
 /// Rejects settings of requests and their proxies: a fleet does not measure them.
@@ -253,137 +272,13 @@ fn of_requests(given: &Given<'_>) -> Result<()> {
     }
 }
 
-fn kinds(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
-    if let (Some(field), Err(reason)) = (section.field("kind")?, fleet.kinds.of(fleet.proxies)) {
-        let expected =
-            format!("expected numbers for {} proxies, or one kind without a number", fleet.proxies);
-        return Err(field.place().error(reason, expected));
-    }
-    let has = |kind| fleet.kinds.contains(kind);
-    if has(ProxyKind::Ztunnel) && fleet.xds == XdsVariant::StateOfTheWorld {
-        let place = section.field("xds")?.map_or(section.place().clone(), |field| field.place().clone());
-        return Err(place.error("ztunnels do not speak state-of-the-world", "expected `delta`").with_hint(
-            "workloads are subscribed to by delta alone; compare the variants with `kind: sidecar`",
-        ));
-    }
-    let on_demand = section.field("on-demand")?.filter(|_| fleet.on_demand);
-    if let Some(field) = on_demand.filter(|_| !has(ProxyKind::Ztunnel)) {
-        return Err(field.key_place.error(
-            format!("`{}` says nothing without ztunnels", field.path),
-            "expected with `kind: ztunnel`",
-        ));
-    }
-    match section.field("scope")?.filter(|_| fleet.scope) {
-        Some(field) if !has(ProxyKind::Sidecar) => Err(field.key_place.error(
-            format!("`{}` says nothing without sidecars", field.path),
-            "expected with `kind: sidecar`: it scopes what sidecars are told",
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Checks sizes: sidecars are in pods of the mesh, and Istio objects each belong to a different service.
-fn sizes(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
-    let sidecars = fleet.count_of(ProxyKind::Sidecar);
-    let at_most = |key: &str, count: usize, what: &str, most: usize, of: &str| {
-        if count <= most {
-            return Ok(());
-        }
-        let field = match section.field(key)? {
-            Some(field) => Some(field),
-            None => section.field(of)?,
-        };
-        let place = field.map_or(section.place().clone(), |field| field.place().clone());
-        let counted = if most == 1 { of.trim_end_matches('s') } else { of };
-        Err(place.error(
-            format!("{count} {what} in a mesh of {most} {counted}"),
-            format!("expected at most {most}, or more {}", listed(&[&format!("fleet.{of}")])),
-        ))
-    };
-    at_most("proxies", sidecars, "sidecars", fleet.pods, "pods")?;
-    at_most("namespaces", fleet.namespaces, "namespaces", fleet.services, "services")?;
-    at_most("virtual-services", fleet.virtual_services, "VirtualServices", fleet.services, "services")?;
-    at_most("destination-rules", fleet.destination_rules, "DestinationRules", fleet.services, "services")
-}
-
-/// Rejects changes that are not pushed to any proxy: they would never arrive.
-fn changes_reach_proxies(
-    fleet: &FleetSettings,
-    experiment: &Experiment,
-    section: &Section<'_>,
-) -> Result<()> {
-    let Some(field) = section.field("changes")? else {
-        let untold = fleet.changes.iter().find(|change| !fleet.is_told_of(change.kind));
-        let on_demand = section.field("on-demand")?;
-        return match untold.zip(on_demand) {
-            Some((change, field)) => Err(field.place().error(
-                format!("`{}` reaches no ztunnel on demand", change.kind.name()),
-                "expected `changes: [root-policy=3]` beside it",
-            )),
-            None => Ok(()),
-        };
-    };
-    let items = field.one_or_list().unwrap_or_default();
-    let mut istiods = experiment.istio.istiod.replicas;
-    let mut number = 0;
-    for (change, item) in fleet.changes.iter().zip(items) {
-        let kind = change.kind;
-        if !fleet.is_told_of(kind) {
-            let example = if fleet.on_demand { "root-policy" } else { "endpoint-added" };
-            return Err(item.place.error(
-                format!("`{}` reaches no proxy of `fleet.kind: {}`", kind.name(), fleet.kinds),
-                format!("expected a change that ztunnels are told of, such as `{example}`"),
-            ));
-        }
-        match kind {
-            ChangeKind::IstiodAdded => istiods += change.count,
-            ChangeKind::IstiodRemoved if istiods <= change.count => {
-                return Err(item.place.error(
-                    format!("{} of {istiods} istiods would be taken away", change.count),
-                    "expected one to be left: more `istio.istiod.replicas`, or `istiod-added` before",
-                ));
-            }
-            ChangeKind::IstiodRemoved => istiods -= change.count,
-            _ => {}
-        }
-        number += change.count;
-        if number > MAX_CHANGES {
-            return Err(item
-                .place
-                .error("too many changes", format!("expected at most {MAX_CHANGES} in a trial")));
-        }
-    }
-    Ok(())
-}
-
-fn course(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
-    let pods_per_s = fleet.churn.pods_per_s(fleet.pods);
-    if let Some(field) = section.field("churn")?.filter(|_| pods_per_s > 0.0) {
-        if pods_per_s > MAX_CHURN_PODS_PER_S {
-            return Err(field.place().error(
-                format!("{pods_per_s:.0} pods per second are more than an API server takes"),
-                format!("expected at most {MAX_CHURN_PODS_PER_S}/s"),
-            ));
-        }
-        if fleet.window() < MIN_DURATION_OF_CHURN {
-            return Err(field.key_place.error(
-                "there is no time for churn",
-                "expected with `fleet.duration`, such as `duration: 30s`",
-            ));
-        }
-    }
-    if let Some(field) = section
-        .field("changes")?
-        .filter(|_| fleet.changes.is_empty() && pods_per_s == 0.0 && fleet.duration.is_zero())
-    {
-        return Err(field
+/// An experiment whose fleet only connects would have nothing to compare.
+fn something_happens(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
+    let is_still = fleet.changes.is_empty() && fleet.churn == Churn::None && fleet.duration.is_zero();
+    match section.field("changes")?.filter(|_| is_still) {
+        Some(field) => Err(field
             .key_place
-            .error("nothing would change", "expected a change, `fleet.churn` or `fleet.duration`"));
-    }
-    match section.field("settle")? {
-        Some(field) if fleet.settle.is_zero() => {
-            Err(field.place().error("a change would have no time to arrive", "expected more than 0s"))
-        }
-        _ => Ok(()),
+            .error("nothing would change", "expected a change, `fleet.churn` or `fleet.duration`")),
+        None => Ok(()),
     }
 }

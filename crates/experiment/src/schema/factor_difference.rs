@@ -26,8 +26,9 @@ pub enum ComparedFigure {
     /// CPU of all proxies per 1000 requests/s, cores: the same number as milliseconds per request.
     #[serde(rename = "proxies_cpu_cores_per_1000_rps")]
     ProxiesCpuCoresPer1000Rps,
-    /// Memory of all proxies under load, bytes.
-    ProxiesMemoryBytes,
+    /// Anonymous memory of all proxies under load, bytes. Resident memory depends on which pages of the program
+    /// the page cache held when the process mapped them, so equal programs may differ in it.
+    ProxiesMemoryAnonymousBytes,
     /// Size of all proxies' configuration, bytes; only compared for `components.…`.
     ProxiesConfigurationBytes,
     /// From objects written to their propagation to the last proxy, microseconds; only compared for
@@ -46,7 +47,7 @@ impl ComparedFigure {
         Self::ResponseTimeP99Us,
         Self::RateCompleted,
         Self::ProxiesCpuCoresPer1000Rps,
-        Self::ProxiesMemoryBytes,
+        Self::ProxiesMemoryAnonymousBytes,
         Self::ProxiesConfigurationBytes,
         Self::ConfiguredLastUs,
         Self::Fleet(FleetFigure::ConvergenceP50Us),
@@ -70,7 +71,7 @@ impl ComparedFigure {
             Self::Fleet(figure) => figure.is_time(),
             Self::RateCompleted
             | Self::ProxiesCpuCoresPer1000Rps
-            | Self::ProxiesMemoryBytes
+            | Self::ProxiesMemoryAnonymousBytes
             | Self::ProxiesConfigurationBytes => false,
         }
     }

@@ -35,8 +35,9 @@ pub enum SizedFigure {
     ProxiesCpuCoresPer1000Rps,
     /// Responses per second, of a closed loop.
     RateCompleted,
-    /// Memory of all proxies under load, bytes.
-    ProxiesMemoryBytes,
+    /// Anonymous memory of all proxies under load, bytes: see
+    /// [`ComparedFigure`](super::factor_difference::ComparedFigure).
+    ProxiesMemoryAnonymousBytes,
     /// Figure of a fleet.
     #[serde(untagged)]
     Fleet(FleetFigure),

@@ -33,6 +33,8 @@ pub mod figures {
     pub const CPU_PER_1000_RPS: &str = "cpu_cores_per_1000_rps";
     /// Memory under load, bytes.
     pub const MEMORY: &str = "memory_bytes";
+    /// Anonymous memory under load, bytes.
+    pub const MEMORY_ANONYMOUS: &str = "memory_anonymous_bytes";
     /// Memory before the load, bytes.
     pub const MEMORY_BEFORE_LOAD: &str = "memory_before_load_bytes";
     /// Anonymous memory before the load, bytes.
@@ -43,8 +45,8 @@ pub mod figures {
     pub const CONFIGURATION: &str = "configuration_size_bytes";
     /// Propagation time of a change, seconds.
     pub const CONFIGURED_IN: &str = "configured_in_s";
-    /// Change of the memory of all proxies under load, as a fraction.
-    pub const MEMORY_CHANGE: &str = "memory_change";
+    /// Change of the anonymous memory of all proxies under load, as a fraction.
+    pub const MEMORY_ANONYMOUS_CHANGE: &str = "memory_anonymous_change";
     /// Change of the size of all proxies' configuration, as a fraction.
     pub const CONFIGURATION_CHANGE: &str = "configuration_size_change";
     /// Difference of the time until the last proxy has a changed configuration, microseconds.

@@ -178,6 +178,9 @@ pub struct FleetPushes {
     pub bytes: u64,
     /// Resources in the responses.
     pub resources: u64,
+    /// Routes in these resources; 0 for types other than `rds`, and in results from earlier versions.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub routes: u64,
     /// Removed resources named in the responses.
     pub removed: u64,
     /// Responses from the first write of a change until the next change, by kind of change; `connect` before

@@ -141,6 +141,9 @@ pub struct FleetPushSummary {
     pub bytes: Option<Estimate>,
     /// Resources in the responses.
     pub resources: Option<Estimate>,
+    /// Routes in these resources; absent for types other than `rds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routes: Option<Estimate>,
 }
 
 impl FleetResult {

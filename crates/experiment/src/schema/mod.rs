@@ -74,7 +74,8 @@ pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, P
 pub use event::{LoadEvent, SecondDetail};
 pub use export::ExportRecord;
 pub use factor::{
-    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, is_of_components, short_names,
+    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, component_of, is_of_components,
+    short_names,
 };
 pub use factor_difference::{ComparedFigure, FactorDifference};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};

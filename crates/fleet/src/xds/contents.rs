@@ -24,6 +24,8 @@ pub(super) struct Contents {
     pub(super) removed: Vec<NameId>,
     /// Number of resources.
     pub(super) resources: u32,
+    /// Number of routes in them.
+    pub(super) routes: u32,
     /// Violations, without duplicates.
     pub(super) violations: Vec<Violation>,
     /// Search for marks; absent if no mark of the type is expected.
@@ -44,6 +46,7 @@ impl Contents {
             references: Vec::new(),
             removed: Vec::new(),
             resources: 0,
+            routes: 0,
             violations: Vec::new(),
             scan: None,
             resource_type: None,

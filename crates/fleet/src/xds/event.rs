@@ -44,6 +44,8 @@ pub struct Response {
     pub bytes: u64,
     /// Number of resources.
     pub resources: u32,
+    /// Number of routes in them, of route configurations.
+    pub routes: u32,
     /// Number of resources that it lists as removed.
     pub removed: u32,
     /// True if it was acknowledged, false if it was rejected (NACK).

@@ -194,8 +194,10 @@ impl Visitor for Visit<'_> {
     }
 
     fn present(&mut self, slot: Slot) {
-        if slot == Slot::OtherSource {
-            self.resource.elsewhere = true;
+        match slot {
+            Slot::OtherSource => self.resource.elsewhere = true,
+            Slot::Route => self.contents.routes = self.contents.routes.saturating_add(1),
+            _ => {}
         }
     }
 

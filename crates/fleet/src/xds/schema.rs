@@ -2,8 +2,8 @@
 
 use super::walker::Slot::{
     ClusterType, EndpointsName, EndpointsSource, FilterName, FilterSource, Inner, Name, Nonce, OtherSource,
-    Removed, RoutesName, RoutesSource, SecretName, SecretSource, TypeUrl, Version, Wrapper, WrapperName,
-    WrapperVersion,
+    Removed, Route, RoutesName, RoutesSource, SecretName, SecretSource, TypeUrl, Version, Wrapper,
+    WrapperName, WrapperVersion,
 };
 use super::walker::{Schema, Step};
 use experiment::xds::ResourceType;
@@ -45,10 +45,8 @@ pub(super) fn of_resource(resource_type: ResourceType) -> &'static Schema {
     match resource_type {
         ResourceType::Clusters => &CLUSTER,
         ResourceType::Listeners => &LISTENER,
-        ResourceType::Endpoints
-        | ResourceType::Routes
-        | ResourceType::Secrets
-        | ResourceType::ExtensionConfigs => &NAMED,
+        ResourceType::Routes => &ROUTE_CONFIGURATION,
+        ResourceType::Endpoints | ResourceType::Secrets | ResourceType::ExtensionConfigs => &NAMED,
         ResourceType::NameTables
         | ResourceType::Workloads
         | ResourceType::Addresses
@@ -59,6 +57,12 @@ pub(super) fn of_resource(resource_type: ResourceType) -> &'static Schema {
 static UNREAD: Schema = Schema(&[]);
 
 static NAMED: Schema = Schema(&[(1, Step::Text(Name))]);
+
+/// Only counted: a proxy of many routes must not look like a proxy of one.
+static ROUTE_CONFIGURATION: Schema =
+    Schema(&[(1, Step::Text(Name)), (2, Step::Message(Inner, &VIRTUAL_HOST))]);
+
+static VIRTUAL_HOST: Schema = Schema(&[(3, Step::Present(Route))]);
 
 static CLUSTER: Schema = Schema(&[
     (1, Step::Text(Name)),

@@ -65,6 +65,8 @@ pub(super) enum Slot {
     FilterSource,
     /// A config source other than the aggregated stream.
     OtherSource,
+    /// A route of a virtual host.
+    Route,
     /// A message without a meaning of its own.
     Inner,
 }

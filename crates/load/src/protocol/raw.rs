@@ -31,7 +31,7 @@ pub(crate) struct RawRequest(Arc<[u8]>);
 
 impl RawRequest {
     pub(crate) fn new(request: &Request) -> Self {
-        Self(Arc::clone(&request.body))
+        Self(request.body.bytes(&[]))
     }
 }
 

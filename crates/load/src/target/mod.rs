@@ -2,19 +2,21 @@
 //! run, for any protocol.
 
 mod assignment;
+mod content;
 mod resolve;
 mod selection;
 mod text;
 mod url;
 
 pub(crate) use assignment::Assignment;
+pub use content::{Body, Header, HeaderError};
 pub use resolve::resolve;
 pub(crate) use selection::{Chosen, Selector};
 pub use text::{Numbers, RangeError, Text};
 pub use url::shown_url;
 
 use crate::protocol::grpc::{self, GrpcCall};
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, Method};
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -82,7 +84,7 @@ impl Targets {
     /// Sets the body of every request.
     pub fn set_body(&mut self, body: &Arc<[u8]>) {
         for request in self.servers.iter_mut().flat_map(|server| &mut server.requests) {
-            request.body = Arc::clone(body);
+            request.body = Body::Constant(Arc::clone(body));
         }
     }
 
@@ -92,10 +94,10 @@ impl Targets {
 }
 
 impl Choice {
-    /// Placeholders for numbers in its path.
+    /// Placeholders for numbers in its requests.
     fn places<'a>(&self, targets: &'a Targets) -> impl Iterator<Item = Numbers> + use<'a> {
         let (server, request) = self.options[0];
-        targets.servers[server].requests[request].path.places()
+        targets.servers[server].requests[request].places()
     }
 }
 
@@ -124,9 +126,9 @@ pub struct Request {
     /// Path and query.
     pub path: Text,
     /// In order, including a `User-Agent`.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Vec<Header>,
     /// The body; empty for none.
-    pub body: Arc<[u8]>,
+    pub body: Body,
     /// gRPC: the messages that a call sends instead of a body.
     pub call: Option<GrpcCall>,
 }
@@ -139,10 +141,22 @@ impl Request {
         self.path = Text::from(path.to_owned());
         self.call = Some(call);
         for (name, value) in grpc::headers(timeout) {
-            if !self.headers.iter().any(|(given, _)| *given == name) {
-                self.headers.push((name, value));
+            if self.header(&name).is_none() {
+                self.headers.push((name, value).into());
             }
         }
+    }
+
+    /// The first header of this name.
+    #[must_use]
+    pub fn header(&self, name: &HeaderName) -> Option<&Header> {
+        self.headers.iter().find(|header| header.name() == name)
+    }
+
+    /// Placeholders for numbers, in the order in which requests contain them: path, headers, body.
+    fn places(&self) -> impl Iterator<Item = Numbers> {
+        let headers = self.headers.iter().flat_map(|header| header.value().places());
+        self.path.places().chain(headers).chain(self.body.places())
     }
 
     /// True if a server may expect a body, even an empty one.
@@ -157,9 +171,9 @@ pub struct RequestTemplate {
     /// Such as `GET`.
     pub method: Method,
     /// Added to each request; a `Host` replaces the URL's.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Vec<Header>,
     /// The body; empty for none.
-    pub body: Arc<[u8]>,
+    pub body: Body,
     /// Connect to this host and port instead of the URL's.
     pub connect_to: Option<String>,
     /// With TLS: the name to send and to verify instead of the URL's host.
@@ -210,6 +224,15 @@ pub enum TargetError {
     /// Raw TCP URLs must not have a user or a password.
     #[error("`{0}` has credentials, which raw TCP does not send")]
     CredentialsOfRaw(String),
+    /// A header that says how long the body is, and is wrong.
+    #[error("the header `{0}` contradicts the body, whose length is sent with it")]
+    HeaderOfBody(HeaderName),
+    /// A header of which a request has one.
+    #[error("the header `{0}` is given twice")]
+    RepeatedHeader(HeaderName),
+    /// Raw TCP bodies must not have ranges.
+    #[error("the body has a range of numbers, and messages of raw TCP are all alike")]
+    RangeOfRaw,
     /// The URL has no host.
     #[error("`{0}` names no host")]
     NoHost(String),

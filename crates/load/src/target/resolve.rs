@@ -1,17 +1,18 @@
 //! Resolves URLs to targets: schemes, ports, names and addresses.
 
 use super::url::UrlTemplate;
-use super::{Choice, Family, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets, Text};
+use super::{
+    Choice, Family, Header, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets, Text,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use experiment::schema::{Build, percent_decoded};
-use http::header::{AUTHORIZATION, USER_AGENT};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, USER_AGENT};
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
 use rustls::pki_types::ServerName;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 
 /// Maximum number of servers of a run.
 const MAX_SERVERS: usize = 10_000;
@@ -62,8 +63,11 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
         let options = hosts.iter().map(|host| resolver.option(host, &template));
         choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
     }
-    let order = if is_plain { Order::Turn } else { Order::Random };
     let family = resolver.family.unwrap_or(Family::Http);
+    check_content(family, template)?;
+    let template_places = template.headers.iter().flat_map(|header| header.value().places());
+    is_plain &= template_places.chain(template.body.places()).next().is_none();
+    let order = if is_plain { Order::Turn } else { Order::Random };
     Ok(Targets {
         family,
         servers: resolver.servers,
@@ -72,6 +76,30 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
         server_per: ServerPer::default(),
         connections_per_server: None,
     })
+}
+
+/// Rejects headers and bodies that a server could only read as garbage.
+fn check_content(family: Family, template: &RequestTemplate) -> Result<(), TargetError> {
+    if family == Family::Raw && template.body.constant().is_none() {
+        return Err(TargetError::RangeOfRaw);
+    }
+    for name in [HOST, CONTENT_LENGTH] {
+        if template.headers.iter().filter(|header| *header.name() == name).count() > 1 {
+            return Err(TargetError::RepeatedHeader(name));
+        }
+    }
+    // A call's messages are framed, whatever their length.
+    let length =
+        template.body.constant().filter(|_| family != Family::Grpc).map(|body| body.len().to_string());
+    let contradicts = |header: &&Header| match *header.name() {
+        TRANSFER_ENCODING => true,
+        CONTENT_LENGTH => header.value().as_literal() != length.as_deref().map(str::as_bytes),
+        _ => false,
+    };
+    match template.headers.iter().find(contradicts) {
+        Some(header) => Err(TargetError::HeaderOfBody(header.name().clone())),
+        None => Ok(()),
+    }
 }
 
 /// Builds servers from URLs.
@@ -181,8 +209,8 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
 /// Builds a request for any protocol.
 fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTemplate) -> Request {
     let mut headers = template.headers.clone();
-    if !headers.iter().any(|(name, _)| *name == USER_AGENT) {
-        headers.insert(0, (USER_AGENT, user_agent()));
+    if !headers.iter().any(|header| *header.name() == USER_AGENT) {
+        headers.insert(0, (USER_AGENT, user_agent()).into());
     }
     Request {
         method: template.method.clone(),
@@ -190,7 +218,7 @@ fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTempla
         authority: authority.to_owned(),
         path,
         headers,
-        body: Arc::clone(&template.body),
+        body: template.body.clone(),
         call: None,
     }
 }
@@ -202,22 +230,22 @@ fn user_agent() -> HeaderValue {
 
 /// Adds basic authentication with the credentials of a URL, unless a header was given.
 fn authorize(request: &mut Request, credentials: &str) {
-    if request.headers.iter().any(|(name, _)| *name == AUTHORIZATION) {
+    if request.header(&AUTHORIZATION).is_some() {
         return;
     }
     let mut credentials = percent_decoded(credentials);
     if !credentials.contains(&b':') {
         credentials.push(b':');
     }
-    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)))
+    let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)))
         .expect("Base64 is visible ASCII");
-    value.set_sensitive(true);
-    request.headers.push((AUTHORIZATION, value));
+    request.headers.push((AUTHORIZATION, value).into());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::Body;
 
     #[test]
     fn urls_of_one_server_share_a_target() {
@@ -311,6 +339,39 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_contradict_the_body_are_refused() {
+        let resolved = |url: &str, headers: &[(&str, &str)], body: Body| {
+            let headers = headers.iter().map(|(name, value)| Header::new(name, value).unwrap().with_ranges());
+            let template = RequestTemplate { headers: headers.collect(), body, ..RequestTemplate::default() };
+            resolve(&[url.to_owned()], &template)
+                .map(|targets| targets.order)
+                .map_err(|error| error.to_string())
+        };
+        let url = "http://127.0.0.1:81/";
+        let hello = || Body::from(b"hello".as_slice());
+        let varying = || Body::with_ranges(b"hello {1..9}");
+        for (headers, body, part) in [
+            (&[("Content-Length", "4")][..], hello(), "`content-length` contradicts the body"),
+            (&[("Content-Length", "5, 5")], hello(), "`content-length` contradicts the body"),
+            (&[("Content-Length", "7")], Body::default(), "`content-length` contradicts the body"),
+            (&[("Content-Length", "{5..5}")], hello(), "`content-length` contradicts the body"),
+            (&[("Content-Length", "7")], varying(), "`content-length` contradicts the body"),
+            (&[("content-length", "5"), ("Content-Length", "5")], hello(), "`content-length` is given twice"),
+            (&[("TRANSFER-ENCODING", "chunked")], hello(), "`transfer-encoding` contradicts the body"),
+            (&[("Host", "a"), ("host", "b")], hello(), "`host` is given twice"),
+        ] {
+            let error = resolved(url, headers, body).unwrap_err();
+            assert!(error.contains(part), "{headers:?}: {error}");
+        }
+        assert!(resolved("grpc://127.0.0.1:81/a.B/C", &[("Content-Length", "0")], Body::default()).is_err());
+        assert!(resolved("tcp://127.0.0.1:81", &[], varying()).is_err());
+        // With ranges each request is drawn.
+        assert_eq!(resolved(url, &[("Content-Length", "5"), ("Host", "a")], hello()), Ok(Order::Turn));
+        assert_eq!(resolved(url, &[("Accept", "a"), ("Accept", "b")], varying()), Ok(Order::Random));
+        assert_eq!(resolved(url, &[("X-User", "{1..9}")], hello()), Ok(Order::Random));
+    }
+
+    #[test]
     fn credentials_become_header_unless_one_is_given() {
         let authorization = |url: &str, template: &RequestTemplate| {
             let targets = resolve(&[url.to_owned()], template).unwrap();
@@ -320,8 +381,8 @@ mod tests {
                 ("127.0.0.1:81", "127.0.0.1:81")
             );
             assert!(!format!("{request:?}").contains("dG9t"), "{request:?}");
-            let mut values = request.headers.into_iter().filter(|(name, _)| *name == AUTHORIZATION);
-            let value = values.next().map(|(_, value)| value.to_str().unwrap().to_owned());
+            let mut values = request.headers.into_iter().filter(|header| *header.name() == AUTHORIZATION);
+            let value = values.next().and_then(|header| header.value().constant());
             assert!(values.next().is_none());
             value
         };
@@ -336,7 +397,7 @@ mod tests {
         ] {
             assert_eq!(authorization(url, &template).as_deref(), expected, "{url}");
         }
-        template.headers = vec![(AUTHORIZATION, HeaderValue::from_static("Bearer x"))];
+        template.headers = vec![Header::new("authorization", "Bearer x").unwrap()];
         assert_eq!(authorization("http://tom:b@127.0.0.1:81/", &template).as_deref(), Some("Bearer x"));
     }
 }

@@ -8,6 +8,9 @@ const MAX_NUMBERS: u64 = 1_000_000_000;
 /// Maximum digits of a number in a range: as many as the maximum value has.
 const MAX_DIGITS: usize = 20;
 
+/// Maximum length of a range with its braces.
+const MAX_RANGE_BYTES: usize = 2 * MAX_DIGITS + "{..}".len();
+
 /// Text with placeholders for numbers.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Text {
@@ -68,6 +71,39 @@ impl Text {
         Ok(parsed)
     }
 
+    /// Text without placeholders.
+    pub(super) fn literal(bytes: &[u8]) -> Self {
+        Self { pieces: vec![Piece::Literal(bytes.to_vec())] }
+    }
+
+    /// Turns each `{a..b}` into a placeholder. Braces around anything else stay as they are, as in JSON.
+    pub(super) fn with_ranges(&self) -> Self {
+        let mut parsed = Self::default();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(literal) => parsed.push_with_ranges(literal),
+                Piece::Number(_) => parsed.pieces.push(piece.clone()),
+            }
+        }
+        parsed
+    }
+
+    fn push_with_ranges(&mut self, literal: &[u8]) {
+        let (mut from, mut at) = (0, 0);
+        while at < literal.len() {
+            match range_at(&literal[at..]) {
+                Some((numbers, length)) => {
+                    self.push(&literal[from..at]);
+                    self.pieces.push(Piece::Number(numbers));
+                    at += length;
+                    from = at;
+                }
+                None => at += 1,
+            }
+        }
+        self.push(&literal[from..]);
+    }
+
     /// Appends literal text.
     pub fn push(&mut self, literal: &[u8]) {
         match self.pieces.last_mut() {
@@ -87,6 +123,15 @@ impl Text {
         }
     }
 
+    /// The bytes if there are no placeholders.
+    pub(crate) fn as_literal(&self) -> Option<&[u8]> {
+        match &self.pieces[..] {
+            [] => Some(b""),
+            [Piece::Literal(literal)] => Some(literal),
+            _ => None,
+        }
+    }
+
     /// The text itself if it has no placeholders.
     #[must_use]
     pub fn constant(&self) -> Option<String> {
@@ -103,6 +148,20 @@ impl Text {
         })
     }
 
+    /// Length of the text with one of `numbers` per placeholder.
+    pub(crate) fn length(&self, numbers: &[u64]) -> usize {
+        let mut numbers = numbers.iter();
+        let length = |piece: &Piece| match piece {
+            Piece::Literal(literal) => literal.len(),
+            Piece::Number(Numbers { first, digits, .. }) => {
+                let number = numbers.next().unwrap_or(first);
+                let own = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+                own.max(*digits)
+            }
+        };
+        self.pieces.iter().map(length).sum()
+    }
+
     /// Appends the text to `out`, with one of `numbers` per placeholder.
     pub fn write(&self, numbers: &[u64], out: &mut Vec<u8>) {
         let mut numbers = numbers.iter();
@@ -117,6 +176,16 @@ impl Text {
             }
         }
     }
+}
+
+/// The range that bytes begin with, and its length.
+fn range_at(bytes: &[u8]) -> Option<(Numbers, usize)> {
+    if bytes.first() != Some(&b'{') {
+        return None;
+    }
+    let length = bytes.iter().take(MAX_RANGE_BYTES).position(|byte| *byte == b'}')? + 1;
+    let range = std::str::from_utf8(&bytes[..length]).ok()?;
+    Some((Numbers::parse(range).ok()?, length))
 }
 
 impl Numbers {
@@ -151,7 +220,9 @@ mod tests {
 
     fn written(text: &str, numbers: &[u64]) -> String {
         let mut out = Vec::new();
-        Text::parse(text).unwrap().write(numbers, &mut out);
+        let text = Text::parse(text).unwrap();
+        text.write(numbers, &mut out);
+        assert_eq!(text.length(numbers), out.len());
         String::from_utf8(out).unwrap()
     }
 
@@ -161,6 +232,7 @@ mod tests {
         assert_eq!(written("{0..9}-{0..9}", &[1, 2]), "1-2");
         assert_eq!(written("{001..120}x", &[42]), "042x");
         assert_eq!(written("", &[]), "");
+        assert_eq!(written("{0..100}{1..1000}", &[0, 1000]), "01000");
         let places: Vec<_> = Text::parse("a{5..9}").unwrap().places().map(|place| place.count()).collect();
         assert_eq!(places, [5]);
     }

@@ -194,7 +194,8 @@ pub struct MeshArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_NAMESPACES as u64))]
     pub namespaces: Option<u64>,
 
-    /// Number of VirtualServices, each for a different service
+    /// Number of VirtualServices, each for a different service. Gateways have as many of their own, each with a
+    /// name in one of their domains
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count_parser(0))]
     pub virtual_services: u64,
 

@@ -12,32 +12,60 @@ pub type Header = (HeaderName, HeaderValue);
 
 /// Headers of one option.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct GivenHeaders(Vec<Header>);
+pub struct GivenHeaders {
+    headers: Vec<GivenHeader>,
+    is_file: bool,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct GivenHeader {
+    header: Header,
+    /// Name as typed: `header` has lower case only.
+    written: String,
+}
 
 impl GivenHeaders {
     /// Headers of all uses of an option, in order.
     pub fn all(given: &[Self]) -> impl Iterator<Item = Header> {
-        given.iter().flat_map(|headers| headers.0.iter().cloned())
+        given.iter().flat_map(|option| option.headers.iter().map(|given| given.header.clone()))
     }
 
-    /// Parses the value of an option. A header's name never begins with `@`. `parse` parses one header; its errors must not
-    /// contain the value.
+    /// The same for requests: names keep their letter case, and values on the command line may have ranges of numbers.
+    pub fn of_requests(given: &[Self]) -> impl Iterator<Item = load::Header> {
+        given.iter().flat_map(|option| {
+            option.headers.iter().map(|given| {
+                let value = given.header.1.to_str().unwrap_or_default();
+                let header = load::Header::new(&given.written, value).expect("it was parsed before");
+                if option.is_file { header } else { header.with_ranges() }
+            })
+        })
+    }
+
+    /// Parses the value of an option. A header's name never begins with `@`. `parse` parses one header, `Name: value`; its
+    /// errors must not contain the value.
     pub fn parse<E: ToString>(text: &str, parse: impl Fn(&str) -> Result<Header, E>) -> Result<Self, String> {
-        let parse = |line: &str| -> Result<Header, String> {
+        let parse = |line: &str| -> Result<GivenHeader, String> {
             let (name, mut value) = parse(line).map_err(|error| error.to_string())?;
             // Not shown by `Debug`.
             value.set_sensitive(true);
-            Ok((name, value))
+            let written = line.split(':').next().unwrap_or_default().trim().to_owned();
+            Ok(GivenHeader { header: (name, value), written })
         };
-        let Some(path) = text.strip_prefix('@') else { return Ok(Self(vec![parse(text)?])) };
+        let Some(path) = text.strip_prefix('@') else {
+            return Ok(Self { headers: vec![parse(text)?], is_file: false });
+        };
         let content = read(path).map_err(|reason| format!("read {path}: {reason}"))?;
         let lines = content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let headers: Vec<Header> = lines
+        let headers: Vec<GivenHeader> = lines
             .map(|(index, line)| {
                 parse(line).map_err(|reason| format!("{path}, line {}: {reason}", index + 1))
             })
             .collect::<Result<_, String>>()?;
-        if headers.is_empty() { Err(format!("{path} has no header")) } else { Ok(Self(headers)) }
+        if headers.is_empty() {
+            Err(format!("{path} has no header"))
+        } else {
+            Ok(Self { headers, is_file: true })
+        }
     }
 }
 
@@ -78,6 +106,20 @@ mod tests {
             parse(&format!("@{}", file.display())).unwrap(),
             [header("authorization", "Bearer @x"), header("x-scope-orgid", "1")]
         );
+    }
+
+    #[test]
+    fn names_keep_their_case_and_only_the_command_line_has_ranges() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("headers");
+        std::fs::write(&file, "X-From-File: {1..9}\n").unwrap();
+        let options = ["X-Request-ID: {1..9}".to_owned(), format!("@{}", file.display())];
+        let given = options.map(|text| GivenHeaders::parse(&text, parse_header).unwrap());
+        let expected = [
+            load::Header::new("X-Request-ID", "{1..9}").unwrap().with_ranges(),
+            load::Header::new("X-From-File", "{1..9}").unwrap(),
+        ];
+        assert_eq!(GivenHeaders::of_requests(&given).collect::<Vec<_>>(), expected);
     }
 
     #[test]

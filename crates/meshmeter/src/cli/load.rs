@@ -104,11 +104,12 @@ pub struct LoadArgs {
     #[arg(long, short = 'X', value_name = "M", default_value = "GET", help_heading = "Request")]
     pub method: http::Method,
 
-    /// Add a header, such as 'Accept: text/plain', or those in a file, one per line; may be given several times
+    /// Add a header, such as 'Accept: text/plain' or 'X-User: {1..1000}' (a number per request), or those in a file, one
+    /// per line; may be given several times
     #[arg(long, short = 'H', value_name = "K: V|@FILE", value_parser = parse_header, help_heading = "Request")]
     pub header: Vec<GivenHeaders>,
 
-    /// Body of each request: text, or @FILE
+    /// Body of each request: text, in which {1..1000} is a number per request, or @FILE
     #[arg(long, value_name = "TEXT|@FILE", help_heading = "Request")]
     pub body: Option<String>,
 

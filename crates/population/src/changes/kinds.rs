@@ -57,7 +57,7 @@ impl Changes {
             .chain(proxies.iter().map(|proxy| proxy.address))
             .collect();
         Self {
-            routed: (0..services.len()).take(settings.virtual_services).collect(),
+            routed: (0..services.len()).take(settings.virtual_services_in_mesh()).collect(),
             ruled: (0..services.len()).take(settings.destination_rules).collect(),
             audience: Audience::new(population),
             namespaces: proxies

@@ -146,7 +146,11 @@ fn cost_of_one(run: &Context<'_>, finding: &Finding, key: &str) -> String {
     };
     let costs: Vec<String> = [
         cost(SizedFigure::ResponseTimeP50Us, "in the median", words::latency),
-        cost(SizedFigure::ProxiesMemoryBytes, "memory of all proxies", words::size_interval),
+        cost(
+            SizedFigure::ProxiesMemoryAnonymousBytes,
+            "anonymous memory of all proxies",
+            words::size_interval,
+        ),
     ]
     .into_iter()
     .flatten()
@@ -162,7 +166,7 @@ fn changes(group: &[&Finding]) -> String {
             let (what, text): (_, fn(&Estimate) -> String) = match finding.figure.as_deref() {
                 Some(figures::P50) => ("median response time", words::latency),
                 Some(figures::COMPLETED) => ("throughput", words::rate_interval),
-                Some(figures::MEMORY) => ("memory of all proxies", words::size_interval),
+                Some(figures::MEMORY_ANONYMOUS) => ("anonymous memory of all proxies", words::size_interval),
                 _ => ("CPU of all proxies per request", words::cpu_time),
             };
             Some(format!("{what}: {}", change(estimate, verdict, text)))

@@ -90,7 +90,7 @@ fn name(finding: &Finding) -> Option<&'static str> {
     Some(match finding.figure.as_deref()? {
         figures::P50 => "the median",
         figures::P99 => "the 99th percentile",
-        figures::MEMORY_CHANGE => "memory of all proxies",
+        figures::MEMORY_ANONYMOUS_CHANGE => "anonymous memory of all proxies",
         figures::CONFIGURATION_CHANGE => "the size of the proxies' configuration",
         figures::CONFIGURED_LAST => "the time until the last proxy is configured",
         figures::COMPLETED_CHANGE => "throughput",

@@ -13,7 +13,7 @@ use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit, TimeUnit};
 use experiment::schema::{FleetChange, FleetOutage, FleetPushes, FleetResult, HistogramSummary};
-use experiment::settings::fleet::ChangeKind;
+use experiment::settings::fleet::{ChangeKind, ProxyKind};
 use std::fmt::Write as _;
 
 /// Shown if a percentile falls among proxies that were never reached.
@@ -193,8 +193,12 @@ fn pushes(result: &FleetResult, options: Options) -> Vec<String> {
     };
     let mut lines = drawn_table(&header.map(str::to_owned), result.pushes.iter().map(row), options);
     let per_proxy = result.bytes_received as f64 / result.proxies.wanted.max(1) as f64;
+    // What a gateway is configured with is mostly its routes.
+    let routes: u64 = result.pushes.values().map(|pushes| pushes.routes).sum();
+    let has_gateways = result.kinds.contains_key(ProxyKind::Gateway.name());
+    let routes = if has_gateways { format!(" with {} routes", format::count(routes)) } else { String::new() };
     let counts = format!(
-        "{} in all, {} per proxy; {} acknowledged, {} rejected.",
+        "{} in all{routes}, {} per proxy; {} acknowledged, {} rejected.",
         format::size(result.bytes_received as f64),
         format::size(per_proxy),
         format::count(result.acknowledgements),

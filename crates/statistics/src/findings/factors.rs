@@ -44,7 +44,8 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -
     let cpu = beside(SizedFigure::ProxiesCpuCoresPer1000Rps);
     let cpu = cpu.map(|effect| finding(effect, figures::CPU_PER_1000_RPS));
     // What each other service costs before the load is more exact.
-    let memory = beside(SizedFigure::ProxiesMemoryBytes).filter(|_| kind == FindingKind::FactorEffect);
-    let memory = memory.map(|effect| finding(effect, figures::MEMORY));
+    let memory =
+        beside(SizedFigure::ProxiesMemoryAnonymousBytes).filter(|_| kind == FindingKind::FactorEffect);
+    let memory = memory.map(|effect| finding(effect, figures::MEMORY_ANONYMOUS));
     completed.into_iter().chain([finding(median, figures::P50)]).chain(cpu).chain(memory).collect()
 }

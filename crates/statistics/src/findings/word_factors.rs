@@ -58,8 +58,8 @@ pub(super) fn reported(difference: &FactorDifference) -> Option<(&'static str, E
             (figures::ISTIOD_MEMORY, difference.relative?)
         }
         ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => (figures::BYTES_PER_PROXY, difference.relative?),
-        ComparedFigure::ProxiesMemoryBytes if is_of_components(&difference.factor) => {
-            (figures::MEMORY_CHANGE, difference.relative?)
+        ComparedFigure::ProxiesMemoryAnonymousBytes if is_of_components(&difference.factor) => {
+            (figures::MEMORY_ANONYMOUS_CHANGE, difference.relative?)
         }
         ComparedFigure::ProxiesConfigurationBytes => (figures::CONFIGURATION_CHANGE, difference.relative?),
         ComparedFigure::ConfiguredLastUs => (figures::CONFIGURED_LAST, difference.estimate),

@@ -3,14 +3,29 @@
 use super::estimates::estimate;
 use super::footprint;
 use crate::trials::usable;
-use experiment::schema::{ComponentSummary, ComponentUsage, Figure, ProxyFootprint, Role, TrialRecord};
+use experiment::schema::{
+    ComponentSummary, ComponentUsage, Figure, ProxyFootprint, Role, RoleTotal, TrialRecord,
+};
 use std::collections::{HashMap, HashSet};
 
 /// A component's usage in each trial, with the trial's responses per second.
 type Usages<'a> = Vec<(&'a TrialRecord, &'a ComponentUsage, f64)>;
 
-/// Every component, in the order in which the trials of the cell list them.
-pub(super) fn components(trials: &[&TrialRecord]) -> Vec<ComponentSummary> {
+/// Every component, in the order in which the trials of the cell list them. The only component of a role has the CPU of
+/// the role's total, whose interval comes from all cells of the run.
+pub(super) fn components(trials: &[&TrialRecord], totals: &[RoleTotal]) -> Vec<ComponentSummary> {
+    let mut components = each_alone(trials);
+    for total in totals {
+        let mut of_role = components.iter_mut().filter(|component| component.role == total.role);
+        if let (Some(only), None) = (of_role.next(), of_role.next()) {
+            only.cpu_cores = total.cpu_cores;
+            only.cpu_cores_per_1000_rps = total.cpu_cores_per_1000_rps;
+        }
+    }
+    components
+}
+
+fn each_alone(trials: &[&TrialRecord]) -> Vec<ComponentSummary> {
     let mut positions: HashMap<(&str, Role), usize> = HashMap::new();
     let mut all: Vec<((&str, Role), Usages<'_>)> = Vec::new();
     for (trial, result) in trials.iter().filter_map(|trial| Some((*trial, trial.result.as_ref()?))) {

@@ -215,8 +215,8 @@ impl Group<'_> {
                 Some(trial.result.as_ref()?.rate.completed)
             })
         };
-        let memory = plain(Figure::Memory, SizedFigure::ProxiesMemoryBytes, |trial| {
-            Sum::for_role(Role::Proxy, trial)?.memory_bytes
+        let memory = plain(Figure::Memory, SizedFigure::ProxiesMemoryAnonymousBytes, |trial| {
+            Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes
         });
         let of_fleet = |figure: FleetFigure| {
             let usable = usable(&trials, figure.figure());

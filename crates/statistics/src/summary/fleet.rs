@@ -9,6 +9,7 @@ use experiment::schema::{
     FleetOutageSummary, FleetPushSummary, FleetPushes, FleetResult, FleetSummary, FleetTimes,
     HistogramSummary, Role, TrialRecord,
 };
+use experiment::xds::ResourceType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fleet of a cell; `None` if no trial has a fleet result.
@@ -170,6 +171,7 @@ impl OfTrials<'_> {
                 count: count(|pushes| pushes.count),
                 bytes: count(|pushes| pushes.bytes),
                 resources: count(|pushes| pushes.resources),
+                routes: count(|pushes| pushes.routes).filter(|_| kind == ResourceType::Routes.name()),
             };
             (kind.clone(), summary)
         };

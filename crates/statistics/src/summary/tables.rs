@@ -27,8 +27,8 @@ pub(super) struct Tables<'a> {
     throughput: FigureTable,
     /// CPU of all components per role, and the same per 1000 requests/s.
     cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
-    /// Memory of all proxies.
-    memory: FigureTable,
+    /// Anonymous memory of all proxies.
+    memory_anonymous: FigureTable,
     /// Size of the configuration of all proxies.
     configuration: FigureTable,
     /// Time until the last proxy uses a changed configuration, in microseconds.
@@ -63,7 +63,7 @@ impl<'a> Tables<'a> {
             service: Vec::new(),
             throughput: FigureTable::default(),
             cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
-            memory: FigureTable::default(),
+            memory_anonymous: FigureTable::default(),
             configuration: FigureTable::default(),
             configured_last: FigureTable::default(),
             fleet: BTreeMap::new(),
@@ -77,7 +77,8 @@ impl<'a> Tables<'a> {
             let per_request = |trial: &TrialRecord| Sum::for_role(role, trial)?.cpu_cores_per_1000_rps();
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
-        tables.memory = tables.table(Figure::Memory, |trial| Sum::for_role(Role::Proxy, trial)?.memory_bytes);
+        tables.memory_anonymous =
+            tables.table(Figure::Memory, |trial| Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes);
         // Both depend on the deployment only, not on the fate of the requests.
         tables.configuration = tables.table(Figure::Memory, configuration_bytes);
         tables.configured_last = tables.table(Figure::Memory, configured_last_us);
@@ -257,7 +258,7 @@ impl<'a> Tables<'a> {
         }
         match figure {
             ComparedFigure::RateCompleted => Some(&self.throughput),
-            ComparedFigure::ProxiesMemoryBytes => Some(&self.memory),
+            ComparedFigure::ProxiesMemoryAnonymousBytes => Some(&self.memory_anonymous),
             ComparedFigure::ProxiesConfigurationBytes => Some(&self.configuration),
             ComparedFigure::ConfiguredLastUs => Some(&self.configured_last),
             // The proxies come first in `SUMMED_ROLES`.

@@ -37,7 +37,7 @@ pub(super) struct Sum {
     pub(super) cpu_cores: f64,
     pub(super) memory_bytes: Option<f64>,
     memory_working_set_bytes: Option<f64>,
-    memory_anonymous_bytes: Option<f64>,
+    pub(super) memory_anonymous_bytes: Option<f64>,
     rate_completed: f64,
 }
 

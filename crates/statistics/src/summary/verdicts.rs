@@ -55,7 +55,7 @@ impl Statement {
                     | ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs) => 0.08,
                     ComparedFigure::ResponseTimeP90Us
                     | ComparedFigure::ProxiesCpuCoresPer1000Rps
-                    | ComparedFigure::ProxiesMemoryBytes
+                    | ComparedFigure::ProxiesMemoryAnonymousBytes
                     | ComparedFigure::ProxiesConfigurationBytes
                     | ComparedFigure::ConfiguredLastUs
                     | ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us)
@@ -89,7 +89,7 @@ fn share_between_versions(figure: ComparedFigure) -> f64 {
         | ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us)
         | ComparedFigure::Fleet(FleetFigure::IstiodCpuS) => 0.4,
         ComparedFigure::ResponseTimeP99Us
-        | ComparedFigure::ProxiesMemoryBytes
+        | ComparedFigure::ProxiesMemoryAnonymousBytes
         | ComparedFigure::ProxiesConfigurationBytes
         | ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes)
         | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.1,

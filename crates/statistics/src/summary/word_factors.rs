@@ -4,9 +4,9 @@
 use super::factors::{is_level, quantities, without};
 use super::tables::Tables;
 use super::verdicts::{Statement, Tested};
-use experiment::Experiment;
 use experiment::plan::PlannedCell;
-use experiment::schema::{ComparedFigure, FactorDifference, FindingVerdict, is_of_components};
+use experiment::schema::{ComparedFigure, FactorDifference, FindingVerdict, component_of, is_of_components};
+use experiment::{Experiment, Mode};
 
 /// Differences between the values of every such factor, and what each tests.
 pub(super) fn differences(
@@ -65,14 +65,18 @@ struct Side<'a> {
     cell: &'a PlannedCell,
 }
 
-/// Every cell with the first value, paired with each cell that differs only in that value.
+/// Every cell with the first value, paired with each cell that differs only in that value. Modes that no value can change
+/// are left out: a difference between their cells is chance.
 fn pairs<'a>(
     factor: &'a str,
     values: &'a [experiment::schema::FactorValue],
     cells: &'a [PlannedCell],
 ) -> Vec<(Side<'a>, Side<'a>)> {
     let Some((first, others)) = values.split_first() else { return Vec::new() };
-    let of = |value| cells.iter().filter(move |cell| cell.factors.get(factor) == Some(value));
+    let depends = |mode: Mode| component_of(factor).is_none_or(|component| mode.depends_on(component));
+    let of = |value| {
+        cells.iter().filter(move |cell| cell.factors.get(factor) == Some(value) && depends(cell.mode))
+    };
     let mut pairs = Vec::new();
     for from in of(first) {
         let rest = without(&from.factors, factor);

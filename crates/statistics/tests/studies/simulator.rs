@@ -254,7 +254,7 @@ impl Upgrade {
         let proxy = &mut record.components[0];
         proxy.cpu_user_s *= times(self.cpu);
         let memory = 50e6 * times(self.memory) * (deviation * normal(random) / 4.0).exp();
-        proxy.memory_resident_bytes = memory as u64;
+        proxy.memory_anonymous_bytes = Some(memory as u64);
         // A few bytes of names differ between trials.
         let names = if random.random::<f64>() < 0.3 { 12.0 } else { 0.0 };
         let configuration = ProxyConfiguration {

@@ -31,7 +31,7 @@ pub(super) const FLEET: [Key; 21] = [
         "namespaces, which share services and pods evenly",
     )
     .default("10"),
-    objects("virtual-services", "VirtualServices, each of another service"),
+    objects("virtual-services", "VirtualServices, each of another service; gateways have as many of their own"),
     objects("destination-rules", "DestinationRules, each of another service"),
     objects("gateways", "Gateways"),
     objects("policies", "authorization policies"),

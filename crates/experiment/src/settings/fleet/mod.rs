@@ -6,10 +6,12 @@
 mod changes;
 mod held;
 mod proxies;
+mod rules;
 
 pub use changes::{ChangeKind, Churn, RepeatedChange};
 pub use held::{HeldTopology, HeldWorkload};
 pub use proxies::{FleetSecurity, ProxyKind, ProxyKinds, XdsVariant};
+pub use rules::{FleetContradiction, SettingNames};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +42,7 @@ pub struct FleetSettings {
     pub pods: usize,
     /// Number of namespaces, which share services and pods evenly.
     pub namespaces: usize,
-    /// Number of VirtualServices, each for a different service.
+    /// Number of VirtualServices, each for a different service. Gateways have as many of their own.
     pub virtual_services: usize,
     /// Number of DestinationRules, each for a different service.
     pub destination_rules: usize,
@@ -149,6 +151,19 @@ impl FleetSettings {
         ProxyKind::ALL.iter().any(told)
     }
 
+    /// Number of VirtualServices that apply within the mesh: none if all proxies are gateways, which receive only
+    /// their own.
+    #[must_use]
+    pub fn virtual_services_in_mesh(&self) -> usize {
+        if self.count_of(ProxyKind::Gateway) == self.proxies { 0 } else { self.virtual_services }
+    }
+
+    /// Number of VirtualServices of services at the gateways, in addition to that of each domain.
+    #[must_use]
+    pub fn virtual_services_of_gateways(&self) -> usize {
+        if self.count_of(ProxyKind::Gateway) == 0 { 0 } else { self.virtual_services }
+    }
+
     /// Number of objects in the mesh: services with their EndpointSlices, pods, and Istio objects.
     #[must_use]
     pub fn objects(&self) -> usize {
@@ -156,7 +171,8 @@ impl FleetSettings {
         2 * self.services
             + self.pods
             + 2 * self.namespaces
-            + self.virtual_services
+            + self.virtual_services_in_mesh()
+            + self.virtual_services_of_gateways()
             + self.destination_rules
             + self.gateways
             + self.policies

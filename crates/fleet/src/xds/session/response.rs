@@ -37,6 +37,7 @@ impl Session {
             resource_type: resource_type.or(contents.resource_type),
             bytes: contents.bytes,
             resources: contents.resources,
+            routes: contents.routes,
             removed: u32::try_from(contents.removed.len()).unwrap_or(u32::MAX),
             accepted,
             at,

@@ -6,9 +6,9 @@ use super::messages::{
 };
 use super::play::{
     Item, Play, aggregated, cluster, connection_manager, delta, elsewhere, endpoints, http_chain, listener,
-    routes, static_cluster, world,
+    route_configuration, routes, static_cluster, world,
 };
-use crate::xds::{ProxyKind, ResourceType, XdsVariant};
+use crate::xds::{Event, ProxyKind, ResourceType, XdsVariant};
 use prost::Message;
 
 use ResourceType::{Clusters, Endpoints, Listeners, Routes, Workloads};
@@ -61,6 +61,19 @@ fn gateway_requests_everything_that_listener_names() {
     let answers = [routes("api"), routes("fallback"), routes("https.443")];
     assert_eq!(play.answer(delta(Routes, "r1", &answers, &[])), ["rds ack:r1"]);
     assert!(play.session.is_complete(), "secrets and extensions may be answered with nothing");
+}
+
+#[test]
+fn routes_of_all_virtual_hosts_are_counted() {
+    let mut play = Play::new(ProxyKind::Gateway, XdsVariant::Delta);
+    play.connect();
+    play.answer(delta(Clusters, "c1", &[static_cluster("c")], &[]));
+    play.answer(delta(Listeners, "l1", &[secure_listener()], &[]));
+    play.events.clear();
+    let answers = [route_configuration("api", &[3, 0, 2]), route_configuration("fallback", &[])];
+    play.answer(delta(Routes, "r1", &answers, &[]));
+    let Some(Event::Response(response)) = play.events.first() else { panic!("{:?}", play.events) };
+    assert_eq!((response.resources, response.routes), (2, 5));
 }
 
 #[test]

@@ -278,6 +278,24 @@ pub(super) struct SdsSecretConfig {
     pub(super) source: Option<ConfigSource>,
 }
 
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct RouteConfiguration {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) virtual_hosts: Vec<VirtualHost>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct VirtualHost {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, repeated, tag = "2")]
+    pub(super) domains: Vec<String>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) routes: Vec<Named>,
+}
+
 /// A resource of which only the name and some content matter.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Named {

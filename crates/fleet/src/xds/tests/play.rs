@@ -3,7 +3,7 @@
 use super::messages::{
     Any, Cluster, ConfigSource, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
     DiscoveryResponse, EdsClusterConfig, Empty, Filter, FilterChain, HttpConnectionManager, Listener, Named,
-    Node, Rds, Resource,
+    Node, Rds, Resource, RouteConfiguration, VirtualHost,
 };
 use crate::xds::{
     Event, Mark, MarkId, Marks, Outbox, ProxyKind, ProxySpec, Receiver, ResourceType, Session, Store,
@@ -280,9 +280,21 @@ pub(super) fn endpoints(name: &str) -> Item {
     named(ResourceType::Endpoints, name, "10.0.0.2")
 }
 
-/// Routes.
+/// A virtual host with one route.
 pub(super) fn routes(name: &str) -> Item {
-    named(ResourceType::Routes, name, "/")
+    route_configuration(name, &[1])
+}
+
+/// Virtual hosts with these numbers of routes.
+pub(super) fn route_configuration(name: &str, routes: &[usize]) -> Item {
+    let route = Named { name: "route".to_owned(), content: "/".to_owned() };
+    let host = |(place, routes): (usize, &usize)| VirtualHost {
+        name: format!("host-{place}"),
+        domains: vec![format!("host-{place}.example"), format!("host-{place}")],
+        routes: vec![route.clone(); *routes],
+    };
+    let virtual_hosts = routes.iter().enumerate().map(host).collect();
+    item(ResourceType::Routes, name, &RouteConfiguration { name: name.to_owned(), virtual_hosts })
 }
 
 /// A listener.

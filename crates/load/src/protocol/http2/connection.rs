@@ -13,7 +13,6 @@ use crate::protocol::grpc::OutgoingMessages;
 use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
 use hpack::Decoder;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// The client's side of one HTTP/2 connection, without I/O.
 #[derive(Debug)]
@@ -160,7 +159,7 @@ impl Http2Connection {
         out.extend_from_slice(&[0; HEAD_BYTES]);
         self.encoder.encode(&request.fields, numbers, out);
         let length = out.len() - start - HEAD_BYTES;
-        let has_content = request.call.is_some() || !request.body.is_empty();
+        let has_content = request.call.is_some() || request.has_body();
         let ends_stream = if has_content { 0 } else { flag::END_STREAM };
         if length <= self.peer.max_frame_bytes {
             let flags = flag::END_HEADERS | ends_stream;
@@ -177,7 +176,7 @@ impl Http2Connection {
             let stream = self.streams.get(slot);
             match &request.call {
                 Some(call) => stream.messages = Some(call.outgoing(u64::from(id / 2))),
-                None => stream.body = Some(PendingBody::new(Arc::clone(&request.body), true)),
+                None => stream.body = Some(PendingBody::new(request.body(numbers), true)),
             }
             if !self.send_body(slot, out) {
                 self.waiting.push_back(id);

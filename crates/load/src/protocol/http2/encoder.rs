@@ -71,8 +71,14 @@ enum Part {
     Constant(Range<usize>),
     /// Its number in the dictionary, and the literal in `bytes` that adds it to the table.
     Entry { number: usize, literal: Range<usize> },
-    /// A path with placeholders for numbers.
-    Path(Text),
+    /// A value with placeholders for numbers.
+    Varying {
+        /// The representation up to the value: a literal that enters no table, and its name.
+        name: Box<[u8]>,
+        value: Text,
+        /// Number of placeholders in the parts before.
+        gaps_before: usize,
+    },
 }
 
 impl RequestFields {
@@ -101,14 +107,26 @@ impl RequestFields {
         }
     }
 
-    /// Adds the path.
-    pub(super) fn push_path(&mut self, path: &Text, dictionary: &Dictionary) {
-        if path.places().next().is_some() {
-            return self.parts.push(Part::Path(path.clone()));
+    /// Adds a field with placeholders in its value; its name must be in lower case.
+    pub(super) fn push_varying(&mut self, name: &[u8], value: &Text) {
+        let mut start = Vec::new();
+        let named = static_table::find(name, b"").1;
+        let pattern = if is_secret(name) { 0x10 } else { 0x00 };
+        integer::encode(named.unwrap_or(0), 4, pattern, &mut start);
+        if named.is_none() {
+            text::encode(name, &mut start);
         }
-        let mut constant = Vec::new();
-        path.write(&[], &mut constant);
-        self.push(b":path", &constant, dictionary);
+        let gaps_before = self.gaps();
+        self.parts.push(Part::Varying { name: start.into(), value: value.clone(), gaps_before });
+    }
+
+    /// Number of placeholders.
+    pub(super) fn gaps(&self) -> usize {
+        let gaps = |part: &Part| match part {
+            Part::Varying { value, .. } => value.places().count(),
+            Part::Constant(_) | Part::Entry { .. } => 0,
+        };
+        self.parts.iter().map(gaps).sum()
     }
 
     /// Marks everything added since `start` as constant.
@@ -121,12 +139,11 @@ impl RequestFields {
     }
 }
 
-/// Appends a path as a literal that enters no table.
-fn push_path(path: &Text, numbers: &[u64], out: &mut Vec<u8>) {
-    // The first entry with this name in the static table is the 4th.
-    out.extend_from_slice(&[0x04, 0]);
+/// Appends a value with its length in front.
+fn push_value(value: &Text, numbers: &[u64], out: &mut Vec<u8>) {
+    out.push(0);
     let start = out.len();
-    path.write(numbers, out);
+    value.write(numbers, out);
     let bytes = out.len() - start;
     if bytes < 0x7f {
         out[start - 1] = bytes as u8;
@@ -188,7 +205,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the field block of a request to `out`, with `numbers` in the placeholders of its path.
+    /// Appends the field block of a request to `out`, with `numbers` in its placeholders.
     pub(super) fn encode(&mut self, fields: &RequestFields, numbers: &[u64], out: &mut Vec<u8>) {
         if let Some(bytes) = self.to_tell.take() {
             integer::encode(bytes, 5, 0x20, out);
@@ -197,7 +214,10 @@ impl Encoder {
             match part {
                 Part::Constant(range) => out.extend_from_slice(&fields.bytes[range.clone()]),
                 Part::Entry { number, literal } => self.entry(*number, &fields.bytes[literal.clone()], out),
-                Part::Path(path) => push_path(path, numbers, out),
+                Part::Varying { name, value, gaps_before } => {
+                    out.extend_from_slice(name);
+                    push_value(value, numbers.get(*gaps_before..).unwrap_or_default(), out);
+                }
             }
         }
     }

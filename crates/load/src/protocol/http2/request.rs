@@ -2,7 +2,7 @@
 
 use super::encoder::{Dictionary, RequestFields};
 use crate::protocol::grpc::GrpcCall;
-use crate::target::Request;
+use crate::target::{Body, Request, Text};
 use http::Method;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Http2Request {
     pub(super) fields: RequestFields,
-    pub(super) body: Arc<[u8]>,
+    body: Body,
+    /// Number of placeholders in the fields.
+    gaps: usize,
     /// Messages sent instead of a body, for a gRPC call.
     pub(super) call: Option<GrpcCall>,
     /// The response has no body because the method is `HEAD`.
@@ -27,7 +29,11 @@ impl CommonFields {
     pub fn from_requests<'r>(requests: impl Iterator<Item = &'r Request>) -> Self {
         let mut dictionary = Dictionary::default();
         for request in requests {
-            for_each_field(request, |name, value| dictionary.add(name, value.as_bytes()));
+            for_each_field(request, |name, value| {
+                if let Value::Bytes(value) = value {
+                    dictionary.add(name, value);
+                }
+            });
             if request.call.is_some() {
                 // A gRPC path is the name of a method: all calls share it.
                 let mut path = Vec::new();
@@ -47,57 +53,66 @@ impl Http2Request {
         let mut fields = RequestFields::default();
         for_each_field(request, |name, value| match value {
             Value::Bytes(value) => fields.push(name, value, dictionary),
-            Value::Path => fields.push_path(&request.path, dictionary),
+            Value::Text(value) => fields.push_varying(name, value),
         });
         Self {
+            gaps: fields.gaps(),
             fields,
-            body: Arc::clone(&request.body),
+            body: request.body.clone(),
             call: request.call.clone(),
             head_only: request.method == Method::HEAD,
         }
+    }
+
+    pub(super) fn has_body(&self) -> bool {
+        !self.body.is_empty()
+    }
+
+    /// The body of the request with these numbers in its placeholders.
+    pub(super) fn body(&self, numbers: &[u64]) -> Arc<[u8]> {
+        self.body.bytes(numbers.get(self.gaps..).unwrap_or_default())
     }
 }
 
 enum Value<'r> {
     Bytes(&'r [u8]),
-    Path,
+    /// With placeholders for numbers; never in a table.
+    Text(&'r Text),
 }
 
-impl Value<'_> {
-    /// Paths are never in a table.
-    fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Path => b"",
-        }
+impl<'r> From<&'r Text> for Value<'r> {
+    fn from(text: &'r Text) -> Self {
+        text.as_literal().map_or(Self::Text(text), Self::Bytes)
     }
 }
 
 /// Calls `field` for every field of a request in order: pseudo-headers first, without those that HTTP/2
 /// replaces.
 fn for_each_field(request: &Request, mut field: impl FnMut(&[u8], Value<'_>)) {
-    let given = |name: HeaderName| request.headers.iter().find(|(given, _)| *given == name);
-    let authority = given(HOST).map_or(request.authority.as_bytes(), |(_, value)| value.as_bytes());
+    let authority =
+        request.header(&HOST).map_or(Value::Bytes(request.authority.as_bytes()), |host| host.value().into());
     field(b":method", Value::Bytes(request.method.as_str().as_bytes()));
     field(b":scheme", Value::Bytes(request.scheme.as_bytes()));
-    field(b":authority", Value::Bytes(authority));
-    field(b":path", Value::Path);
-    for (name, value) in &request.headers {
-        if !is_of_the_connection(name, value.as_bytes()) {
-            field(name.as_str().as_bytes(), Value::Bytes(value.as_bytes()));
+    field(b":authority", authority);
+    field(b":path", (&request.path).into());
+    for header in &request.headers {
+        if !is_of_the_connection(header.name(), header.value()) {
+            field(header.name().as_str().as_bytes(), header.value().into());
         }
     }
+    // Optional in HTTP/2: frames say where a body that varies ends.
     let has_length = request.may_have_body() && request.call.is_none();
-    if has_length && given(CONTENT_LENGTH).is_none() {
-        field(b"content-length", Value::Bytes(request.body.len().to_string().as_bytes()));
+    let body = request.body.constant().filter(|_| has_length && request.header(&CONTENT_LENGTH).is_none());
+    if let Some(body) = body {
+        field(b"content-length", Value::Bytes(body.len().to_string().as_bytes()));
     }
 }
 
 /// True for connection-specific fields, which must not be sent in HTTP/2 (RFC 9113, section 8.2.2); `Host`
 /// becomes `:authority`.
-fn is_of_the_connection(name: &HeaderName, value: &[u8]) -> bool {
+fn is_of_the_connection(name: &HeaderName, value: &Text) -> bool {
     let others = ["keep-alive", "proxy-connection"];
     [HOST, CONNECTION, TRANSFER_ENCODING, UPGRADE].contains(name)
         || others.contains(&name.as_str())
-        || (*name == TE && value != b"trailers")
+        || (*name == TE && value.as_literal() != Some(b"trailers"))
 }

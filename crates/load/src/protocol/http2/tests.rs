@@ -3,7 +3,7 @@ use super::settings::{CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, STREAM_WINDOW_BYT
 use super::violation::ErrorCode;
 use super::*;
 use crate::error::ErrorKind;
-use crate::target::{Request, RequestTemplate, resolve};
+use crate::target::{Body, Header, Request, RequestTemplate, Text, resolve};
 use http::Method;
 use proptest::prelude::*;
 
@@ -331,8 +331,7 @@ fn connection_without_identifiers_accepts_no_requests() {
 #[test]
 fn long_head_is_split_into_frames_within_peers_limit() {
     let mut neutral = neutral(Method::POST, b"body");
-    let value = "v".repeat(40_000).parse().unwrap();
-    neutral.headers.push(("x-long".parse().unwrap(), value));
+    neutral.headers.push(Header::new("x-long", &"v".repeat(40_000)).unwrap());
     let request = Http2Request::new(&neutral, &CommonFields::default());
     let mut client = Client::greeted(1, &[]);
     client.connection.begin(&request, &[], &mut client.out);
@@ -346,6 +345,31 @@ fn long_head_is_split_into_frames_within_peers_limit() {
 }
 
 #[test]
+fn ranges_in_path_headers_and_body_have_numbers_of_their_own() {
+    let mut neutral = neutral(Method::POST, b"");
+    neutral.path = Text::parse("/{1..9}").unwrap();
+    for name in ["X-User", "Cookie"] {
+        neutral.headers.push(Header::new(name, "u{1..1000}").unwrap().with_ranges());
+    }
+    neutral.body = Body::with_ranges(b"{\"id\": {1..1000}}");
+    let request = Http2Request::new(&neutral, &CommonFields::from_requests([neutral.clone()].iter()));
+    let (mut client, mut decoder) = (Client::greeted(2, &[]), hpack::Decoder::default());
+    for numbers in [[7, 42, 43, 1000], [8, 1, 2, 3]] {
+        client.connection.begin(&request, &numbers, &mut client.out);
+        let said = client.said();
+        let mut names = rules::Names::default();
+        decoder.decode(&said[0].3, &mut names).unwrap();
+        let sent = |name: &str| names.0.iter().find(|field| field.0 == name).map(|field| field.1.clone());
+        assert_eq!(sent(":path"), Some(format!("/{}", numbers[0])));
+        assert_eq!(sent("x-user"), Some(format!("u{}", numbers[1])));
+        assert_eq!(sent("cookie"), Some(format!("u{}", numbers[2])));
+        assert_eq!(sent("content-length"), None);
+        assert_eq!((said[1].0, said[1].1), (kind::DATA, END_STREAM));
+        assert_eq!(String::from_utf8_lossy(&said[1].3), format!("{{\"id\": {}}}", numbers[3]));
+    }
+}
+
+#[test]
 fn connection_fields_are_omitted_and_host_becomes_authority() {
     let mut neutral = neutral(Method::POST, b"body");
     for (name, value) in [
@@ -355,7 +379,7 @@ fn connection_fields_are_omitted_and_host_becomes_authority() {
         ("transfer-encoding", "chunked"),
         ("host", "shop.example"),
     ] {
-        neutral.headers.push((name.parse().unwrap(), value.parse().unwrap()));
+        neutral.headers.push(Header::new(name, value).unwrap());
     }
     let request = Http2Request::new(&neutral, &CommonFields::default());
     let mut client = Client::greeted(1, &[]);

@@ -4,7 +4,8 @@ use crate::cli::{FleetArgs, SpreadName};
 use crate::commands::topology;
 use crate::failure::Failure;
 use experiment::settings::fleet::{
-    ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, ProxyKind, RepeatedChange,
+    ChangeKind, Churn, FleetContradiction, FleetSettings, HeldTopology, ProxyKind, RepeatedChange,
+    SettingNames,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,10 +28,8 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
     let (mesh, changes) = (&args.mesh, &args.changes);
     let (services, proxies) = (mesh.services as usize, args.proxies.proxies as usize);
     let topology = mesh.topology.as_deref().map(held_topology).transpose()?;
-    let kinds = args.proxies.kind.of(proxies).map_err(|error| {
-        Failure::usage(format!("--kind: {error}"))
-            .with_hint("leave the number of one kind out: it has the rest")
-    })?;
+    // `check` says what is wrong with them.
+    let kinds = args.proxies.kind.of(proxies).unwrap_or_default();
     let sidecars = kinds.iter().find_map(|(kind, count)| (*kind == ProxyKind::Sidecar).then_some(*count));
     let sidecars = sidecars.unwrap_or(0);
     let churn = changes.churn != Churn::None;
@@ -78,7 +77,7 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
         Some(topology) => settings.with_topology(topology),
         None => settings,
     };
-    check(&settings, sidecars, args)?;
+    check(&settings, args)?;
     Ok(settings)
 }
 
@@ -87,72 +86,28 @@ fn held_topology(source: &str) -> Result<HeldTopology, Failure> {
     HeldTopology::new(&topology).map_err(|reason| Failure::usage(format!("--topology: {reason}")))
 }
 
-fn check(settings: &FleetSettings, sidecars: usize, args: &FleetArgs) -> Result<(), Failure> {
-    let wrong = |message: String, hint: &str| Err(Failure::usage(message).with_hint(hint));
-    let FleetSettings { services, pods, namespaces, .. } = *settings;
-    if sidecars > pods {
-        let (option, hint) = match args.mesh.topology {
-            Some(_) => ("--topology", "raise `replicas` of its services, or lower --proxies"),
-            None => ("--pods", "raise --pods, or leave it out"),
-        };
-        let message =
-            format!("{sidecars} sidecars are more than the {pods} pods of {option}: each is of another pod");
-        return wrong(message, hint);
+/// Checks the options as an experiment checks its section `fleet`, and against the place of the control plane.
+fn check(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failure> {
+    let istiods = args.control_plane.istiod.len().max(1);
+    settings.check(istiods, SettingNames::Options).map_err(refused)?;
+    let is_elsewhere = matches!(control_plane(args)?, ControlPlane::Elsewhere(_));
+    let made_in_lab =
+        |change: &&RepeatedChange| change.kind.is_of_environment() && change.kind != ChangeKind::LinkDown;
+    let change = settings.changes.iter().find(made_in_lab);
+    match change.filter(|_| is_elsewhere && !args.environment_answers) {
+        Some(change) => {
+            let kind = change.kind.name();
+            let message = format!("--change {kind} is made in a lab, and --istiod names an istiod elsewhere");
+            Err(Failure::usage(message).with_hint("leave --istiod out, or leave the change out"))
+        }
+        None => Ok(()),
     }
-    if namespaces > services {
-        let message = format!("--namespaces {namespaces} are more than --services {services}");
-        return wrong(message, "each namespace has a service at least");
-    }
-    let configured = [
-        ("--virtual-services", settings.virtual_services),
-        ("--destination-rules", settings.destination_rules),
-    ];
-    if let Some((option, count)) = configured.into_iter().find(|(_, count)| *count > services) {
-        return wrong(
-            format!("{option} {count} are more than --services {services}"),
-            "each is of another service",
-        );
-    }
-    if settings.on_demand && !settings.kinds.contains(ProxyKind::Ztunnel) {
-        return wrong("--on-demand is for ztunnels, and the fleet has none".to_owned(), "add --kind ztunnel");
-    }
-    check_changes(settings, args)
 }
 
-fn check_changes(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failure> {
-    let kinds = settings.kinds.of(settings.proxies).unwrap_or_default();
-    for change in &settings.changes {
-        let kind = change.kind;
-        if !kinds.iter().any(|(proxy, _)| kind.reaches(*proxy)) {
-            let message = format!(
-                "--change {}: istiod tells no proxy of `--kind {}` of it",
-                kind.name(),
-                settings.kinds
-            );
-            return Err(Failure::usage(message).with_hint("choose another kind of change, or of proxy"));
-        }
-        if !settings.is_told_of(kind) {
-            let message =
-                format!("--change {}: ztunnels on demand are told of it only once they ask", kind.name());
-            let hint = "name --change root-policy or connect-storm, or leave --on-demand out";
-            return Err(Failure::usage(message).with_hint(hint));
-        }
-        if kind == ChangeKind::CertificateRotation && settings.security != FleetSecurity::MutualTls {
-            let message = format!("--change {} needs proxies with certificates", kind.name());
-            return Err(Failure::usage(message).with_hint("leave --security out, or say mutual-tls"));
-        }
-        let is_elsewhere = matches!(control_plane(args)?, ControlPlane::Elsewhere(_));
-        if kind.is_of_environment()
-            && kind != ChangeKind::LinkDown
-            && is_elsewhere
-            && !args.environment_answers
-        {
-            let message =
-                format!("--change {} is made in a lab, and --istiod names an istiod elsewhere", kind.name());
-            return Err(Failure::usage(message).with_hint("leave --istiod out, or leave the change out"));
-        }
-    }
-    Ok(())
+fn refused(contradiction: FleetContradiction) -> Failure {
+    let FleetContradiction { key, message, expected, hint, .. } = contradiction;
+    let hint = hint.map_or_else(|| expected.clone(), |hint| format!("{expected}: {hint}"));
+    Failure::usage(format!("{}: {message}", SettingNames::Options.name(key))).with_hint(hint)
 }
 
 /// The istiods named on the command line, checked without connecting to them.
@@ -282,12 +237,66 @@ mod tests {
         let refused = |options: &[&str]| settings(&args(options)).err().map(|failure| format!("{failure:?}"));
         let on_demand = ["--kind", "ztunnel", "--on-demand", "--change"];
         let failure = refused(&[&on_demand[..], &["endpoint-added"]].concat()).expect("it reaches nobody");
-        assert!(failure.contains("ztunnels on demand are told of it only once they ask"), "{failure}");
+        assert!(failure.contains("reaches no proxy of `--kind ztunnel` on demand"), "{failure}");
         assert_eq!(refused(&[&on_demand[..], &["root-policy"]].concat()), None);
         assert_eq!(
             refused(&["--kind", "ztunnel=2,sidecar", "--on-demand", "--change", "endpoint-added"]),
             None
         );
+    }
+
+    #[test]
+    fn options_and_section_have_the_same_rules() {
+        let cases: &[(&[&str], &str)] = &[
+            (&["--kind", "ztunnel", "--xds", "state-of-the-world"], "kind: ztunnel, xds: state-of-the-world"),
+            (
+                &["--security", "token", "--change", "certificate-rotation"],
+                "security: token, changes: [certificate-rotation]",
+            ),
+            (
+                &[
+                    "--security",
+                    "plaintext",
+                    "--change",
+                    "endpoint-added",
+                    "--change",
+                    "certificate-rotation",
+                ],
+                "security: plaintext, changes: [endpoint-added, certificate-rotation]",
+            ),
+            (&["--kind", "gateway=7"], "kind: 'gateway=7'"),
+            (&["--pods", "50"], "pods: 50"),
+            (&["--services", "5", "--namespaces", "6"], "services: 5, namespaces: 6"),
+            (&["--virtual-services", "101"], "virtual-services: 101"),
+            (&["--destination-rules", "101"], "destination-rules: 101"),
+            (&["--on-demand"], "on-demand: on"),
+            (&["--kind", "gateway", "--scope"], "kind: gateway, scope: on"),
+            (
+                &["--kind", "ztunnel", "--change", "virtual-service"],
+                "kind: ztunnel, changes: [virtual-service]",
+            ),
+            (
+                &["--kind", "ztunnel", "--on-demand", "--change", "endpoint-added"],
+                "kind: ztunnel, on-demand: on, changes: [endpoint-added]",
+            ),
+            (&["--change", "istiod-removed"], "changes: [istiod-removed]"),
+            (
+                &["--change", "endpoint-added=900", "--change", "service-added=900"],
+                "changes: [endpoint-added=900, service-added=900]",
+            ),
+            (&["--churn", "9000/s", "--duration", "9s"], "churn: 9000/s, duration: 9s"),
+            (&["--churn", "1/s", "--duration", "500ms"], "churn: 1/s, duration: 500ms, changes: []"),
+        ];
+        // As options and keys are named: `--kind ztunnel`, `fleet.kind: ztunnel`.
+        let plain = |text: &str| {
+            text.replace("--change", "changes").replace("--", "").replace("fleet.", "").replace(": ", " ")
+        };
+        for (options, section) in cases {
+            let failure = format!("{:?}", settings(&args(options)).expect_err(section));
+            let text = format!("{{name: f, mesh: istio, modes: [control-plane], fleet: {{{section}}}}}");
+            let error = experiment::Experiment::parse(&text, "f.yaml").expect_err(section);
+            assert!(plain(&failure).contains(&plain(&error.message)), "{failure}: {}", error.message);
+        }
     }
 
     #[test]

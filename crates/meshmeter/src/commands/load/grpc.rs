@@ -101,7 +101,9 @@ fn description(args: &LoadArgs, target: &Target, request: &Request, tls: Option<
 fn metadata(args: &LoadArgs, request: &Request) -> Vec<(HeaderName, HeaderValue)> {
     let mut metadata: Vec<_> = GivenHeaders::all(&args.header).collect();
     if !metadata.iter().any(|(name, _)| *name == AUTHORIZATION) {
-        metadata.extend(request.headers.iter().filter(|(name, _)| *name == AUTHORIZATION).cloned());
+        let credentials = request.header(&AUTHORIZATION).and_then(|header| header.value().constant());
+        let credentials = credentials.and_then(|value| HeaderValue::try_from(value).ok());
+        metadata.extend(credentials.map(|value| (AUTHORIZATION, value)));
     }
     metadata
 }

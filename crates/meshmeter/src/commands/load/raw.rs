@@ -19,7 +19,7 @@ pub fn expected_reply(args: &LoadArgs, targets: &Targets) -> Result<ExpectedRepl
     if let Some((option, _)) = http_only.iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!("{option} is for http:// and https:// URLs")));
     }
-    let message_bytes = targets.servers[0].requests[0].body.len();
+    let message_bytes = targets.servers[0].requests[0].body.constant().map_or(0, |body| body.len());
     if message_bytes == 0 {
         return Err(Failure::usage("a message over TCP has at least a byte")
             .with_hint("give its size with --body-size"));

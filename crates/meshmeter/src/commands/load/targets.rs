@@ -4,7 +4,7 @@ use super::content_file::read_file;
 use super::{grpc, http_version, raw};
 use crate::cli::{GivenHeaders, LoadArgs, OrderName, ServerPerName};
 use crate::failure::Failure;
-use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
+use load::{Body, Family, Protocol, RequestTemplate, TargetError, Targets};
 use std::path::Path;
 
 /// Bounds the memory of `--per-url`: each thread has a histogram per URL.
@@ -15,8 +15,8 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     let body = body(args.body.as_deref(), args.body_size)?;
     let template = RequestTemplate {
         method: args.method.clone(),
-        headers: GivenHeaders::all(&args.header).collect(),
-        body: body.into(),
+        headers: GivenHeaders::of_requests(&args.header).collect(),
+        body,
         connect_to: args.connect_to.clone(),
         sni: args.sni.clone(),
     };
@@ -75,6 +75,12 @@ fn failure(error: &TargetError) -> Failure {
         TargetError::PathOfRaw(_) | TargetError::CredentialsOfRaw(_) => {
             Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000")
         }
+        TargetError::HeaderOfBody(_) | TargetError::RepeatedHeader(_) => {
+            Failure::from_usage(error).with_hint("leave it out of --header")
+        }
+        TargetError::RangeOfRaw => {
+            Failure::from_usage(error).with_hint("the content of a file, --body @FILE, is sent as it is")
+        }
         TargetError::TooManyServers(_) => {
             Failure::from_usage(error).with_hint("ranges in the path, and only these, may be longer")
         }
@@ -84,15 +90,16 @@ fn failure(error: &TargetError) -> Failure {
     }
 }
 
-fn body(text: Option<&str>, size: Option<u64>) -> Result<Vec<u8>, Failure> {
+/// The content of a file is sent as it is; ranges are of the command line alone.
+fn body(text: Option<&str>, size: Option<u64>) -> Result<Body, Failure> {
     if let Some(size) = size {
         let size =
             usize::try_from(size).map_err(|_| Failure::usage("the body is too large for this machine"))?;
-        return Ok(vec![b'x'; size]);
+        return Ok(vec![b'x'; size].into());
     }
     match text {
-        Some(text) if text.starts_with('@') => read_file("the body", Path::new(&text[1..])),
-        Some(text) => Ok(text.as_bytes().to_vec()),
-        None => Ok(Vec::new()),
+        Some(text) if text.starts_with('@') => Ok(read_file("the body", Path::new(&text[1..]))?.into()),
+        Some(text) => Ok(Body::with_ranges(text.as_bytes())),
+        None => Ok(Body::default()),
     }
 }

@@ -60,7 +60,7 @@ const OF_REQUESTS: [(ComparedFigure, &str); 8] = [
     (ComparedFigure::ResponseTimeP99Us, "p99"),
     (ComparedFigure::RateCompleted, "Throughput"),
     (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
-    (ComparedFigure::ProxiesMemoryBytes, "Memory of all proxies"),
+    (ComparedFigure::ProxiesMemoryAnonymousBytes, "Anonymous memory of all proxies"),
     (ComparedFigure::ProxiesConfigurationBytes, "Configuration of all proxies"),
     (ComparedFigure::ConfiguredLastUs, "Last proxy configured"),
 ];
@@ -88,7 +88,7 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
         all.iter().filter(move |one| is(one.figure)).map(|one| one.estimate.estimate)
     };
     let time_unit = TimeUnit::for_times(of(ComparedFigure::is_time));
-    let memory_unit = SizeUnit::for_sizes(of(|figure| figure == ComparedFigure::ProxiesMemoryBytes));
+    let memory_unit = SizeUnit::for_sizes(of(|figure| figure == ComparedFigure::ProxiesMemoryAnonymousBytes));
     let is_fleet = all.iter().any(|difference| difference.load.is_fleet());
     let columns: &[(ComparedFigure, &'static str)] = if is_fleet { &OF_FLEETS } else { &OF_REQUESTS };
     let is_compared = |figure: ComparedFigure| {
@@ -203,7 +203,7 @@ fn text(difference: &FactorDifference, time_unit: TimeUnit, memory_unit: SizeUni
     let FactorDifference { figure, estimate, relative, verdict, .. } = difference;
     match (figure, relative) {
         (figure, _) if figure.is_time() => Difference::new((estimate, *verdict), time_unit).text(),
-        (ComparedFigure::ProxiesMemoryBytes, _) => {
+        (ComparedFigure::ProxiesMemoryAnonymousBytes, _) => {
             let interval = Interval::scaled(estimate, 1.0 / memory_unit.bytes()).signed();
             if *verdict == experiment::schema::FindingVerdict::Shown {
                 interval.text()

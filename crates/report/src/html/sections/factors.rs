@@ -73,7 +73,7 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
         columns: CHANGES
             .iter()
             .map(|(figure, name)| match figure {
-                SizedFigure::ProxiesMemoryBytes => format!("{name}, MB"),
+                SizedFigure::ProxiesMemoryAnonymousBytes => format!("{name}, MB"),
                 _ => format!("{name}, {}", unit.symbol()),
             })
             .collect(),
@@ -114,7 +114,7 @@ const CHANGES: [(SizedFigure, &str); 4] = [
     (SizedFigure::ResponseTimeP50Us, "p50"),
     (SizedFigure::ResponseTimeP99Us, "p99"),
     (SizedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
-    (SizedFigure::ProxiesMemoryBytes, "memory of all proxies"),
+    (SizedFigure::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies"),
 ];
 
 /// One row per mode and load, with the other factors fixed.
@@ -134,7 +134,7 @@ fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
                 effects.iter().find(same).map_or_else(String::new, |effect| {
                     let verdict = effect.judged();
                     match figure {
-                        SizedFigure::ProxiesMemoryBytes => {
+                        SizedFigure::ProxiesMemoryAnonymousBytes => {
                             Difference::megabytes((&effect.from_least_to_greatest, verdict)).text()
                         }
                         _ => Difference::new((&in_us(effect), verdict), unit).text(),

@@ -32,7 +32,12 @@ fn estimates_match_trials() {
     assert_eq!(proxy.memory_bytes.unwrap().estimate, 41_200_000.0);
     assert_eq!(proxy.network_bytes_received_s.unwrap().estimate, 1_200_000.0);
     assert_eq!(cell.path.mtls, Some(true));
-    assert_eq!(summary.cells[4].path.mtls, None, "a gateway claims no mutual TLS");
+    let with_gateway = &summary.cells[4];
+    assert_eq!(with_gateway.path.mtls, None, "a gateway claims no mutual TLS");
+    let gateway = with_gateway.components.iter().find(|component| component.name == "gateway").unwrap();
+    let total = with_gateway.totals.iter().find(|total| total.role == Role::Proxy).unwrap();
+    let cpu = (gateway.cpu_cores, gateway.cpu_cores_per_1000_rps);
+    assert_eq!(cpu, (total.cpu_cores, total.cpu_cores_per_1000_rps), "it is all proxies");
 }
 
 #[test]

@@ -103,6 +103,16 @@ fn converged_fleet_shows_changes_and_time_breakdown() {
 }
 
 #[test]
+fn routes_of_gateways_are_stated() {
+    let mut result = result();
+    result.kinds = BTreeMap::from([("gateway".to_owned(), 4)]);
+    let routes = FleetPushes { count: 4, routes: 4000, ..FleetPushes::default() };
+    result.pushes.insert("rds".to_owned(), routes);
+    let text = fleet_text(&result, WIDTH).replace('\u{a0}', " ");
+    assert!(text.contains("1.25 MB in all with 4000 routes, 312 kB per proxy"), "{text}");
+}
+
+#[test]
 fn shortfalls_name_missing_proxies() {
     let mut result = result();
     result.proxies.converged = 2;
