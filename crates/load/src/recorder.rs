@@ -11,6 +11,7 @@ use statistics::episodes::Slowest;
 use statistics::{LatencyHistogram, UnansweredWaits};
 use std::collections::BTreeMap;
 use std::mem;
+use std::net::SocketAddr;
 
 mod grpc;
 mod per_url;
@@ -60,6 +61,8 @@ pub(crate) struct Recorder {
     trend: Trend,
     pub(crate) connect_time: LatencyHistogram,
     pub(crate) handshake_time: LatencyHistogram,
+    /// Connections opened by address, of servers whose connections are spread over several.
+    addresses: BTreeMap<SocketAddr, u64>,
     /// TLS sessions by the parameters that their handshakes negotiated: few kinds, unordered.
     tls_sessions: Vec<(Security, u64)>,
     pub(crate) warmup: WarmupCounts,
@@ -113,6 +116,7 @@ impl Recorder {
             trend: Trend::new(window_start, window_end),
             connect_time: LatencyHistogram::new(),
             handshake_time: LatencyHistogram::new(),
+            addresses: BTreeMap::new(),
             tls_sessions: Vec::new(),
             warmup: WarmupCounts::default(),
             sent: 0,
@@ -149,6 +153,16 @@ impl Recorder {
         self.finished.clear();
         self.second.clear();
         self.second.index = 0;
+    }
+
+    /// Counts a connection to one of its server's addresses.
+    pub(crate) fn opened_at(&mut self, address: SocketAddr) {
+        *self.addresses.entry(address).or_default() += 1;
+    }
+
+    /// Connections opened by address, in the form of the result schema.
+    pub(crate) fn addresses(&self) -> BTreeMap<String, u64> {
+        self.addresses.iter().map(|(address, count)| (address.to_string(), *count)).collect()
     }
 
     /// Counts a new TLS session.
@@ -407,6 +421,9 @@ impl Recorder {
         }
         for (server, requests) in other.crowded_out.iter().enumerate() {
             self.add_crowded_out(server, *requests);
+        }
+        for (address, count) in &other.addresses {
+            *self.addresses.entry(*address).or_default() += count;
         }
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);

@@ -222,6 +222,32 @@ fn run_starts_if_only_last_of_many_servers_is_alive() {
 }
 
 #[test]
+fn connections_are_spread_over_the_addresses_of_a_name() {
+    let servers = [good_server(), good_server(), good_server()];
+    let addresses: Vec<SocketAddr> =
+        servers.iter().map(|server| server.url()[7..].trim_end_matches('/').parse().unwrap()).collect();
+    for threads in [1, 2, 3] {
+        let mut spec = open_spec(&[servers[0].url()], 6, 300.0, SHORT);
+        spec.threads = threads;
+        // The other family is for when these fail.
+        spec.targets.servers[0].addresses = addresses.clone();
+        spec.targets.servers[0].addresses.push("[::1]:1".parse().unwrap());
+        let result = run(&spec);
+        assert_all_answered(&result, 120);
+        let two_each = addresses.iter().map(|address| (address.to_string(), 2)).collect();
+        assert_eq!(result.addresses, two_each, "{threads} threads");
+        assert!(
+            result.verdict.notes.iter().all(|note| !note.starts_with("addresses:")),
+            "{:?}",
+            result.verdict
+        );
+    }
+    // A connection that is replaced stays with its address: its load is that of one user.
+    let counts = servers.map(|server| server.await_requests(1));
+    assert!(counts.iter().all(|count| *count >= 60), "{counts:?}");
+}
+
+#[test]
 fn unresponsive_address_leaves_time_for_next() {
     let server = good_server();
     // Its queue is full: further connection attempts are dropped.
@@ -242,7 +268,7 @@ fn unresponsive_address_leaves_time_for_next() {
     let result = run(&spec);
     assert_all_answered(&result, 40);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
-    let note = "addresses: 2 connections fell back to another address of the name; at the first, ";
+    let note = "addresses: 1 connection fell back to another address of the name; at the first, ";
     assert!(result.verdict.notes.iter().any(|text| text.starts_with(note)), "{:?}", result.verdict.notes);
     drop(waiting);
 }

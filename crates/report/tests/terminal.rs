@@ -281,6 +281,8 @@ fn streaming_calls_have_lines_for_messages() {
         messages_received: 3000,
         message_time_us: HistogramSummary::default(),
         first_message_time_us: HistogramSummary::default(),
+        read_together: 0,
+        read_together_within_us: 0.0,
     });
     let text = load_text(&result);
     assert!(text.contains("gRPC statuses  OK: 2999, UNAVAILABLE: 1\n"), "{text}");
@@ -291,6 +293,8 @@ fn streaming_calls_have_lines_for_messages() {
         messages_received: 30_000,
         message_time_us: times(27_000, 80.0),
         first_message_time_us: times(3000, 120.0),
+        read_together: 0,
+        read_together_within_us: 0.0,
     });
     let text = load_text(&result).replace(['\u{202f}', '\u{a0}'], " ");
     let lines: Vec<_> = text.lines().skip_while(|line| !line.starts_with("messages")).take(3).collect();

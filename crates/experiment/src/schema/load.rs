@@ -48,6 +48,10 @@ pub struct LoadResult {
     /// Maximum number of concurrent requests per connection, if the peer allows that many.
     #[serde(default = "one")]
     pub streams: usize,
+    /// Connections opened over the whole run by address, such as `10.1.0.7:80`, to servers whose name has several; empty
+    /// otherwise, and in results from earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addresses: BTreeMap<String, u64>,
     /// Number of TLS sessions over the whole run, by version and cipher, such as `TLSv1_3
     /// TLS13_AES_256_GCM_SHA384`; resumed sessions are under `… resumed`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

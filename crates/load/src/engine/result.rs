@@ -114,6 +114,7 @@ impl Coordinator<'_> {
             connections: self.spec.own_connections(),
             protocol: self.spec.spoken(),
             streams: self.spec.protocol.streams(),
+            addresses: recorder.addresses(),
             tls_sessions: recorder.tls_sessions(),
             tls_server_keys: recorder.tls_server_keys(),
             clients: self.spec.own_clients(),

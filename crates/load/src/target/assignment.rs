@@ -12,6 +12,8 @@ const PARTS: f64 = 1e6;
 pub(crate) struct Assignment {
     /// The initial server of each connection.
     pub(crate) servers: Vec<usize>,
+    /// The place of each connection among all of its server, those of other threads and generators included.
+    pub(crate) places: Vec<usize>,
     /// Present if the thread lacks a connection to some server: connections go where they are needed, at most
     /// this many of this thread to one server. `None`: each keeps its server, as always with
     /// [`ServerPer::Connection`].
@@ -23,12 +25,14 @@ impl Assignment {
     /// servers' shares of the requests, at least one each.
     pub(crate) fn new(targets: &Targets, connections: usize, thread: usize, threads: usize) -> Self {
         let counts = targets.connections_per_server(connections);
-        let mut servers = Vec::new();
+        let (mut servers, mut places) = (Vec::new(), Vec::new());
         let mut first_thread = 0;
         for (server, count) in counts.iter().enumerate() {
             // The remainder of one server goes to other threads than that of the server before.
             let turn = (thread + threads - first_thread % threads) % threads;
-            servers.extend(std::iter::repeat_n(server, part(*count, turn, threads)));
+            let own = part(*count, turn, threads);
+            servers.extend(std::iter::repeat_n(server, own));
+            places.extend((0..own).map(|number| turn + number * threads));
             first_thread += count % threads;
         }
         let keeps_servers = targets.server_per == ServerPer::Connection;
@@ -39,7 +43,7 @@ impl Assignment {
             None if connections < counts.len() => 1,
             None => usize::MAX,
         };
-        Self { roaming: (!covered && !keeps_servers).then_some(limit), servers }
+        Self { roaming: (!covered && !keeps_servers).then_some(limit), servers, places }
     }
 }
 
@@ -125,6 +129,22 @@ mod tests {
             all.iter().map(|one| one.servers.len()).collect(),
             all.iter().any(|one| one.roaming.is_some()),
         )
+    }
+
+    #[test]
+    fn places_number_the_connections_of_a_server_over_all_threads() {
+        let two = targets(&["3=http://127.0.0.1:1/", "2=http://127.0.0.1:2/"]);
+        for threads in 1..=4 {
+            let all = (0..threads).map(|thread| Assignment::new(&two, 10, thread, threads));
+            let mut numbered: Vec<(usize, usize)> =
+                all.flat_map(|one| one.servers.into_iter().zip(one.places)).collect();
+            numbered.sort_unstable();
+            let expected: Vec<(usize, usize)> = [(0, 6), (1, 4)]
+                .into_iter()
+                .flat_map(|(server, count)| (0..count).map(move |place| (server, place)))
+                .collect();
+            assert_eq!(numbered, expected, "{threads} threads");
+        }
     }
 
     #[test]

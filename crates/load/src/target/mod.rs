@@ -106,12 +106,22 @@ impl Choice {
 pub struct Target {
     /// Host and port of the URL, as given.
     pub authority: String,
-    /// The resolved addresses, in the resolver's order; not empty.
+    /// The resolved addresses, those of the family that the resolver names first before the others; not empty.
     pub addresses: Vec<SocketAddr>,
     /// With TLS: the name to send in SNI and to verify in the certificate; `None` for plain TCP.
     pub server_name: Option<ServerName<'static>>,
     /// The requests; not empty.
     pub requests: Vec<Request>,
+}
+
+impl Target {
+    /// How many of its addresses, from the first, connections are spread over: those of one family, which are hosts behind one
+    /// name, such as the pods of a service. The others are other ways to the same hosts, for when these fail.
+    #[must_use]
+    pub fn spread(&self) -> usize {
+        let first = self.addresses.first().map(SocketAddr::is_ipv4);
+        self.addresses.iter().take_while(|address| Some(address.is_ipv4()) == first).count().max(1)
+    }
 }
 
 /// A request, independent of the protocol.

@@ -199,11 +199,24 @@ fn server_name(uri: &Uri, template: &RequestTemplate) -> Result<ServerName<'stat
 }
 
 fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
-    let addresses: Vec<SocketAddr> = endpoint
+    let found = endpoint
         .to_socket_addrs()
-        .map_err(|cause| TargetError::Resolve { authority: endpoint.to_owned(), cause })?
-        .collect();
+        .map_err(|cause| TargetError::Resolve { authority: endpoint.to_owned(), cause })?;
+    let addresses = in_families(found.collect());
     if addresses.is_empty() { Err(TargetError::NoAddress(endpoint.to_owned())) } else { Ok(addresses) }
+}
+
+/// The addresses without duplicates, those of the first one's family before the others.
+fn in_families(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    let first = addresses.first().map(SocketAddr::is_ipv4);
+    addresses.sort_by_key(|address| Some(address.is_ipv4()) != first);
+    addresses
 }
 
 /// Builds a request for any protocol.

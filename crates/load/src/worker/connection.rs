@@ -59,10 +59,11 @@ pub(super) struct Connection<C> {
 }
 
 impl<C: Codec> Connection<C> {
-    pub(super) fn new(target: usize, codec: C) -> Self {
+    /// A closed connection, which is to be opened at this one of its server's addresses first.
+    pub(super) fn new(target: usize, address: usize, codec: C) -> Self {
         Self {
             target,
-            attempts: Attempts::default(),
+            attempts: Attempts { address, failures: 0 },
             failing_since: None,
             state: State::Closed { retry_at: 0 },
             handshake_since: None,

@@ -29,6 +29,7 @@ use connection::{Connection, State};
 use experiment::schema::Pacing;
 use pools::{Pools, Waiting};
 use std::io;
+use std::iter::zip;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -167,7 +168,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         make_codec: impl Fn() -> C,
         (schedule, selector): (Box<dyn Schedule>, Selector<'a>),
         mut network: N,
-        Assignment { servers, roaming }: &Assignment,
+        Assignment { servers, places, roaming }: &Assignment,
     ) -> Self {
         let Plan { timeline, targets, requests_per_connection, whole_seconds, stop, .. } = plan;
         let economical = plan.pacing == Pacing::Economical;
@@ -190,7 +191,11 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             stop,
             schedule,
             network,
-            connections: servers.iter().map(|server| Connection::new(*server, make_codec())).collect(),
+            connections: zip(servers, places)
+                .map(|(server, place)| {
+                    Connection::new(*server, place % targets[*server].spread(), make_codec())
+                })
+                .collect(),
             selector,
             pools,
             one_pool,

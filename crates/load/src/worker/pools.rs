@@ -222,9 +222,12 @@ impl Pools {
         self.pools[server].attempts = attempts;
     }
 
-    /// Recent attempts to connect to a server.
-    pub(super) fn attempts(&self, server: usize) -> Attempts {
-        self.pools[server].attempts
+    /// Recent attempts to connect to a server, for its next connection. The one after that goes to the next of so many addresses.
+    pub(super) fn next_attempts(&mut self, server: usize, spread: usize) -> Attempts {
+        let kept = &mut self.pools[server].attempts;
+        let attempts = *kept;
+        kept.address = (attempts.address + 1) % spread;
+        attempts
     }
 
     /// With roaming: finds a connection for the server that has needed one longest. `is_idle` checks whether
@@ -329,7 +332,8 @@ mod tests {
         assert_eq!(pools.next_assignment(40, idle), None);
         pools.release(3, 0, 100, Attempts { address: 1, failures: 1 });
         assert_eq!(pools.next_assignment(99, idle), None, "a server that failed is tried again later");
-        assert_eq!(pools.attempts(3).failures, 1);
+        assert_eq!(pools.next_attempts(3, 2), Attempts { address: 1, failures: 1 });
+        assert_eq!(pools.next_attempts(3, 2).address, 0, "the next of its two addresses");
         assert_eq!(pools.next_assignment(100, idle), Some((0, None, 3)));
     }
 

@@ -167,6 +167,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             None => self.recorder.connect_time.record_ns(now.saturating_sub(since)),
         }
         connection.opened(since, now);
+        if self.targets[connection.target].spread() > 1 {
+            self.recorder.opened_at(connection.address(self.targets));
+        }
         if let Some(security) = self.network.security(slot) {
             self.recorder.secured(security);
         }
@@ -265,7 +268,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 self.network.close(slot);
                 self.pools.set_attempts(loser, self.connections[slot].attempts());
             }
-            self.connections[slot].assign(server, self.pools.attempts(server));
+            let spread = self.targets[server].spread();
+            self.connections[slot].assign(server, self.pools.next_attempts(server, spread));
             self.begin_to_open(slot, now);
         }
     }

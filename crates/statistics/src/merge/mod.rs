@@ -80,6 +80,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         connections: results().map(|result| result.connections).fold(0, usize::saturating_add),
         protocol,
         streams: results().map(|result| result.streams).max().unwrap_or(1),
+        addresses: added(results().map(|result| &result.addresses)),
         tls_sessions: added(results().map(|result| &result.tls_sessions)),
         tls_server_keys: added(results().map(|result| &result.tls_server_keys)),
         clients: results().map(|result| result.clients).reduce(both).flatten(),
