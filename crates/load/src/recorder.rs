@@ -267,16 +267,16 @@ impl Recorder {
         }
     }
 
-    /// Records messages of a response, which may have more. All that was read with them came after `polled_at`.
+    /// Records messages of a response, which may have more. All that was read with them came after `came_after`.
     pub(crate) fn messages(
         &mut self,
         flight: &mut InFlightRequest,
         messages: u32,
         at: Nanos,
-        polled_at: Nanos,
+        came_after: Nanos,
     ) {
         if self.measures(flight) {
-            self.grpc.get_or_insert_default().received(flight, messages, at, polled_at);
+            self.grpc.get_or_insert_default().received(flight, messages, at, came_after);
         }
     }
 

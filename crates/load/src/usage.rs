@@ -3,7 +3,9 @@
 pub(crate) mod cpus;
 
 use rustix::time::{ClockId, clock_gettime};
-use std::fs;
+use std::fs::{self, File};
+use std::mem;
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 /// CPU time of the calling thread.
@@ -20,9 +22,44 @@ pub(crate) fn run_queue_wait() -> Option<Duration> {
     for task in fs::read_dir("/proc/self/task").ok()? {
         // A thread may have ended in the meantime.
         let Ok(text) = fs::read_to_string(task.ok()?.path().join("schedstat")) else { continue };
-        sum += Duration::from_nanos(text.split_ascii_whitespace().nth(1)?.parse().ok()?);
+        sum += queued(&text)?;
     }
     Some(sum)
+}
+
+/// The time in run queues of a schedstat file.
+fn queued(schedstat: &str) -> Option<Duration> {
+    Some(Duration::from_nanos(schedstat.split_ascii_whitespace().nth(1)?.parse().ok()?))
+}
+
+/// Time for which one thread was runnable and waited for a CPU.
+#[derive(Debug)]
+pub(crate) struct QueueWait {
+    schedstat: File,
+    seen: Duration,
+}
+
+impl QueueWait {
+    /// That of the calling thread; `None` if the kernel does not report it: the number of its turns, the last figure, is then 0.
+    pub(crate) fn of_thread() -> Option<Self> {
+        let mut wait =
+            Self { schedstat: File::open("/proc/thread-self/schedstat").ok()?, seen: Duration::ZERO };
+        let is_reported = !wait.read()?.trim_end().ends_with(" 0");
+        wait.since_last()?;
+        is_reported.then_some(wait)
+    }
+
+    /// The time since the last call.
+    pub(crate) fn since_last(&mut self) -> Option<Duration> {
+        let total = queued(&self.read()?)?;
+        Some(total.saturating_sub(mem::replace(&mut self.seen, total)))
+    }
+
+    fn read(&self) -> Option<String> {
+        let mut text = [0; 96];
+        let length = self.schedstat.read_at(&mut text, 0).ok()?;
+        Some(String::from_utf8_lossy(&text[..length]).into_owned())
+    }
 }
 
 /// Context switches of a thread, voluntary and involuntary.
@@ -103,4 +140,18 @@ pub(crate) fn memory_peak_bytes() -> u64 {
         .find_map(|line| line.strip_prefix("VmHWM:"))
         .and_then(|value| value.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queueing_of_a_thread_is_part_of_that_of_the_process() {
+        let mut of_thread = QueueWait::of_thread().expect("the kernel reports it");
+        let before = of_thread.seen;
+        let after = before + of_thread.since_last().expect("it still does");
+        assert_eq!(of_thread.seen, after);
+        assert!(after <= run_queue_wait().expect("the kernel reports it"));
+    }
 }

@@ -21,6 +21,9 @@ pub struct UnansweredWaits {
 impl UnansweredWaits {
     /// Requests were abandoned after at least this many nanoseconds.
     pub fn record_ns(&mut self, wait_ns: u64, requests: u64) {
+        if requests == 0 {
+            return;
+        }
         let dropped = wait_ns.checked_ilog2().unwrap_or_default().saturating_sub(DIGITS);
         let entry = self.entries.entry(wait_ns >> dropped << dropped).or_insert((wait_ns, 0));
         *entry = (entry.0.min(wait_ns), entry.1.saturating_add(requests));
@@ -100,6 +103,7 @@ mod tests {
         assert_eq!(waits(&[(2 * MS, 60), (1000 * MS, 4)]).above_us(4936, 3200.0, 0), Some(3200.0));
         assert_eq!(waits(&[]).above_us(5000, 3200.0, 0), None);
         assert_eq!(waits(&[]).above_us(0, 0.0, 0), None);
+        assert_eq!(waits(&[(2 * MS, 0)]), waits(&[]), "of nothing there is no wait");
     }
 
     #[test]

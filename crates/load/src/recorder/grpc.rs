@@ -47,16 +47,17 @@ impl GrpcRecord {
     }
 
     /// Records messages of a stream that were read together; at least one. Those of a read have one time, that of its last packet,
-    /// but came after `polled_at`.
+    /// but came after `came_after`.
     pub(super) fn received(
         &mut self,
         flight: &mut InFlightRequest,
         messages: u32,
         at: Nanos,
-        polled_at: Nanos,
+        came_after: Nanos,
     ) {
         self.received += u64::from(messages);
-        let mut together = u64::from(messages - 1);
+        let later = u64::from(messages.saturating_sub(1));
+        let mut together = later;
         match flight.message_at.replace(at) {
             None => self.first_message_time.record_ns(at.saturating_sub(flight.due)),
             Some(last) => {
@@ -64,11 +65,11 @@ impl GrpcRecord {
                 together += u64::from(last == at);
             }
         }
-        self.message_time.record_zeros(u64::from(messages - 1));
+        self.message_time.record_zeros(later);
         if together > 0 {
             self.read_together += together;
             self.read_together_within =
-                self.read_together_within.max(at.saturating_sub(polled_at.max(flight.sent)));
+                self.read_together_within.max(at.saturating_sub(came_after.max(flight.sent)));
         }
     }
 

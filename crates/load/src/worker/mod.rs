@@ -22,7 +22,7 @@ use crate::recorder::Recorder;
 use crate::schedule::Schedule;
 use crate::second::SecondCounts;
 use crate::target::{Assignment, Request, Selector, ServerPer, Target};
-use crate::usage::{Switches, thread_cpu};
+use crate::usage::{QueueWait, Switches, thread_cpu};
 use backlog::Backlogs;
 use buffers::Buffers;
 use connection::{Connection, State};
@@ -127,6 +127,9 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     reading_lag: Nanos,
     /// When the network was last polled, for all that had come by then to be read before this turn.
     polled_at: Nanos,
+    /// The sleep before this turn that the network ended, from when until when.
+    slept: Option<(Nanos, Nanos)>,
+    queue_wait: Option<QueueWait>,
     /// Nothing follows the response in what was read.
     is_last_of_read: bool,
     /// How late responses may be read to save CPU; `None` if reading must not be late.
@@ -214,6 +217,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             notes_arrivals,
             reading_lag: 0,
             polled_at: 0,
+            slept: None,
+            queue_wait: if C::MULTIPLEXED { QueueWait::of_thread() } else { None },
             is_last_of_read: true,
             reads_late,
             next_upkeep: 0,

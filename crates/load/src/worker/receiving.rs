@@ -5,7 +5,11 @@ use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Event, Network};
 use crate::protocol::{Codec, Parsed, ResponseEnd};
+use crate::usage::QueueWait;
 use std::io;
+
+/// A time that is known to this is exact enough to look no closer.
+const EXACT: Nanos = 50_000;
 
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
@@ -33,8 +37,22 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if let Some(turn) = turn.filter(|_| self.network.has_read_all()) {
             self.polled_at = turn;
         }
+        self.slept = None;
         self.buffer = buffer;
         Ok(())
+    }
+
+    /// When all that is read in this turn came, or later. A thread that slept was woken by the first of it, which came no earlier
+    /// than the thread then waited for a CPU; or the first had come before it fell asleep, since it last polled.
+    fn came_after(&mut self) -> Nanos {
+        let is_long = |(_, woken): &mut (Nanos, Nanos)| *woken > self.polled_at + EXACT;
+        if let Some((began, woken)) = self.slept.take_if(is_long)
+            && let Some(queued) = self.queue_wait.as_mut().and_then(QueueWait::since_last)
+        {
+            let awake = began.saturating_sub(self.polled_at);
+            self.polled_at = self.polled_at.max(woken.saturating_sub(nanos(queued) + awake));
+        }
+        self.polled_at
     }
 
     fn received(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
@@ -55,9 +73,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Parsed::Incomplete => true,
                 Parsed::Response(end) => self.answered(slot, end, now),
                 Parsed::Messages(stream, messages) => {
-                    if let Some(flight) = self.connections[slot].flight(stream) {
-                        self.recorder.messages(flight, messages, now, self.polled_at);
-                    }
+                    self.messages_came(slot, stream, messages, now);
                     true
                 }
                 Parsed::Failed(stream, kind) => self.request_failed(slot, stream, kind, now),
@@ -77,6 +93,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.flush(slot, now);
     }
 
+    /// Messages of a stream are complete.
+    fn messages_came(&mut self, slot: usize, stream: usize, messages: u32, now: Nanos) {
+        let before = self.connections[slot].flight(stream).and_then(|flight| flight.message_at);
+        let is_exact = messages == 1 && before != Some(now);
+        let came_after = if is_exact { now } else { self.came_after() };
+        if let Some(flight) = self.connections[slot].flight(stream) {
+            self.recorder.messages(flight, messages, now, came_after);
+        }
+    }
+
     /// A response is complete. Returns true if the connection still exists.
     fn answered(&mut self, slot: usize, end: ResponseEnd, now: Nanos) -> bool {
         let connection = &mut self.connections[slot];
@@ -92,7 +118,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 self.recorder.read_late(&flight, self.reading_lag);
             }
             if C::MULTIPLEXED && self.notes_arrivals && !self.is_last_of_read {
-                let uncertainty = now.saturating_sub(self.polled_at.max(flight.sent));
+                let uncertainty = now.saturating_sub(self.came_after().max(flight.sent));
                 self.recorder.read_with_others(&flight, uncertainty);
             }
             if let Some(grpc) = end.grpc {

@@ -7,6 +7,7 @@ use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::protocol::Codec;
 use crate::second::SecondCounts;
+use crate::usage::QueueWait;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -67,6 +68,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
         }
         self.connections_open = open;
+        // What this thread has waited for a CPU before is not part of its next sleep.
+        self.queue_wait.as_mut().and_then(QueueWait::since_last);
         let usual = (self.timeline.timeout / 20).clamp(MIN_UPKEEP_INTERVAL, MAX_UPKEEP_INTERVAL);
         self.next_upkeep = now + if waiting { usual.min(RETRY_PAUSE) } else { usual };
     }

@@ -36,7 +36,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         clock: &Clock,
     ) -> io::Result<()> {
         let measured_from = self.pacer.measures_sleep().then(thread_cpu);
-        let time = until.saturating_sub(clock.now());
+        let began = clock.now();
+        let time = until.saturating_sub(began);
+        let has_read_all = self.network.has_read_all();
         let sleeps_through =
             sendable && self.opening == 0 && self.reads_late.is_some_and(|late| time <= late);
         let timer_ended_it = if sleeps_through {
@@ -46,6 +48,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             !self.network.wait(Duration::from_nanos(time))?
         };
         let woken = clock.now();
+        self.slept = (has_read_all && !timer_ended_it).then_some((began, woken));
         if sendable && timer_ended_it {
             let cost = measured_from.map(|from| thread_cpu().saturating_sub(from).as_nanos() as Nanos);
             self.pacer.slept(until, woken, cost);
