@@ -198,7 +198,7 @@ fn untrusted_or_plaintext_server_is_a_one_line_error_with_hint() {
 fn a_system_without_authorities_is_named_with_the_files_looked_at() {
     let mut command = command::meshmeter();
     command.args(["load", "--rate=10", "--duration=1s", "https://127.0.0.1:1/"]);
-    let output = command.env("SSL_CERT_FILE", "/nowhere/ca.pem").output().unwrap();
+    let output = command.env_remove("SSL_CERT_DIR").env("SSL_CERT_FILE", "/nowhere/ca.pem").output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let said = stderr(&output);
     assert!(said.contains("/nowhere/ca.pem") && said.contains("SSL_CERT_FILE"), "{said}");

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::sandbox::cgroup::{Cgroup, Version};
-use crate::sandbox::container::ContainerUser;
+use crate::sandbox::container::{ContainerUser, LogLimiter};
 use crate::sandbox::name::check_name;
 use crate::sandbox::namespace::{Namespace, Origin};
 use crate::sandbox::network;
@@ -16,7 +16,7 @@ use crate::sandbox::registry::status::{LabStatus, status};
 use crate::sandbox::subordinate::NoProxyUser;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Gid, Uid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -43,26 +43,35 @@ struct Inside {
     /// The machine's own proc, opened before the lab's was mounted over it.
     host_proc_path: PathBuf,
     _outer_proc_file: OwnedFd,
+    log_limiter: LogLimiter,
     state: Mutex<Changing>,
+}
+
+/// Numbers of pods, which their addresses follow from. A number that was given back is taken again only when
+/// there is no other, the longest unused one first: other pods may still remember its address.
+#[derive(Debug, Default)]
+struct PodNumbers {
+    next: u16,
+    unused: VecDeque<u16>,
+}
+
+impl PodNumbers {
+    fn take(&mut self) -> Result<u16, &'static str> {
+        if self.next < network::MAX_PODS {
+            self.next += 1;
+            return Ok(self.next - 1);
+        }
+        self.unused.pop_front().ok_or("all addresses of the lab are in use")
+    }
 }
 
 #[derive(Debug, Default)]
 struct Changing {
-    next_pod: u16,
+    numbers: PodNumbers,
     /// Names by number.
     pods: BTreeMap<u16, String>,
     /// Files and programs, with their copies or mounts for the proxies' user.
     exposed: BTreeMap<PathBuf, PathBuf>,
-}
-
-impl Changing {
-    fn reserve_number(&mut self) -> Result<u16, &'static str> {
-        if self.next_pod == network::MAX_PODS {
-            return Err("the lab has used up its addresses");
-        }
-        self.next_pod += 1;
-        Ok(self.next_pod - 1)
-    }
 }
 
 impl Lab {
@@ -85,6 +94,7 @@ impl Lab {
             private_dir,
             host_proc_path,
             _outer_proc_file: host_proc_file,
+            log_limiter: LogLimiter::start().context("watch the logs of containers")?,
             stop_requested,
             switch,
             no_proxy_user,
@@ -186,16 +196,25 @@ impl Lab {
         if state.pods.len() == network::MAX_PORTS {
             return Err("a bridge of Linux has 1023 ports, and each is taken by a pod");
         }
-        state.reserve_number()
+        state.numbers.take()
     }
 
     /// Reserves the address of a pod that is never created.
     pub(crate) fn reserve_address(&self) -> Result<u16, &'static str> {
-        self.state().reserve_number()
+        self.state().numbers.take()
+    }
+
+    /// Gives numbers back whose addresses no pod has any more.
+    pub(crate) fn release_numbers(&self, numbers: impl IntoIterator<Item = u16>) {
+        self.state().numbers.unused.extend(numbers);
     }
 
     pub(crate) fn switch(&self) -> &Namespace {
         &self.0.switch
+    }
+
+    pub(crate) fn log_limiter(&self) -> &LogLimiter {
+        &self.0.log_limiter
     }
 
     pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
@@ -287,4 +306,20 @@ fn folder_for_all(parent: &Path, number: usize) -> io::Result<PathBuf> {
         fs::set_permissions(folder, Permissions::from_mode(0o755))?;
     }
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_again_once_all_were_used_longest_unused_first() {
+        let mut numbers = PodNumbers::default();
+        assert_eq!((numbers.take(), numbers.take()), (Ok(0), Ok(1)));
+        numbers.unused.extend([1, 0]);
+        let rest: Vec<u16> = (2..network::MAX_PODS).map(|_| numbers.take().unwrap()).collect();
+        assert_eq!((rest[0], rest[rest.len() - 1]), (2, network::MAX_PODS - 1));
+        assert_eq!((numbers.take(), numbers.take()), (Ok(1), Ok(0)));
+        assert!(numbers.take().unwrap_err().contains("in use"));
+    }
 }

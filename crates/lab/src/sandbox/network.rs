@@ -21,7 +21,7 @@ use std::path::Path;
 pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// The pods' subnet is 10.77.0.0/16.
 pub const PREFIX_LENGTH: u8 = 16;
-/// Each address is used only once during a lab's lifetime.
+/// Number of the pods' addresses.
 pub const MAX_PODS: u16 = u16::MAX - 2;
 /// Ports of a bridge (`BR_MAX_PORTS` of the kernel).
 pub(crate) const MAX_PORTS: usize = 1023;

@@ -26,7 +26,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd as _;
 use std::os::linux::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -78,6 +78,8 @@ pub struct Pod {
     note: PodNote,
     namespace: Arc<Namespace>,
     containers: Vec<Container>,
+    /// Numbers of further addresses.
+    further_numbers: Mutex<Vec<u16>>,
     open: bool,
 }
 
@@ -113,7 +115,15 @@ impl Pod {
             containers: Vec::new(),
         };
         // From here on, dropping the pod takes down what was set up.
-        let pod = Self { lab: lab.clone(), number, note, namespace, containers: Vec::new(), open: true };
+        let pod = Self {
+            lab: lab.clone(),
+            number,
+            note,
+            namespace,
+            containers: Vec::new(),
+            further_numbers: Mutex::default(),
+            open: true,
+        };
         if let Some(names) = &spec.names {
             pod.mount_names(names.clone())?;
         }
@@ -155,6 +165,7 @@ impl Pod {
     pub(crate) fn add_address(&self) -> Result<Ipv4Addr> {
         let number = self.lab.reserve_address();
         let number = number.context(format!("give pod {} one more address", self.name()))?;
+        self.further_numbers.lock().unwrap_or_else(PoisonError::into_inner).push(number);
         network::add_pod_address(&self.namespace, number)?;
         Ok(network::pod_address(number))
     }
@@ -200,6 +211,7 @@ impl Pod {
                 RUNTIME_VARIABLE
             ))
         })?;
+        self.lab.log_limiter().add(container.log());
         self.containers.push(container.clone());
         let (name, program) = (spec.name.clone(), spec.program.clone());
         self.note.containers.retain(|other| other.name != name);
@@ -267,6 +279,11 @@ impl Pod {
         take_down(&mut pods)
     }
 
+    fn numbers(&self) -> Vec<u16> {
+        let further = self.further_numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        further.iter().copied().chain([self.number]).collect()
+    }
+
     fn is_reaped(&self) -> bool {
         self.containers.iter().all(Container::reap_orphans)
     }
@@ -286,6 +303,7 @@ fn take_down(pods: &mut [Pod]) -> Result<()> {
     let Some(Pod { lab, .. }) = pods.first() else { return Ok(()) };
     let containers = || pods.iter().flat_map(|pod| &pod.containers);
     containers().for_each(Container::kill);
+    containers().for_each(|container| lab.log_limiter().remove(container.log()));
     let ended = containers().map(|container| container.stop(ENDED_TIMEOUT).map(drop));
     let ended = ended.fold(Ok(()), Result::and);
     let strays = end_strays(&pods);
@@ -297,6 +315,10 @@ fn take_down(pods: &mut [Pod]) -> Result<()> {
         removed
     });
     let removed = removed.fold(Ok(()), Result::and);
+    // Addresses that something may still have are lost.
+    if ended.is_ok() && strays.is_ok() && disconnected.is_ok() {
+        lab.release_numbers(pods.iter().flat_map(|pod| pod.numbers()));
+    }
     ended.and(strays).and(disconnected).and(removed)
 }
 

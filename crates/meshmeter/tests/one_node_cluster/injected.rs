@@ -124,6 +124,10 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
         let injected: Vec<&str> = trial.versions.iter().map(|version| version.name.as_str()).collect();
         assert_eq!(injected, if trial.mode == Mode::Sidecar { vec!["istio-proxy"] } else { vec![] });
     }
+    let of_server =
+        of_pair.iter().flat_map(|trial| &trial.path.proxies).find(|proxy| proxy.name == "server-proxy");
+    // The study sets `proxy.mtls: strict` by default.
+    assert_eq!(of_server.and_then(|proxy| proxy.takes_plain_text), Some(false));
     check_usage(&of_pair);
     check_paths(&trials(&app), &["client-proxy", "emoji-proxy", "voting-proxy", "web-proxy"]);
     for run in [&pair, &app] {

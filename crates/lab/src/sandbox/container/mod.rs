@@ -4,8 +4,10 @@
 
 mod launch;
 mod log;
+mod log_limit;
 
 pub(crate) use launch::{Launch, start};
+pub(crate) use log_limit::LogLimiter;
 
 use crate::Result;
 use crate::sandbox::cgroup::Cgroup;
@@ -300,6 +302,10 @@ impl Container {
             // Fails only if it has just ended.
             let _ = rustix::process::kill_process(self.0.pid, signal);
         }
+    }
+
+    pub(crate) fn log(&self) -> &Path {
+        &self.0.log
     }
 
     pub fn log_tail(&self, lines: usize) -> Vec<String> {
