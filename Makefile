@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image docs dist dist-check schema setup-dist build test test-all lint-and-compile program tools quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo fuzz image docs dist dist-check schema setup-dist build test test-all lint-and-compile program tools quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
@@ -28,6 +28,9 @@ lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences 
 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
+
+fuzz: ## Every fuzz target for an hour each, or SECONDS=… (nightly compiler, cargo-fuzz)
+	scripts/fuzz.sh $(SECONDS)
 
 image: setup-dist ## An image for clusters, of a static program, and its bill of materials: target/image/
 	@CARGO=$(CARGO) scripts/image.sh $(addprefix --architecture ,$(ARCHITECTURES))

@@ -24,4 +24,5 @@ pub use access::{Access, Limits, Platform, Watch};
 pub use error::ImageError;
 pub use extract::{Extracted, ExtractedFile, Wanted, digest, extract};
 pub use layer::check_archive;
+pub use manifest::check_manifest;
 pub use reference::{ImageReference, InvalidReference};

@@ -194,6 +194,45 @@ pub(crate) fn choose<'a>(entries: &'a [IndexEntry], platform: &Platform) -> Resu
     Err(if available.is_empty() { "no platform at all".to_owned() } else { available.join(", ") })
 }
 
+/// Reads `document` like a registry's response, and checks invariants of all documents: only archives are layers, no
+/// attestation is an image, and errors are short lines. For fuzzing.
+///
+/// # Panics
+/// Panics if an invariant is violated.
+pub fn check_manifest(document: &[u8], content_type: &str) {
+    match read(document, content_type) {
+        Ok(Document::Index(entries)) => {
+            let platform = Platform { os: "linux".to_owned(), architecture: "amd64".to_owned() };
+            match choose(&entries, &platform) {
+                Ok(chosen) => {
+                    let is_image = |entry: &IndexEntry| {
+                        !entry.is_attestation && entry.platform.as_ref() == Some(&platform)
+                    };
+                    let mut images = entries.iter().filter(|entry| is_image(entry));
+                    assert!(images.any(|entry| entry.descriptor.digest == chosen.digest));
+                }
+                Err(available) => assert_is_short_line(&available),
+            }
+        }
+        Ok(Document::Manifest(manifest)) => {
+            assert!(manifest.layers.len() <= MAX_LAYERS);
+            for layer in &manifest.layers {
+                assert!(
+                    layer.media_type == CHART || LAYERS.contains(&layer.media_type.as_str()),
+                    "{layer:?}"
+                );
+                assert_eq!(layer.digest.to_string().parse::<Digest>().as_ref(), Ok(&layer.digest));
+            }
+            let _ = manifest.config.is_image_config();
+        }
+        Err(Unreadable::Invalid(reason) | Unreadable::Unsupported(reason)) => assert_is_short_line(&reason),
+    }
+}
+
+fn assert_is_short_line(text: &str) {
+    assert!(text.len() < 4000 && !text.chars().any(char::is_control), "{text:?}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,9 @@ const MAX_US: u64 = 2 * 3600 * 1_000_000;
 /// HdrHistogram's precision: 3 significant decimal digits.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
+/// Maximum number of values in a decoded histogram: a million per second for 280 years.
+const MAX_DECODED_COUNT: u64 = 1 << 53;
+
 /// A histogram of durations with a resolution of 1 µs.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
@@ -164,12 +167,18 @@ impl LatencyHistogram {
     /// Reads the output of [`Self::encode`], or any HdrHistogram in microseconds.
     ///
     /// # Errors
-    /// Returns an error if the text is not base64 or not an HdrHistogram.
+    /// Returns an error if the text is not base64 or not an HdrHistogram, or if its counts are beyond what a run can have:
+    /// sums of counts must not overflow.
     pub fn decode(text: &str) -> Result<Self, DecodeError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|error| DecodeError(error.to_string()))?;
         let values: Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| DecodeError(error.to_string()))?;
+        let count =
+            values.iter_recorded().try_fold(0_u64, |sum, bucket| sum.checked_add(bucket.count_at_value()));
+        if count.is_none_or(|count| count > MAX_DECODED_COUNT) {
+            return Err(DecodeError("it has more values than any run".to_owned()));
+        }
         let mut histogram = Self::new();
         for bucket in values.iter_recorded() {
             histogram.values_us.saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());

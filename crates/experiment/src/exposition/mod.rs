@@ -114,7 +114,8 @@ impl<'a> Exposition<'a> {
         let mut counts = BTreeMap::new();
         for sample in self.named(name) {
             let value = sample.label(label).unwrap_or_default().into_owned();
-            *counts.entry(value).or_default() += sample.value as u64;
+            let count: &mut u64 = counts.entry(value).or_default();
+            *count = count.saturating_add(sample.value as u64);
         }
         counts
     }
@@ -128,7 +129,7 @@ impl<'a> Exposition<'a> {
             let bound = sample.label(BUCKET_BOUND).and_then(|bound| bound.parse::<f64>().ok());
             let Some(bound) = bound.filter(|bound| bound.is_finite()) else { continue };
             match buckets.iter_mut().find(|(known, _)| *known == bound) {
-                Some((_, count)) => *count += sample.value as u64,
+                Some((_, count)) => *count = count.saturating_add(sample.value as u64),
                 None => buckets.push((bound, sample.value as u64)),
             }
         }

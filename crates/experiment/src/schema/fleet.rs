@@ -351,11 +351,11 @@ impl ReportedHistogram {
 
     /// Adds the observations of another histogram with the same buckets.
     pub fn add(&mut self, other: &Self) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.sum += other.sum;
         for (bound, count) in &other.buckets {
             match self.buckets.iter_mut().find(|(known, _)| known == bound) {
-                Some((_, known)) => *known += count,
+                Some((_, known)) => *known = known.saturating_add(*count),
                 None => self.buckets.push((*bound, *count)),
             }
         }

@@ -290,6 +290,30 @@ pub struct RequestCounts {
     pub grpc_status: BTreeMap<String, u64>,
 }
 
+/// Maximum of a count: JSON keeps greater ones inexactly, and sums of them overflow.
+const MAX_COUNT: u64 = 1 << 53;
+
+impl LoadResult {
+    /// False if a load cannot have counted so much: the result is damaged.
+    #[must_use]
+    pub fn has_possible_counts(&self) -> bool {
+        let RequestCounts { scheduled, sent, late, unsent, completed, failed, .. } = self.requests;
+        let RequestCounts { errors, status, grpc_status, .. } = &self.requests;
+        let by_kind = [errors, status, grpc_status].into_iter().flat_map(BTreeMap::values).copied();
+        let times = [
+            &self.response_time_us,
+            &self.service_time_us,
+            &self.schedule_lag_us,
+            &self.generator_lag_us,
+            &self.connect_time_us,
+            &self.handshake_time_us,
+        ];
+        let of_times = times.into_iter().flat_map(|times| [times.count, times.censored]);
+        let of_requests = [scheduled, sent, late, unsent, completed, failed];
+        of_requests.into_iter().chain(by_kind).chain(of_times).all(|count| count <= MAX_COUNT)
+    }
+}
+
 impl RequestCounts {
     /// Responses with a status of 400 or above, or with a gRPC status other than `OK` (whose HTTP status is
     /// 200).

@@ -108,6 +108,13 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
+    /// False if a load of the trial cannot have counted so much: the record is damaged.
+    #[must_use]
+    pub fn has_possible_counts(&self) -> bool {
+        let of_drivers = self.drivers.iter().filter_map(|driver| driver.result.as_ref());
+        self.result.iter().chain(of_drivers).all(LoadResult::has_possible_counts)
+    }
+
     /// Number of the take, from 1.
     #[must_use]
     pub fn take(&self) -> usize {

@@ -117,7 +117,8 @@ fn missing(
     missed.collect()
 }
 
-fn every_change_arrives(lab: &LocalLab, settings: &FleetSettings) {
+/// Writes a mesh, and removes it once `act` is done.
+fn with_population(lab: &LocalLab, settings: &FleetSettings, act: impl FnOnce(&ApiClient, &Population)) {
     let logs = LogFolder::create();
     let brought_up = lab.bring_up(&spec(Mode::None), logs.path());
     drop(brought_up.unwrap_or_else(|error| panic!("{}", error_chain(&error))));
@@ -125,22 +126,34 @@ fn every_change_arrives(lab: &LocalLab, settings: &FleetSettings) {
     let placement = Placement { run_id: RUN.to_owned(), ..Placement::default() };
     let population = Population::new(settings, &placement).expect("it fits");
     population.write(&api, &|_, _| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
-    let fleet = connect(lab, &api, &population);
-    let mut changes = Changes::new(&population, 1);
-    let mut missed = Vec::new();
-    for kind in ChangeKind::ALL.into_iter().filter(|kind| kind.is_of_mesh()) {
-        let change = changes.next(kind).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
-        missed.extend(missing(&fleet, &api, &population, &change, kind.name()));
-        if let Some(undo) = changes.undo(&change) {
-            missed.extend(missing(&fleet, &api, &population, &undo, &format!("undo of {}", kind.name())));
-        }
-    }
-    let result = fleet.finish();
-    assert_eq!((missed, result.rejections), (Vec::new(), 0));
+    act(&api, &population);
     let removed = remove(&api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     assert_eq!(removed.remaining, Vec::<String>::new());
 }
 
 pub fn every_change_arrives_at_every_kind_of_proxy(lab: &LocalLab) {
-    every_change_arrives(lab, &settings("gateway=2,waypoint=3,ztunnel=2,sidecar", false));
+    with_population(lab, &settings("gateway=2,waypoint=3,ztunnel=2,sidecar", false), |api, population| {
+        let fleet = connect(lab, api, population);
+        let mut changes = Changes::new(population, 1);
+        let mut missed = Vec::new();
+        for kind in ChangeKind::ALL.into_iter().filter(|kind| kind.is_of_mesh()) {
+            let change = changes.next(kind).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
+            missed.extend(missing(&fleet, api, population, &change, kind.name()));
+            if let Some(undo) = changes.undo(&change) {
+                missed.extend(missing(&fleet, api, population, &undo, &format!("undo of {}", kind.name())));
+            }
+        }
+        let result = fleet.finish();
+        assert_eq!((missed, result.rejections), (Vec::new(), 0));
+    });
+}
+
+/// The routes of its domains, and one per VirtualService.
+pub fn gateways_receive_a_route_per_virtual_service(lab: &LocalLab) {
+    let settings = settings("gateway", false);
+    with_population(lab, &settings, |api, population| {
+        let result = connect(lab, api, population).finish();
+        let routes = (settings.gateways + settings.virtual_services) * settings.proxies;
+        assert_eq!(result.pushes["rds"].routes, routes as u64, "{:?}", result.pushes);
+    });
 }

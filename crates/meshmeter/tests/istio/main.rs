@@ -167,6 +167,10 @@ const EVERYWHERE: &[(&str, Case)] = &[
         "every_change_arrives_at_every_kind_of_proxy",
         fleet_changes::every_change_arrives_at_every_kind_of_proxy,
     ),
+    (
+        "gateways_receive_a_route_per_virtual_service",
+        fleet_changes::gateways_receive_a_route_per_virtual_service,
+    ),
     ("istiod_sends_filters_by_proxy_and_setting", telemetry::istiod_sends_filters_by_proxy_and_setting),
     ("telemetry_without_its_filters_is_rejected", telemetry::telemetry_without_its_filters_is_rejected),
 ];

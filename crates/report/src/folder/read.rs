@@ -127,5 +127,8 @@ fn parse_trial(line: &[u8]) -> Result<Option<TrialRecord>, Box<dyn std::error::E
     if trial.schema != TRIAL_SCHEMA {
         return Err(format!("its schema is {:?}, not {TRIAL_SCHEMA:?}", trial.schema).into());
     }
+    if !trial.has_possible_counts() {
+        return Err("it has counts that no load can have".into());
+    }
     Ok(Some(trial))
 }
