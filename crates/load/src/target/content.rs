@@ -60,7 +60,7 @@ impl Header {
         &self.name
     }
 
-    /// Value without its placeholders' numbers.
+    /// Value, with its placeholders.
     #[must_use]
     pub fn value(&self) -> &Text {
         &self.value

@@ -132,3 +132,17 @@ fn parse_trial(line: &[u8]) -> Result<Option<TrialRecord>, Box<dyn std::error::E
     }
     Ok(Some(trial))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trial_with_impossible_counts_is_an_error() {
+        let first = |lines: &'static [u8]| parse_trial(lines.split(|byte| *byte == b'\n').next().unwrap());
+        let sound = first(include_bytes!("../../../../fuzz/corpus/trials/run"));
+        assert!(sound.unwrap().is_some());
+        let damaged = first(include_bytes!("../../../../fuzz/corpus/trials/huge-counts"));
+        assert_eq!(damaged.unwrap_err().to_string(), "it has counts that no load can have");
+    }
+}
