@@ -276,14 +276,8 @@ fn streaming_calls_have_lines_for_messages() {
         max: Some(5.0 * p50),
         ..HistogramSummary::default()
     };
-    result.grpc = Some(GrpcMessages {
-        messages_sent: 3000,
-        messages_received: 3000,
-        message_time_us: HistogramSummary::default(),
-        first_message_time_us: HistogramSummary::default(),
-        read_together: 0,
-        read_together_within_us: 0.0,
-    });
+    result.grpc =
+        Some(GrpcMessages { messages_sent: 3000, messages_received: 3000, ..GrpcMessages::default() });
     let text = load_text(&result);
     assert!(text.contains("gRPC statuses  OK: 2999, UNAVAILABLE: 1\n"), "{text}");
     // A single message per call is not mentioned.
@@ -293,8 +287,7 @@ fn streaming_calls_have_lines_for_messages() {
         messages_received: 30_000,
         message_time_us: times(27_000, 80.0),
         first_message_time_us: times(3000, 120.0),
-        read_together: 0,
-        read_together_within_us: 0.0,
+        ..GrpcMessages::default()
     });
     let text = load_text(&result).replace(['\u{202f}', '\u{a0}'], " ");
     let lines: Vec<_> = text.lines().skip_while(|line| !line.starts_with("messages")).take(3).collect();

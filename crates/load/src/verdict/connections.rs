@@ -36,7 +36,7 @@ fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<
 /// for one has that wait in its response time.
 pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     let failed = commonest(result, ErrorKind::is_of_connecting);
-    let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());
+    let why = failed.map_or("they were closed at once, or not answered", |(kind, _)| kind.meaning());
     // Roaming connections need not all be open at the start.
     let at_start = context.connections_at_start.unwrap_or(result.connections);
     if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {

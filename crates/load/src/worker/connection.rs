@@ -94,10 +94,10 @@ impl<C: Codec> Connection<C> {
         self.failing_since.take()
     }
 
-    /// Since when it cannot be opened. An attempt under way counts if it takes longer than `usual`, as long as any that succeeded.
-    pub(super) fn without_since(&self, usual: Nanos, now: Nanos) -> Option<Nanos> {
-        let is_unusual = |since: &Nanos| now.saturating_sub(*since) > usual;
-        self.failing_since.or_else(|| self.opening_since().filter(is_unusual))
+    /// Since when it cannot be opened. An attempt under way counts if it takes twice as long as `slowest`, the slowest that succeeded.
+    pub(super) fn without_since(&self, slowest: Nanos, now: Nanos) -> Option<Nanos> {
+        let is_hopeless = |since: &Nanos| now.saturating_sub(*since) > 2 * slowest;
+        self.failing_since.or_else(|| self.opening_since().filter(is_hopeless))
     }
 
     fn opening_since(&self) -> Option<Nanos> {

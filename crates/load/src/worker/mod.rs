@@ -112,6 +112,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     connections_open: usize,
     /// Time of the window for which connections could not be opened, added up over those that are open again.
     without_connection: Nanos,
+    /// Longest time in which a connection was opened.
+    slowest_opening: Nanos,
     /// Connections with output that is held to be sent with other due requests: see [`Codec::MULTIPLEXED`].
     unsent: Vec<usize>,
     /// Empty output buffers for connections.
@@ -208,6 +210,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             max_opening: upkeep::MAX_OPENING_BEFORE_START,
             connections_open: 0,
             without_connection: 0,
+            slowest_opening: 0,
             unsent: Vec::new(),
             buffers: Buffers::default(),
             backlogs,

@@ -177,15 +177,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             self.recorder.secured(security);
         }
         if connection.state == State::Open {
-            self.is_open(slot, now);
+            self.is_open(slot, since, now);
             self.set_free(slot, now);
         }
         self.flush(slot, now);
     }
 
-    /// The connection accepts requests.
-    fn is_open(&mut self, slot: usize, now: Nanos) {
+    /// The connection, being opened since `since`, accepts requests.
+    fn is_open(&mut self, slot: usize, since: Nanos, now: Nanos) {
         self.opening -= 1;
+        self.slowest_opening = self.slowest_opening.max(now.saturating_sub(since));
         if let Some(since) = self.connections[slot].opens_again() {
             self.without_connection += self.in_window(since, now);
         }
@@ -203,11 +204,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if self.pools.roaming.is_some() {
             return 0;
         }
-        let slowest_us = self.recorder.connect_time.max_us() + self.recorder.handshake_time.max_us();
-        let usual = nanos(Duration::from_micros(slowest_us as u64));
-        let since =
-            self.connections.iter().filter_map(|connection| connection.without_since(usual, stopped_at));
-        self.without_connection + since.map(|since| self.in_window(since, stopped_at)).sum::<Nanos>()
+        let since = |connection: &Connection<C>| connection.without_since(self.slowest_opening, stopped_at);
+        let periods = self.connections.iter().filter_map(since);
+        self.without_connection + periods.map(|since| self.in_window(since, stopped_at)).sum::<Nanos>()
     }
 
     /// A server that could not be reached answers again: none of its connections pauses any longer.
@@ -228,9 +227,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// The peer has announced that it accepts requests, or more of them.
     pub(super) fn has_got_room(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
-        if let State::Greeting { .. } = connection.state {
+        if let State::Greeting { since } = connection.state {
             connection.state = State::Open;
-            self.is_open(slot, now);
+            self.is_open(slot, since, now);
         }
         self.set_free(slot, now);
     }
