@@ -71,7 +71,8 @@ pub fn summarize(
     modes.dedup();
     let tables = Tables::new(&keys, trials);
     let (mut comparisons, mut tested) = comparison::comparisons(&conditions, &modes, &tables);
-    let (mut factor_effects, slopes) = factors::effects(experiment, &conditions, &modes, trials.all());
+    let (mut factor_effects, slopes) =
+        factors::effects(experiment, &conditions, &modes, trials.all(), &tables);
     tested.extend(slopes);
     let (mut factor_differences, between_values) = word_factors::differences(experiment, &keys, &tables);
     tested.extend(between_values);
@@ -223,7 +224,7 @@ fn cell(
         proxies: proxies(all),
         fleet: fleet::fleet(key.key(), all, tables),
         versions: Vec::new(),
-        components: components(all),
+        components: components(key.key(), all, tables),
         totals: totals::totals(key.key(), tables),
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),
         path: path(&valid, all),
