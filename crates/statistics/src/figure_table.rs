@@ -30,16 +30,24 @@ struct Sum {
     /// Sum over the parts: each part squared over its degrees of freedom (F. E. Satterthwaite, Biometrics
     /// Bulletin 2 (1946)).
     parts: f64,
+    /// The same for what is shared: such parts err together, so their roots are added.
+    shared_root: f64,
 }
 
 impl Sum {
     fn with(self, spread: Spread, factor: f64) -> Self {
         let variance = spread.variance * factor;
-        Self { variance: self.variance + variance, parts: self.parts + variance * variance / spread.freedom }
+        let part = variance * variance / spread.freedom;
+        Self {
+            variance: self.variance + variance,
+            parts: self.parts + part * (1.0 - spread.shared),
+            shared_root: self.shared_root + (part * spread.shared).sqrt(),
+        }
     }
 
     fn freedom(self) -> f64 {
-        if self.parts > 0.0 { self.variance * self.variance / self.parts } else { 1.0 }
+        let parts = self.parts + self.shared_root * self.shared_root;
+        if parts > 0.0 { self.variance * self.variance / parts } else { 1.0 }
     }
 }
 
@@ -110,6 +118,32 @@ impl FigureTable {
         };
         let p_value = student::two_sided(difference / sum.variance.sqrt(), sum.freedom());
         Some(Difference { estimate: estimate.map(f64::exp_m1), p_value: Some(p_value) })
+    }
+
+    /// Slope of the line through the means of cells, by least squares, over the quantity of each. `None` with
+    /// more than two trials in a cell, whose slopes in each repeat show their noise, and if a cell is not in the
+    /// model of the noise or lacks a repeat of another.
+    pub(crate) fn slope(&self, cells: &[(f64, usize)], resolution: f64) -> Option<Difference> {
+        let repeats = &self.cells[cells.first()?.1];
+        if !self.noise.is_of_few()
+            || cells.iter().any(|(_, cell)| !self.cells[*cell].keys().eq(repeats.keys()))
+        {
+            return None;
+        }
+        let n = repeats.len();
+        let center = cells.iter().map(|(quantity, _)| quantity).sum::<f64>() / cells.len() as f64;
+        let squares: f64 = cells.iter().map(|(quantity, _)| (quantity - center).powi(2)).sum();
+        let (mut estimate, mut sum) = (0.0, Sum::default());
+        for (quantity, cell) in cells {
+            let part = (quantity - center) / squares * mean(&self.cells[*cell]);
+            estimate += part;
+            sum = sum.with(self.noise.of_trials(*cell)?, part * part / n as f64);
+        }
+        let sum = sum.with(self.noise.of_repeats()?, estimate * estimate / n as f64);
+        let half = (ALLOWANCE * student::t_95(sum.freedom()) * sum.variance.sqrt()).max(resolution);
+        let p_value = student::two_sided(estimate / sum.variance.sqrt(), sum.freedom());
+        let estimate = Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n };
+        Some(Difference { estimate, p_value: Some(p_value) })
     }
 
     fn spreads(&self, with: usize, without: usize) -> Option<[Spread; 2]> {

@@ -71,7 +71,8 @@ pub fn summarize(
     modes.dedup();
     let tables = Tables::new(&keys, trials);
     let (mut comparisons, mut tested) = comparison::comparisons(&conditions, &modes, &tables);
-    let (mut factor_effects, slopes) = factors::effects(experiment, &conditions, &modes, trials.all());
+    let (mut factor_effects, slopes) =
+        factors::effects(experiment, &conditions, &modes, trials.all(), &tables);
     tested.extend(slopes);
     let (mut factor_differences, between_values) = word_factors::differences(experiment, &keys, &tables);
     tested.extend(between_values);
@@ -192,7 +193,6 @@ fn cell(
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, all)).count();
     let places = all.len() - retakes;
     let verdict = verdict(all, valid.len(), places);
-    let totals = totals::totals(key.key(), tables);
     let errors = ErrorShare::new(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests)));
     let mut cell = Cell {
         mode,
@@ -224,8 +224,8 @@ fn cell(
         proxies: proxies(all),
         fleet: fleet::fleet(key.key(), all, tables),
         versions: Vec::new(),
-        components: components(all, &totals),
-        totals,
+        components: components(key.key(), all, tables),
+        totals: totals::totals(key.key(), tables),
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),
         path: path(&valid, all),
     };

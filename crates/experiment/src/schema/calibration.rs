@@ -111,7 +111,8 @@ pub struct CalibratedSpread {
     pub between_deployments: f64,
 }
 
-/// The smallest difference that a run detects in four of five cases (power 0.8).
+/// The smallest difference of two modes under one load whose interval excludes zero in four of five runs
+/// (power 0.8).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolution {
     /// The figure.

@@ -52,6 +52,16 @@ fn compared(run: &Context<'_>, finding: &Finding) -> String {
         let more = words::latency(added);
         return format!("{subject} reads {more} more in {what} (one trial each, which shows no difference)");
     }
+    if !finding.is_shown() && added.excludes_zero() {
+        let (by, side) = match added.estimate > 0.0 {
+            true => (words::latency(added), "higher"),
+            false => (words::latency(&added.map_reversed(std::ops::Neg::neg)), "lower"),
+        };
+        return format!(
+            "{what} of {subject} is {by} {side} than of {baseline} by its own interval, but not shown among all that this \
+             run tests (more repeats show more)"
+        );
+    }
     if !finding.is_shown() {
         let interval = words::latency(added);
         return format!("no difference is shown between {subject} and {baseline} in {what}: {interval}");

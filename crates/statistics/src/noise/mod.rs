@@ -2,13 +2,14 @@
 //!
 //! The logarithm of a figure in a trial is the sum of three terms: its cell, the repeat (the machine's
 //! performance drifts), and noise of the trial. Cells of a run share a machine, so their variances borrow
-//! from each other ([`moderated`]); the variance of the repeats has nothing to borrow from. Figures:
+//! from each other ([`moderated`]); the variance of the repeats has nothing to borrow from. With two trials in
+//! each cell none can show a spread of its own: they are pooled ([`pooled`]). Figures:
 //! docs/decisions/0001-intervals.md.
 
 mod moderated;
 
 pub(crate) use moderated::{Place, Spread};
-use moderated::{SampleVariance, dense, moderated};
+use moderated::{SampleVariance, dense, moderated, pooled};
 use std::collections::BTreeMap;
 
 /// A figure in the trials of a cell, by repeat.
@@ -16,6 +17,8 @@ pub(crate) type Values = BTreeMap<usize, f64>;
 
 /// Minimum number of cells for the model: with two, effects of cells and of repeats cannot be separated.
 const MIN_CELLS: usize = 3;
+/// Cells with this many trials or fewer have one degree of freedom of their own.
+const FEW: usize = 2;
 /// Rounds of fitting and reweighting: quieter cells say more about the repeats, and the repeats about the
 /// cells.
 const ROUNDS: usize = 2;
@@ -35,6 +38,8 @@ pub(crate) struct Noise {
     repeats: Option<Spread>,
     /// The part of that variance that comes from the noise of the trials alone.
     repeats_by_trials: f64,
+    /// True if no cell has more than [`FEW`] trials.
+    is_few: bool,
 }
 
 impl Noise {
@@ -52,17 +57,19 @@ impl Noise {
             .map(|cell| cells[*cell].1.iter().map(|(repeat, value)| (*repeat, value.ln())).collect())
             .collect();
         let places: Vec<Place> = taken.iter().map(|cell| cells[*cell].0).collect();
+        let is_few = logarithms.iter().all(|values| values.len() <= FEW);
         let mut weights = vec![1.0; taken.len()];
         let mut spreads = Vec::new();
-        let mut fit = Fit::new(&logarithms, &weights);
+        let mut fit = Fit::new(&logarithms, &weights, is_few);
         for round in 0..=ROUNDS {
-            spreads = moderated(&fit.sample_variances(&places));
+            let samples = fit.sample_variances(&places);
+            spreads = if is_few { pooled(&samples) } else { moderated(&samples) };
             if round < ROUNDS {
                 weights = spreads.iter().map(|spread| 1.0 / spread.variance).collect();
-                fit = Fit::new(&logarithms, &weights);
+                fit = Fit::new(&logarithms, &weights, is_few);
             }
         }
-        let mut noise = Self { shares: vec![0.0; cells.len()], repeats: fit.repeats(), ..left_out };
+        let mut noise = Self { shares: vec![0.0; cells.len()], repeats: fit.repeats(), is_few, ..left_out };
         noise.repeats_by_trials = fit.repeats_by_trials();
         for (position, cell) in taken.iter().enumerate() {
             noise.trials[*cell] = Some(spreads[position]);
@@ -74,6 +81,11 @@ impl Noise {
     /// Noise of a cell's trials, without the effects of the repeats.
     pub(crate) fn of_trials(&self, cell: usize) -> Option<Spread> {
         self.trials[cell]
+    }
+
+    /// True if no cell has more than two trials.
+    pub(crate) fn is_of_few(&self) -> bool {
+        self.is_few
     }
 
     /// Variance of the repeats' effects beyond what the trials' noise makes it look like.
@@ -98,20 +110,41 @@ struct Fit<'a> {
     means: Vec<f64>,
     /// Effect and total weight of each repeat.
     repeats: BTreeMap<usize, (f64, f64)>,
+    is_few: bool,
+    /// Fraction of the repeats' effects that residuals are free of.
+    removed: f64,
 }
 
 impl<'a> Fit<'a> {
-    fn new(cells: &'a [Values], weights: &'a [f64]) -> Self {
+    fn new(cells: &'a [Values], weights: &'a [f64], is_few: bool) -> Self {
         let mut repeats: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
         for (values, weight) in cells.iter().zip(weights) {
             values.keys().for_each(|repeat| repeats.entry(*repeat).or_default().1 += weight);
         }
-        let mut fit = Self { cells, weights, means: vec![0.0; cells.len()], repeats };
+        let means = vec![0.0; cells.len()];
+        let mut fit = Self { cells, weights, means, repeats, is_few, removed: 1.0 };
         let complete = cells.iter().all(|values| values.len() == fit.repeats.len());
         for _ in 0..if complete { 1 } else { PASSES } {
             fit.improve();
         }
+        if is_few {
+            fit.removed = fit.beyond_chance();
+        }
         fit
+    }
+
+    /// Fraction of the repeats' effects beyond what the noise of trials makes them look like (positive-part
+    /// James-Stein). Repeats that differ no more than trials do are noise of trials, and a degree of freedom
+    /// more.
+    fn beyond_chance(&self) -> f64 {
+        let (mut within, mut freedom) = (0.0, 0.0);
+        for (cell, weight) in self.weights.iter().enumerate() {
+            within += weight * self.residuals(cell).map(|(_, rest)| rest * rest).sum::<f64>();
+            freedom += (self.cells[cell].len() as f64 - 1.0) * (1.0 - self.share(cell));
+        }
+        let between: f64 = self.repeats.values().map(|(effect, weight)| weight * effect * effect).sum();
+        let between = between / (self.repeats.len() as f64 - 1.0);
+        if between > 0.0 { (1.0 - within / freedom / between).max(0.0) } else { 0.0 }
     }
 
     fn improve(&mut self) {
@@ -134,7 +167,7 @@ impl<'a> Fit<'a> {
     fn residuals(&self, cell: usize) -> impl Iterator<Item = (usize, f64)> {
         let values = self.cells[cell].iter();
         let rest: Vec<(usize, f64)> =
-            values.map(|(repeat, value)| (*repeat, value - self.repeats[repeat].0)).collect();
+            values.map(|(repeat, value)| (*repeat, value - self.removed * self.repeats[repeat].0)).collect();
         let mean = rest.iter().map(|(_, rest)| rest).sum::<f64>() / rest.len() as f64;
         rest.into_iter().map(move |(repeat, rest)| (repeat, rest - mean))
     }
@@ -147,12 +180,14 @@ impl<'a> Fit<'a> {
 
     fn sample_variances(&self, places: &[Place]) -> Vec<SampleVariance> {
         let groups = dense(places.iter().map(|place| place.mode));
-        let dependence = self.dependence(&groups);
+        // Residuals of two repeats mirror each other: their correlation says nothing.
+        let dependence = if self.is_few { 0.0 } else { self.dependence(&groups) };
+        let removed = 1.0 - (1.0 - self.removed).powi(2);
         let size = |group: usize| groups.iter().filter(|other| **other == group).count() as f64;
         (0..self.cells.len())
             .map(|cell| {
                 let others = size(groups[cell]) - 1.0;
-                let share = self.share(cell) * (1.0 + others * dependence);
+                let share = removed * self.share(cell) * (1.0 + others * dependence);
                 let freedom = (self.cells[cell].len() as f64 - 1.0) * (1.0 - share).max(0.05);
                 let squares: f64 = self.residuals(cell).map(|(_, rest)| rest * rest).sum();
                 SampleVariance {
@@ -197,7 +232,7 @@ impl<'a> Fit<'a> {
         let count = self.repeats.len() as f64;
         let mean = self.repeats.values().map(|(effect, _)| effect).sum::<f64>() / count;
         let squares: f64 = self.repeats.values().map(|(effect, _)| (effect - mean).powi(2)).sum();
-        (count > 1.0).then(|| Spread { variance: squares / (count - 1.0), freedom: count - 1.0 })
+        (count > 1.0).then(|| Spread::own(squares / (count - 1.0), count - 1.0))
     }
 
     /// Mean variance of the repeats' effects that comes from the noise of trials.

@@ -17,9 +17,16 @@ use std::collections::BTreeMap;
 pub(crate) struct Spread {
     pub variance: f64,
     pub freedom: f64,
+    /// Fraction of the degrees of freedom that come from cells that share them.
+    pub shared: f64,
 }
 
 impl Spread {
+    /// A variance that shares nothing with others.
+    pub(crate) fn own(variance: f64, freedom: f64) -> Self {
+        Self { variance, freedom, shared: 0.0 }
+    }
+
     /// Half-width of the interval of one observation.
     fn reach(self) -> f64 {
         student::t_95(self.freedom) * self.variance.sqrt()
@@ -86,6 +93,25 @@ pub(super) fn moderated(samples: &[SampleVariance]) -> Vec<Spread> {
     })
 }
 
+/// How much likelier all cells are alike than only those of each mode, before they are seen.
+const ALL_ALIKE: f64 = 4.0;
+
+/// Each cell's variance where no cell has more than one degree of freedom of its own: a widest estimate would
+/// then be that degree's, and show nothing. All cells are alike, or those of each mode; the samples tell how
+/// likely each is, and the result is the mixture of both.
+pub(super) fn pooled(samples: &[SampleVariance]) -> Vec<Spread> {
+    let modes = dense(samples.iter().map(|sample| sample.place.mode));
+    let (all, by_mode) = (Grouped::new(samples, &vec![0; samples.len()]), Grouped::new(samples, &modes));
+    let of_all = 1.0 / (1.0 + (by_mode.evidence - all.evidence).exp() / ALL_ALIKE);
+    let cells = samples.iter().zip(all.precisions.into_iter().zip(by_mode.precisions));
+    cells
+        .map(|(sample, (one, other))| {
+            let spread = one.scaled(of_all).plus(other.scaled(1.0 - of_all)).spread(sample.freedom);
+            Spread { shared: 1.0 - sample.freedom / spread.freedom, ..spread }
+        })
+        .collect()
+}
+
 /// Scale of each cell: the geometric mean of its mode's variances.
 fn scales(spreads: &[Spread], modes: &[usize]) -> Vec<f64> {
     let of_mode = |mode: usize| {
@@ -123,16 +149,32 @@ struct Borrowed {
 }
 
 fn borrowed(samples: &[SampleVariance], groups: &[usize]) -> Borrowed {
-    let levels = levels(samples);
-    let (likelihoods, factors) = likelihoods(samples, groups, &levels);
-    let (weights, evidence) = group_weights(&likelihoods, &levels);
+    let Grouped { precisions, evidence } = Grouped::new(samples, groups);
     let alone = |group: usize| groups.iter().filter(|other| **other == group).count() == 1;
-    let spread = |(sample, group): (&SampleVariance, &usize)| {
-        let borrowed = posterior(sample, &levels, &weights[*group]);
-        let own = Spread { variance: sample.variance, freedom: sample.freedom * ALONE };
+    let spread = |((sample, group), precision): ((&SampleVariance, &usize), &Precision)| {
+        let borrowed = precision.spread(sample.freedom);
+        let own = Spread::own(sample.variance, sample.freedom * ALONE);
         if alone(*group) { borrowed.wider(own) } else { borrowed }
     };
-    Borrowed { spreads: samples.iter().zip(groups).map(spread).collect(), evidence: evidence.ln() + factors }
+    Borrowed { spreads: samples.iter().zip(groups).zip(&precisions).map(spread).collect(), evidence }
+}
+
+/// Precision of each cell if cells of a group are alike.
+struct Grouped {
+    precisions: Vec<Precision>,
+    /// Log likelihood of the samples under this grouping.
+    evidence: f64,
+}
+
+impl Grouped {
+    fn new(samples: &[SampleVariance], groups: &[usize]) -> Self {
+        let levels = levels(samples);
+        let (likelihoods, factors) = likelihoods(samples, groups, &levels);
+        let (weights, evidence) = group_weights(&likelihoods, &levels);
+        let cells = samples.iter().zip(groups);
+        let precisions = cells.map(|(sample, group)| Precision::new(sample, &levels, &weights[*group]));
+        Self { precisions: precisions.collect(), evidence: evidence.ln() + factors }
+    }
 }
 
 /// A variance that a group may have.
@@ -222,21 +264,40 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Approximates a cell's precision, a mixture of gamma variables, by a single one with the same mean and
-/// variance.
-fn posterior(sample: &SampleVariance, levels: &[Level], weights: &[Vec<f64>]) -> Spread {
-    let (mut sum, mut mean, mut square) = (0.0, 0.0, 0.0);
-    for (prior, of_freedom) in FREEDOMS.iter().zip(weights) {
-        for (level, weight) in levels.iter().zip(of_freedom) {
-            let shape = f64::midpoint(*prior, sample.added_freedom);
-            let rate = f64::midpoint(prior * level.variance, sample.added_freedom * sample.variance);
-            let precision = shape / rate;
-            sum += weight;
-            mean += weight * precision;
-            square += weight * precision * (shape + 1.0) / rate;
+/// The first two moments of a cell's precision, a mixture of gamma variables.
+#[derive(Clone, Copy, Debug)]
+struct Precision {
+    mean: f64,
+    square: f64,
+}
+
+impl Precision {
+    fn new(sample: &SampleVariance, levels: &[Level], weights: &[Vec<f64>]) -> Self {
+        let (mut sum, mut mean, mut square) = (0.0, 0.0, 0.0);
+        for (prior, of_freedom) in FREEDOMS.iter().zip(weights) {
+            for (level, weight) in levels.iter().zip(of_freedom) {
+                let shape = f64::midpoint(*prior, sample.added_freedom);
+                let rate = f64::midpoint(prior * level.variance, sample.added_freedom * sample.variance);
+                let precision = shape / rate;
+                sum += weight;
+                mean += weight * precision;
+                square += weight * precision * (shape + 1.0) / rate;
+            }
         }
+        Self { mean: mean / sum, square: square / sum }
     }
-    let (mean, square) = (mean / sum, square / sum);
-    let spread = (square / (mean * mean) - 1.0).max(1e-6);
-    Spread { variance: 1.0 / mean, freedom: (2.0 / spread).max(sample.freedom) }
+
+    fn scaled(self, weight: f64) -> Self {
+        Self { mean: self.mean * weight, square: self.square * weight }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { mean: self.mean + other.mean, square: self.square + other.square }
+    }
+
+    /// Approximates the mixture by a single gamma variable with the same moments.
+    fn spread(self, least_freedom: f64) -> Spread {
+        let spread = (self.square / (self.mean * self.mean) - 1.0).max(1e-6);
+        Spread::own(1.0 / self.mean, (2.0 / spread).max(least_freedom))
+    }
 }

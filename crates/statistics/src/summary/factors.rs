@@ -2,20 +2,22 @@
 //!
 //! A line is fitted within each repeat, by least squares through the factor's values with all other factors
 //! fixed. The estimate is the mean of the repeats' slopes: drift between repeats shifts all values of a
-//! repeat equally, and so changes no slope. What a proxy holds before the load does not depend on the load,
-//! so trials of one repeat and value are averaged for it.
+//! repeat equally, and so changes no slope. Two repeats have two slopes, which say little of their spread: there
+//! the noise of all cells is used ([`FigureTable::slope`]). What a proxy holds before the load does not depend
+//! on the load, so trials of one repeat and value are averaged for it.
 
 use super::estimates::resolution_us;
+use super::tables::Tables;
 use super::totals::Sum;
 use super::verdicts::{Statement, Tested};
-use crate::figure_table::Difference;
+use crate::figure_table::{Difference, FigureTable};
 use crate::fleet;
 use crate::interval;
 use crate::trials::usable;
 use experiment::definition::Factor;
 use experiment::schema::{
-    BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, Figure, FleetFigure, LoadPoint,
-    ProxyFootprint, Role, SizeEffect, SizedFigure, TrialRecord,
+    BACKGROUND_SERVICES, ComparedFigure, ComponentUsage, Conditions, Estimate, FactorEffect, Factors, Figure,
+    FleetFigure, LoadPoint, ProxyFootprint, Role, SizeEffect, SizedFigure, TrialRecord,
 };
 use experiment::{Experiment, Mode, TimeFigure};
 use std::cmp::Ordering;
@@ -44,6 +46,7 @@ pub(super) fn effects(
     conditions: &[Conditions<'_>],
     modes: &[Mode],
     trials: &[TrialRecord],
+    tables: &Tables<'_>,
 ) -> (Vec<FactorEffect>, Vec<Tested>) {
     let mut effects = Vec::new();
     for factor in &experiment.factors {
@@ -65,7 +68,7 @@ pub(super) fn effects(
             for rest in &others {
                 let trials = groups.remove(&(*mode, rest.clone())).unwrap_or_default();
                 let group = Group { factor: &factor.key, values: &values, factors: rest, mode: *mode };
-                effects.extend(group.effects(&trials));
+                effects.extend(group.effects(&trials, tables));
             }
         }
     }
@@ -131,7 +134,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    fn effects(&self, trials: &[&TrialRecord]) -> Vec<Slope> {
+    fn effects(&self, trials: &[&TrialRecord], tables: &Tables<'_>) -> Vec<Slope> {
         let mut levels: Vec<&LoadPoint> = Vec::new();
         for trial in trials {
             if !levels.iter().any(|known| is_level(known, &trial.load)) {
@@ -141,7 +144,7 @@ impl Group<'_> {
         let level = |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64));
         levels.sort_by(|one, other| level(one).partial_cmp(&level(other)).unwrap_or(Ordering::Equal));
         let mut effects = self.held(&usable(trials, Figure::Memory));
-        effects.extend(levels.into_iter().flat_map(|level| self.under_load(level, trials)));
+        effects.extend(levels.into_iter().flat_map(|level| self.under_load(level, trials, tables)));
         effects
     }
 
@@ -178,7 +181,7 @@ impl Group<'_> {
                 let usage = trial.components.iter().find(|usage| usage.name == name)?;
                 read(trial, usage)
             });
-            let slope = self.effect(&points, figure, |_| 0.0)?;
+            let slope = self.effect(&points, figure, |_| 0.0, None)?;
             let effect = FactorEffect { component: Some(name.to_owned()), ..slope.effect };
             Some(Slope { effect, ..slope })
         };
@@ -189,7 +192,7 @@ impl Group<'_> {
     }
 
     /// Response times, CPU and memory under one load, and the throughput of a closed loop.
-    fn under_load(&self, level: &LoadPoint, trials: &[&TrialRecord]) -> Vec<Slope> {
+    fn under_load(&self, level: &LoadPoint, trials: &[&TrialRecord], tables: &Tables<'_>) -> Vec<Slope> {
         let trials: Vec<&TrialRecord> =
             trials.iter().copied().filter(|trial| is_level(&trial.load, level)).collect();
         let least = trials.iter().min_by_key(|trial| self.position(trial));
@@ -198,35 +201,45 @@ impl Group<'_> {
             surrounding_services: trial.load.surrounding_services.filter(|_| !is_size),
             ..trial.load.clone()
         });
-        let time = |sized, figure: TimeFigure| {
+        let cells: BTreeMap<usize, usize> = trials
+            .iter()
+            .filter_map(|trial| Some((self.position(trial)?, tables.position(trial.cell())?)))
+            .collect();
+        let row = |figure| Some(Row { table: tables.compared(figure)?, cells: &cells });
+        let time = |sized, compared, figure: TimeFigure| {
             let usable = usable(&trials, figure.figure());
             let read = |trial: &TrialRecord| figure.of(&trial.result.as_ref()?.response_time_us);
             // A difference has two readings, each rounded to the histogram's resolution.
-            self.effect(&self.points(&usable, read), sized, |greatest| resolution_us(greatest) * 2.0)
+            let resolution = |greatest| resolution_us(greatest) * 2.0;
+            self.effect(&self.points(&usable, read), sized, resolution, row(compared))
         };
-        let plain = |figure, sized, read: fn(&TrialRecord) -> Option<f64>| {
-            self.effect(&self.points(&usable(&trials, figure), read), sized, |_| 0.0)
+        let plain = |figure, sized, compared, read: fn(&TrialRecord) -> Option<f64>| {
+            self.effect(&self.points(&usable(&trials, figure), read), sized, |_| 0.0, row(compared))
         };
-        let cpu = plain(Figure::Cpu, SizedFigure::ProxiesCpuCoresPer1000Rps, |trial| {
+        let per_1000_rps = ComparedFigure::ProxiesCpuCoresPer1000Rps;
+        let cpu = plain(Figure::Cpu, SizedFigure::ProxiesCpuCoresPer1000Rps, per_1000_rps, |trial| {
             Sum::for_role(Role::Proxy, trial)?.cpu_cores_per_1000_rps()
         });
         let completed = || {
-            plain(Figure::Throughput, SizedFigure::RateCompleted, |trial| {
+            let compared = ComparedFigure::RateCompleted;
+            plain(Figure::Throughput, SizedFigure::RateCompleted, compared, |trial| {
                 Some(trial.result.as_ref()?.rate.completed)
             })
         };
-        let memory = plain(Figure::Memory, SizedFigure::ProxiesMemoryAnonymousBytes, |trial| {
+        let of_memory = ComparedFigure::ProxiesMemoryAnonymousBytes;
+        let memory = plain(Figure::Memory, SizedFigure::ProxiesMemoryAnonymousBytes, of_memory, |trial| {
             Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes
         });
         let of_fleet = |figure: FleetFigure| {
             let usable = usable(&trials, figure.figure());
             let read = |trial: &TrialRecord| fleet::value(figure, trial.fleet()?);
             let resolution = |greatest| if figure.is_time() { resolution_us(greatest) * 2.0 } else { 0.0 };
-            self.effect(&self.points(&usable, read), SizedFigure::Fleet(figure), resolution)
+            let row = row(ComparedFigure::Fleet(figure));
+            self.effect(&self.points(&usable, read), SizedFigure::Fleet(figure), resolution, row)
         };
         let of_requests = [
-            time(SizedFigure::ResponseTimeP50Us, TimeFigure::P50),
-            time(SizedFigure::ResponseTimeP99Us, TimeFigure::P99),
+            time(SizedFigure::ResponseTimeP50Us, ComparedFigure::ResponseTimeP50Us, TimeFigure::P50),
+            time(SizedFigure::ResponseTimeP99Us, ComparedFigure::ResponseTimeP99Us, TimeFigure::P99),
             cpu,
             level.clients.and_then(|_| completed()),
             memory,
@@ -260,12 +273,13 @@ impl Group<'_> {
     }
 
     /// A figure against the factor. `resolution` maps the greatest figure to the smallest measurable
-    /// difference.
+    /// difference, `row` is where the figure is among all cells.
     fn effect(
         &self,
         repeats: &Points,
         figure: SizedFigure,
         resolution: impl Fn(f64) -> f64,
+        row: Option<Row<'_>>,
     ) -> Option<Slope> {
         let positions: BTreeSet<usize> = repeats.values().flat_map(BTreeMap::keys).copied().collect();
         let (least, greatest) = (*positions.first()?, *positions.last()?);
@@ -280,6 +294,13 @@ impl Group<'_> {
             repeats.filter_map(|(repeat, values)| Some((*repeat, *values.get(&position)?))).collect()
         };
         let range = self.values[greatest] - self.values[least];
+        let per_unit = interval::mean(&slopes, resolution / range)?;
+        let own = Difference { estimate: per_unit, p_value: interval::p_value_of_mean(&slopes) };
+        let line = row.and_then(|row| row.slope(&positions, self.values, resolution / range)).unwrap_or(own);
+        let from_least_to_greatest = row
+            .filter(|_| slopes.len() <= 2)
+            .and_then(|row| row.difference(greatest, least, resolution))
+            .or_else(|| interval::difference(&at(greatest), &at(least), resolution))?;
         let effect = FactorEffect {
             factor: self.factor.to_owned(),
             values: positions.iter().map(|position| self.values[*position]).collect(),
@@ -288,11 +309,11 @@ impl Group<'_> {
             mode: self.mode,
             component: None,
             load: None,
-            per_unit: interval::mean(&slopes, resolution / range)?,
-            from_least_to_greatest: interval::difference(&at(greatest), &at(least), resolution)?,
+            per_unit: line.estimate,
+            from_least_to_greatest,
             verdict: None,
         };
-        Some(Slope { effect, p_value: interval::p_value_of_mean(&slopes) })
+        Some(Slope { effect, p_value: line.p_value })
     }
 
     /// Least squares slope through the values of one repeat; `None` with a single value.
@@ -307,6 +328,27 @@ impl Group<'_> {
             squares += from_mean * from_mean;
         }
         (squares > 0.0).then(|| products / squares)
+    }
+}
+
+/// A figure in the cells that differ only in the factor.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    table: &'a FigureTable,
+    /// Positions in the table, by the index of the factor's value.
+    cells: &'a BTreeMap<usize, usize>,
+}
+
+impl Row<'_> {
+    fn slope(self, positions: &BTreeSet<usize>, values: &[f64], resolution: f64) -> Option<Difference> {
+        let point = |position: &usize| Some((values[*position], *self.cells.get(position)?));
+        let points = positions.iter().map(point).collect::<Option<Vec<_>>>()?;
+        self.table.slope(&points, resolution)
+    }
+
+    fn difference(self, with: usize, without: usize, resolution: f64) -> Option<Estimate> {
+        let (with, without) = (*self.cells.get(&with)?, *self.cells.get(&without)?);
+        Some(self.table.difference(with, without, resolution)?.estimate)
     }
 }
 
@@ -354,7 +396,7 @@ mod tests {
             line(2, 2, 20.0),
         ]);
         let (none, figure) = (Factors::new(), SizedFigure::HeapAllocatedBeforeLoadBytes);
-        let effect = group(&none, &values).effect(&points, figure, |_| 0.0).unwrap().effect;
+        let effect = group(&none, &values).effect(&points, figure, |_| 0.0, None).unwrap().effect;
         let size = &size_effects(std::slice::from_ref(&effect))[0];
         assert_eq!(size.sizes, [0, 200, 1000]);
         let slope = size.for_each_service;
@@ -371,11 +413,12 @@ mod tests {
     fn single_repeat_has_no_interval_and_single_value_no_slope() {
         let (none, figure) = (Factors::new(), SizedFigure::ConfiguredInS);
         let group = group(&none, &[0.0, 10.0]);
-        let effect = group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, |_| 0.0).unwrap().effect;
+        let effect =
+            group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, |_| 0.0, None).unwrap().effect;
         assert!((effect.per_unit.estimate - 0.1).abs() < 1e-9);
         assert_eq!((effect.per_unit.low, effect.from_least_to_greatest.high), (None, None));
-        assert!(group.effect(&points(&[(0, 1, 1.0), (1, 1, 2.0)]), figure, |_| 0.0).is_none());
+        assert!(group.effect(&points(&[(0, 1, 1.0), (1, 1, 2.0)]), figure, |_| 0.0, None).is_none());
         // Repeats that were cut short have no slope. Values that no repeat has in common have none at all.
-        assert!(group.effect(&points(&[(0, 0, 1.0), (1, 1, 2.0)]), figure, |_| 0.0).is_none());
+        assert!(group.effect(&points(&[(0, 0, 1.0), (1, 1, 2.0)]), figure, |_| 0.0, None).is_none());
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Tables<'a> {
     throughput: FigureTable,
     /// CPU of all components per role, and the same per 1000 requests/s.
     cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
+    /// CPU of each component, and the same per 1000 requests/s.
+    components: HashMap<(&'a str, Role), [FigureTable; 2]>,
     /// Anonymous memory of all proxies.
     memory_anonymous: FigureTable,
     /// Size of the configuration of all proxies.
@@ -63,6 +65,7 @@ impl<'a> Tables<'a> {
             service: Vec::new(),
             throughput: FigureTable::default(),
             cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
+            components: HashMap::new(),
             memory_anonymous: FigureTable::default(),
             configuration: FigureTable::default(),
             configured_last: FigureTable::default(),
@@ -77,6 +80,7 @@ impl<'a> Tables<'a> {
             let per_request = |trial: &TrialRecord| Sum::for_role(role, trial)?.cpu_cores_per_1000_rps();
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
+        tables.components = tables.component_tables();
         tables.memory_anonymous =
             tables.table(Figure::Memory, |trial| Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes);
         // Both depend on the deployment only, not on the fate of the requests.
@@ -84,6 +88,28 @@ impl<'a> Tables<'a> {
         tables.configured_last = tables.table(Figure::Memory, configured_last_us);
         if trials.all().iter().any(|trial| trial.fleet().is_some()) {
             tables.fleet = FleetFigure::ALL.map(|figure| (figure, tables.fleet_table(figure))).into();
+        }
+        tables
+    }
+
+    fn component_tables(&self) -> HashMap<(&'a str, Role), [FigureTable; 2]> {
+        let mut tables = HashMap::new();
+        for usage in self.trials.all().iter().flat_map(|trial| &trial.components) {
+            let key = (usage.name.as_str(), usage.role);
+            tables.entry(key).or_insert_with(|| {
+                let cores = move |trial: &TrialRecord| {
+                    let mut usages = trial.components.iter();
+                    let usage = usages.find(|usage| (usage.name.as_str(), usage.role) == key)?;
+                    Some((usage.cpu_cores(), trial.result.as_ref()?.rate.completed))
+                };
+                [
+                    self.table(Figure::Cpu, |trial| Some(cores(trial)?.0)),
+                    self.table(Figure::Cpu, |trial| {
+                        let (cores, rate) = cores(trial)?;
+                        (rate > 0.0).then(|| cores / rate * 1000.0)
+                    }),
+                ]
+            });
         }
         tables
     }
@@ -131,7 +157,7 @@ impl<'a> Tables<'a> {
         usable(self.trials.of(cell), figure)
     }
 
-    fn position(&self, cell: CellKey<'_>) -> Option<usize> {
+    pub(super) fn position(&self, cell: CellKey<'_>) -> Option<usize> {
         self.positions.get(&cell).copied()
     }
 
@@ -197,6 +223,14 @@ impl<'a> Tables<'a> {
         per_request.mean(self.position(cell)?, 0.0).map(not_below_zero)
     }
 
+    /// CPU of a component in a cell, in cores, and in cores per 1000 requests/s.
+    pub(super) fn component_cpu(&self, name: &str, role: Role, cell: CellKey<'_>) -> [Option<Estimate>; 2] {
+        let Some((tables, position)) = self.components.get(&(name, role)).zip(self.position(cell)) else {
+            return [None; 2];
+        };
+        tables.each_ref().map(|table| table.mean(position, 0.0).map(not_below_zero))
+    }
+
     /// Change of the proxies' CPU against another cell.
     pub(super) fn proxy_cores_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
         let (_, cores, _) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;
@@ -251,8 +285,8 @@ impl<'a> Tables<'a> {
         digests(one).filter(|digests| !digests.is_empty()).is_some_and(|found| Some(found) == digests(other))
     }
 
-    /// `None` for a fleet figure if the run has no fleets.
-    fn compared(&self, figure: ComparedFigure) -> Option<&FigureTable> {
+    /// The table of a figure; `None` for a fleet figure if the run has no fleets.
+    pub(super) fn compared(&self, figure: ComparedFigure) -> Option<&FigureTable> {
         if let Some(figure) = time(figure) {
             return self.response.get(TimeFigure::ALL.iter().position(|known| *known == figure)?);
         }

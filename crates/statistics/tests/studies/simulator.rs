@@ -27,9 +27,13 @@ pub struct Design {
     /// Standard deviation of the logarithm between trials, and its increase per further mode.
     pub between: f64,
     pub more_by_mode: f64,
-    /// Multiplier of the deviation for the last mode, and for trials under the greatest load.
+    /// Multiplier of the deviation for the last mode, for the last value of [`WORDS`] in that mode, and for
+    /// trials under the greatest load.
     pub last_mode: f64,
+    pub last_word: f64,
     pub greatest_load: f64,
+    /// Noise between trials has heavy tails: Student's t with three degrees of freedom, of the same deviation.
+    pub heavy_tails: bool,
     /// Standard deviation of the effect that all trials of a mode within a repeat share: one bring-up differs
     /// from the next.
     pub mode_repeat: f64,
@@ -51,6 +55,8 @@ pub struct Design {
     /// fraction.
     pub words: &'static str,
     pub effect_of_word: f64,
+    /// Mutual TLS on and off is another factor, without effect.
+    pub mtls: bool,
     /// Extra cost of the second of two versions; without it, versions are not a factor.
     pub upgrade: Option<Upgrade>,
 }
@@ -84,7 +90,9 @@ impl Default for Design {
             between: 0.05,
             more_by_mode: 1.0,
             last_mode: 1.0,
+            last_word: 1.0,
             greatest_load: 1.0,
+            heavy_tails: false,
             mode_repeat: 0.0,
             repeat: 0.0,
             drift: 0.0,
@@ -96,6 +104,7 @@ impl Default for Design {
             erroring: 0.0,
             words: "",
             effect_of_word: 0.0,
+            mtls: false,
             upgrade: None,
         }
     }
@@ -122,10 +131,11 @@ impl Design {
     }
 
     fn proxy(&self) -> String {
+        let mtls = if self.mtls { ", mtls: [true, false]" } else { "" };
         if self.words.is_empty() {
             String::new()
         } else {
-            format!(", proxy: {{access-log: [{}]}}", self.words)
+            format!(", proxy: {{access-log: [{}]{mtls}}}", self.words)
         }
     }
 
@@ -183,6 +193,10 @@ impl Design {
             let mut deviation = self.between * (1.0 + self.more_by_mode * mode as f64);
             if mode + 1 == experiment.modes.len() {
                 deviation *= self.last_mode;
+                let word = planned.factors.get(WORDS).map(FactorValue::to_string);
+                if word.is_some() && word.as_deref() == self.words.split(", ").last() {
+                    deviation *= self.last_word;
+                }
             }
             if level(&planned.load) == greatest {
                 deviation *= self.greatest_load;
@@ -202,7 +216,8 @@ impl Design {
         common: f64,
         deviation: f64,
     ) -> TrialRecord {
-        let noise = common + deviation * normal(random) - deviation * deviation / 2.0;
+        let of_trial = if self.heavy_tails { heavy(random) } else { normal(random) };
+        let noise = common + deviation * of_trial - deviation * deviation / 2.0;
         let of_word = planned.factors.get(WORDS).map_or(1.0, |value| self.of_word(value));
         let true_median = self.median(mode, &planned.load) * of_word;
         let median = true_median * noise.exp();
@@ -336,6 +351,12 @@ fn record(
         proxies: None,
         retake: None,
     }
+}
+
+/// Student's t with three degrees of freedom, of standard deviation one.
+fn heavy(random: &mut StdRng) -> f64 {
+    let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
+    normal(random) / squares.sqrt()
 }
 
 fn normal(random: &mut StdRng) -> f64 {

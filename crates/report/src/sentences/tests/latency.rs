@@ -50,6 +50,19 @@ fn missing_difference_is_stated() {
     assert!(!reported(&summary).contains("adds"), "{}", reported(&summary));
 }
 
+/// Dots that are apart must not be doubted by the text.
+#[test]
+fn difference_that_is_not_shown_beside_an_interval_without_zero_is_not_called_none() {
+    let (experiment, mut summary) = run(THREE_MODES, |_| {});
+    for finding in summary.findings.iter_mut().filter(|finding| finding.against.is_some()) {
+        finding.verdict = Some(FindingVerdict::NotShown);
+    }
+    fill(&experiment, &mut summary);
+    let reported = reported(&summary);
+    assert!(!reported.contains("no difference is shown"), "{reported}");
+    assert!(reported.contains("higher than of no mesh by its own interval, but not shown"), "{reported}");
+}
+
 #[test]
 fn differences_are_paired_by_repeat_or_unpaired_without_common_repeats() {
     // A machine that slows down by half from repeat to repeat: differences within a repeat still agree.
