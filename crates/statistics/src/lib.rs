@@ -8,6 +8,7 @@
 //! - [`curve`] – whole distributions.
 //! - [`objective`] – the exit status.
 //! - [`search`] – the highest rate that meets an objective.
+//! - [`lost_cpu`] – what CPU time that others took can have moved.
 //! - [`pauses`] – gaps that a spinning thread sees.
 //! - [`retakes`] – which trials are rerun.
 //! - [`merge`] – results of several generators as one.
@@ -26,6 +27,7 @@ pub mod findings;
 mod fleet;
 pub mod histogram;
 pub mod interval;
+pub mod lost_cpu;
 pub mod merge;
 mod noise;
 pub mod objective;

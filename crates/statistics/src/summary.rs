@@ -193,6 +193,7 @@ fn cell(
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, all)).count();
     let places = all.len() - retakes;
     let verdict = verdict(all, valid.len(), places);
+    let totals = totals::totals(key.key(), tables);
     let errors = ErrorShare::new(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests)));
     let mut cell = Cell {
         mode,
@@ -224,8 +225,8 @@ fn cell(
         proxies: proxies(all),
         fleet: fleet::fleet(key.key(), all, tables),
         versions: Vec::new(),
-        components: components(key.key(), all, tables),
-        totals: totals::totals(key.key(), tables),
+        components: components(key.key(), all, tables, &totals),
+        totals,
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),
         path: path(&valid, all),
     };

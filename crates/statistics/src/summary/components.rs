@@ -5,19 +5,33 @@ use super::footprint;
 use super::tables::Tables;
 use crate::trials::usable;
 use experiment::schema::{
-    CellKey, ComponentSummary, ComponentUsage, Estimate, Figure, ProxyFootprint, Role, TrialRecord,
+    CellKey, ComponentSummary, ComponentUsage, Estimate, Figure, ProxyFootprint, Role, RoleTotal, TrialRecord,
 };
 use std::collections::{HashMap, HashSet};
 
 /// A component's usage in each trial.
 type Usages<'a> = Vec<(&'a TrialRecord, &'a ComponentUsage)>;
 
-/// Every component, in the order in which the trials of the cell list them.
+/// Every component, in the order in which the trials of the cell list them. The only component of a role has the CPU of
+/// the role's total: one figure has one interval.
 pub(super) fn components(
     cell: CellKey<'_>,
     trials: &[&TrialRecord],
     tables: &Tables<'_>,
+    totals: &[RoleTotal],
 ) -> Vec<ComponentSummary> {
+    let mut components = each_alone(cell, trials, tables);
+    for total in totals {
+        let mut of_role = components.iter_mut().filter(|component| component.role == total.role);
+        if let (Some(only), None) = (of_role.next(), of_role.next()) {
+            only.cpu_cores = total.cpu_cores;
+            only.cpu_cores_per_1000_rps = total.cpu_cores_per_1000_rps;
+        }
+    }
+    components
+}
+
+fn each_alone(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<'_>) -> Vec<ComponentSummary> {
     let mut positions: HashMap<(&str, Role), usize> = HashMap::new();
     let mut all: Vec<((&str, Role), Usages<'_>)> = Vec::new();
     for trial in trials.iter().filter(|trial| trial.result.is_some()) {

@@ -7,13 +7,12 @@ use super::drivers::DriverRun;
 use super::fleet;
 use experiment::environment::{Scenario, WindowUsage, error_chain};
 use experiment::schema::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
+use statistics::lost_cpu::LostCpu;
 use statistics::merge::MergeError;
 
-/// Maximum share of all CPUs used by processes outside the experiment.
+/// Maximum share of the CPU time left by the experiment that processes outside of it used.
 const MAX_OTHER_PROCESSES_SHARE: f64 = 0.10;
-/// The median is spoiled from this share on: CPU time lost under load affects more requests than its share.
-const MEDIAN_SPOILING_SHARE: f64 = 0.30;
-/// Maximum share of all CPUs stolen by the hypervisor …
+/// Maximum share of it that the hypervisor stole …
 const MAX_STEAL_SHARE: f64 = 0.05;
 /// … and the share from which it is noted.
 const NOTED_STEAL_SHARE: f64 = 0.02;
@@ -67,7 +66,7 @@ pub(super) fn check_trial(
         verdict.notes.retain(|note| !note.starts_with("settings: ") && !note.starts_with("series: "));
     }
     if drivers.iter().any(|driver| driver.result.is_ok()) {
-        check_environment(observed, None, &mut verdict);
+        check_environment(observed, None, merged.as_ref().ok().and_then(Option::as_ref), &mut verdict);
     }
     drivers.iter().for_each(|driver| check_scenario(observed, driver, &mut verdict));
     check_ending(observed.ending, &mut verdict);
@@ -78,7 +77,7 @@ pub(super) fn check_trial(
 pub(super) fn check_driver(observed: &Observed<'_>, driver: &DriverRun) -> Verdict {
     let mut verdict = driver.result().map(|result| result.verdict.clone()).unwrap_or_default();
     if driver.result().is_some() {
-        check_environment(observed, Some(driver), &mut verdict);
+        check_environment(observed, Some(driver), driver.result(), &mut verdict);
     }
     check_scenario(observed, driver, &mut verdict);
     check_ending(observed.ending, &mut verdict);
@@ -115,7 +114,12 @@ fn check_ending(ending: &Ending, verdict: &mut Verdict) {
 }
 
 /// Adds what the environment observed. For a single driver, throttling of other generators is ignored.
-fn check_environment(observed: &Observed<'_>, driver: Option<&DriverRun>, verdict: &mut Verdict) {
+fn check_environment(
+    observed: &Observed<'_>,
+    driver: Option<&DriverRun>,
+    result: Option<&LoadResult>,
+    verdict: &mut Verdict,
+) {
     if !observed.path.proven {
         verdict.spoil(format!("path-not-proven: {}", observed.path.reasons.join("; ")), Figures::all());
     }
@@ -139,14 +143,14 @@ fn check_environment(observed: &Observed<'_>, driver: Option<&DriverRun>, verdic
         }
     }
     if let Some(machine) = &usage.machine {
-        check_machine(machine, verdict);
+        check_machine(machine, result, verdict);
     }
 }
 
-fn check_machine(machine: &MachineUsage, verdict: &mut Verdict) {
-    let cpus = (machine.cpus as f64).max(1.0);
-    let share = machine.other_processes_cores / cpus;
-    if share > MAX_OTHER_PROCESSES_SHARE {
+fn check_machine(machine: &MachineUsage, result: Option<&LoadResult>, verdict: &mut Verdict) {
+    let times = result.map(|result| &result.response_time_us);
+    let others = LostCpu::new(machine.other_processes_cores, machine, result);
+    if others.share() > MAX_OTHER_PROCESSES_SHARE {
         let names: Vec<String> = machine
             .top_other_processes
             .iter()
@@ -155,26 +159,15 @@ fn check_machine(machine: &MachineUsage, verdict: &mut Verdict) {
         // Comes first: if other processes took CPU time, all other reasons may follow from it.
         let cores = machine.other_processes_cores;
         let reason = format!("other-processes: others took {cores:.2} cores ({})", names.join(", "));
-        verdict.spoil_first(reason, spoiled_by_lost_cpu(share));
+        verdict.spoil_first(reason, others.spoiled(times));
     }
-    let stolen = machine.steal_cores / cpus;
+    let stolen = LostCpu::new(machine.steal_cores, machine, result);
     let reason = format!("steal: the hypervisor took {:.2} cores away", machine.steal_cores);
-    if stolen > MAX_STEAL_SHARE {
-        verdict.spoil(reason, spoiled_by_lost_cpu(stolen));
-    } else if stolen > NOTED_STEAL_SHARE {
+    if stolen.share() > MAX_STEAL_SHARE {
+        verdict.spoil(reason, stolen.spoiled(times));
+    } else if stolen.share() > NOTED_STEAL_SHARE {
         verdict.notes.push(reason);
     }
-}
-
-/// Figures spoiled by a lost share of CPU time: it may have affected that share of the requests, and made
-/// them the slowest.
-fn spoiled_by_lost_cpu(share: f64) -> Figures {
-    if share >= MEDIAN_SPOILING_SHARE {
-        return Figures::times().with(Figure::Throughput);
-    }
-    let beyond = |figure: &Figure| figure.quantile().is_some_and(|quantile| 1.0 - quantile < share);
-    let tail: Figures = Figures::times().iter().filter(beyond).collect();
-    tail.with(Figure::Mean).with(Figure::Throughput)
 }
 
 #[cfg(test)]

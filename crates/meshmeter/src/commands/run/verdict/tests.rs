@@ -81,15 +81,26 @@ fn spoiled(usage: Option<&WindowUsage>) -> Vec<&'static str> {
 }
 
 #[test]
-fn lost_cpu_share_spoils_percentiles_above_it() {
-    let taken = |other_processes_cores: f64, steal_cores: f64| {
-        let machine = MachineUsage { cpus: 4, other_processes_cores, steal_cores, ..MachineUsage::default() };
+fn cpu_lost_to_others_spoils_by_its_share_of_what_the_experiment_left() {
+    let taken = |used_cores: f64, other_processes_cores: f64, steal_cores: f64| {
+        let busy_cores = used_cores + other_processes_cores;
+        let machine = MachineUsage {
+            cpus: 4,
+            busy_cores,
+            other_processes_cores,
+            steal_cores,
+            ..MachineUsage::default()
+        };
         spoiled(Some(&WindowUsage { machine: Some(machine), ..quiet() }))
     };
-    assert!(taken(0.4, 0.2).is_empty());
-    assert_eq!(taken(0.6, 0.0), ["mean", "p90", "p95", "p99", "p99.9", "p99.99", "max", "throughput"]);
-    assert_eq!(taken(0.0, 0.24), ["mean", "p95", "p99", "p99.9", "p99.99", "max", "throughput"]);
-    let most = taken(1.2, 0.0);
+    assert!(taken(0.0, 0.4, 0.2).is_empty());
+    let stolen = taken(0.0, 0.0, 0.24);
+    let beyond = ["mean", "p95", "p99", "p99.9", "p99.99", "max", "throughput"];
+    assert!(beyond.iter().all(|figure| stolen.contains(figure)) && !stolen.contains(&"p50"), "{stolen:?}");
+    assert!(!taken(0.0, 0.42, 0.0).contains(&"p50"));
+    // A fifth of all CPUs is two fifths of what the experiment left: its queues grow by two thirds.
+    assert!(taken(1.0, 0.4, 0.0).contains(&"p99") && taken(2.0, 0.8, 0.0).contains(&"p50"));
+    let most = taken(0.0, 1.2, 0.0);
     assert!(most.contains(&"p50") && !most.contains(&"cpu") && !most.contains(&"memory"), "{most:?}");
 }
 
@@ -179,9 +190,9 @@ fn reasons_of_one_driver_name_it_and_do_not_affect_others() {
 #[test]
 fn machine_disturbance_spoils_all_drivers_and_throttling_only_its_driver() {
     let (trial, each) = of_two(&busy(), &[]);
-    let tail_is_spoiled =
-        |verdict: &Verdict| !verdict.is_usable(Figure::P99) && verdict.is_usable(Figure::P50);
-    assert!(tail_is_spoiled(&trial) && each.iter().all(tail_is_spoiled), "{trial:?}");
+    let times_are_spoiled =
+        |verdict: &Verdict| !verdict.is_usable(Figure::P99) && verdict.is_usable(Figure::Cpu);
+    assert!(times_are_spoiled(&trial) && each.iter().all(times_are_spoiled), "{trial:?}");
     let (trial, [throttled, other]) = of_two(&throttled("a", Role::Generator), &[]);
     assert!(!trial.valid && !throttled.valid && other.valid);
     let (trial, each) = of_two(&quiet(), &[]);
