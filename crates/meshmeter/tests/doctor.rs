@@ -80,7 +80,7 @@ fn full_disk_is_an_error_not_a_panic() {
         .expect("meshmeter starts");
     assert_eq!(output.status.code(), Some(3));
     let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(error.trim_end(), "error: write the diagnosis: No space left on device (os error 28)");
+    assert_eq!(error.trim_end(), "error: write to standard output: No space left on device (os error 28)");
 }
 
 #[test]

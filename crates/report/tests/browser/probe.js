@@ -31,7 +31,11 @@ function look(frame) {
   const page = frame.contentWindow, document = frame.contentDocument;
   const problems = [];
   const width = document.documentElement.scrollWidth;
-  if (width > page.innerWidth) problems.push(`${width} wide in a window of ${page.innerWidth}`);
+  if (width > page.innerWidth) {
+    const right = (element) => element.getBoundingClientRect().right;
+    const widest = [...document.body.querySelectorAll("*")].reduce((one, other) => (right(other) > right(one) ? other : one));
+    problems.push(`${width} wide in a window of ${page.innerWidth}: ${name(widest)}`);
+  }
   for (const element of document.body.querySelectorAll("*")) {
     const place = element.getBoundingClientRect();
     // Tables and code scroll in frames of their own.
