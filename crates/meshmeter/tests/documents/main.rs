@@ -58,13 +58,17 @@ const MAX_COLUMNS: usize = 130;
 fn prose_keeps_to_its_width() {
     let tree = Tree::repository();
     // The book's table of contents has a chapter a line.
+    let mut wide = Vec::new();
     for (path, text) in tree.documents().into_iter().filter(|(path, _)| !path.ends_with("SUMMARY.md")) {
         for line in markdown::prose(&text).lines() {
             let is_prose = !line.trim_start().starts_with('|') && !line.starts_with("![");
             let columns = line.chars().count();
-            assert!(!is_prose || columns <= MAX_COLUMNS, "{}: {columns} columns: {line}", tree.shown(&path));
+            if is_prose && columns > MAX_COLUMNS {
+                wide.push(format!("{}: {columns} columns: {line}", tree.shown(&path)));
+            }
         }
     }
+    assert!(wide.is_empty(), "{wide:#?}");
 }
 
 /// A user who doubts a figure should be able to read the whole document.
