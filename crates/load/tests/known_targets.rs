@@ -61,7 +61,7 @@ struct OneAtATime {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What is spoken with a target.
+/// Protocol of a target.
 #[derive(Clone, Copy, Debug)]
 enum Spoken {
     Http1,
@@ -353,10 +353,10 @@ fn clients_without_a_connection_wait_until_the_end_of_a_closed_loop() {
     let address = listener.local_addr().expect("bound");
     // Refuses all connections after some answers.
     let went = std::thread::spawn(move || {
-        serve_while(&listener, |answered| answered < 200);
+        serve_while(&listener, |answered| answered < 40);
         Instant::now()
     });
-    let duration = Duration::from_millis(600);
+    let duration = Duration::from_secs(1);
     let load = spec(&format!("http://{address}/"), Protocol::Http1, ScheduleSpec::closed(8), duration);
     let result = run(&load);
     let since_it_went = went.join().expect("the server does not panic").elapsed();

@@ -337,23 +337,26 @@ fn killed_run_is_continued_and_no_other_run_writes_into_its_directory() {
     let folder = scratch.path().join("run");
     let out = folder.to_str().unwrap();
     let few = ["run", "sidecar-cost", "--duration", "1s", "--retakes", "0", "--set", "load.rate=[100]"];
-    let one_mode = ["--set", "modes=[none]", "--repeats", "4"];
+    let one_mode = ["--set", "modes=[none]", "--repeats", "6"];
     let mut child = start(
         meshmeter().args(few).args(one_mode).args(SHORT_NOISE_FLOOR).args(["--seed", "7", "--out", out]),
     );
-    assert!(said(&mut child).any(|line| line.trim_start().starts_with("2/4")), "the second trial ends");
+    assert!(said(&mut child).any(|line| line.trim_start().starts_with("2/6")), "the second trial ends");
+    let locked = fs::File::open(&folder).unwrap();
+    assert!(matches!(locked.try_lock(), Err(fs::TryLockError::WouldBlock)), "the run holds its directory");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    // The processes of its lab end with it, and with them the lock.
+    locked.lock().unwrap();
     for others in [["--out", out, "--overwrite"].as_slice(), &["--resume", out]] {
         let what: &[&str] = if others[0] == "--resume" { &["run"] } else { &few };
         let output = meshmeter().args(what).args(others).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains("a run is being measured into"), "{}", stderr(&output));
     }
-    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    child.wait().unwrap();
-    // The processes of its lab end with it, and with them the lock.
-    fs::File::open(&folder).unwrap().lock().unwrap();
+    drop(locked);
     let before = trials(&folder);
-    assert!((2..4).contains(&before.len()), "{} trials", before.len());
+    assert!((2..6).contains(&before.len()), "{} trials", before.len());
     assert!(!folder.join("report.html").exists());
 
     // On a terminal that is gone.
@@ -362,7 +365,7 @@ fn killed_run_is_continued_and_no_other_run_writes_into_its_directory() {
     assert_eq!(output.status.code(), Some(3), "what could not be printed");
     let all = trials(&folder);
     assert_eq!(all[..before.len()], before, "what was there stays");
-    assert_eq!(all.iter().map(|trial| trial.repeat).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(all.iter().map(|trial| trial.repeat).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     assert!(all.iter().all(|trial| trial.outcome == TrialOutcome::Finished));
     let host: Host = serde_json::from_slice(&fs::read(folder.join("host.json")).unwrap()).unwrap();
     let resumed: Vec<usize> = host.resumed.iter().map(|resumed| resumed.after_trials).collect();
@@ -373,7 +376,7 @@ fn killed_run_is_continued_and_no_other_run_writes_into_its_directory() {
     // Nothing is missing any more, and with other programs nothing may be added.
     let again = run(&["run", "--resume", out]);
     assert!(matches!(again.status.code(), Some(0 | 1)), "{}", stderr(&again));
-    assert_eq!(trials(&folder).len(), 4);
+    assert_eq!(trials(&folder).len(), 6);
     let host =
         fs::read_to_string(folder.join("host.json")).unwrap().replace("\"kernel\": \"", "\"kernel\": \"9.");
     fs::write(folder.join("host.json"), host).unwrap();

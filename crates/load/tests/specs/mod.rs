@@ -1,5 +1,6 @@
 //! A load for tests of the engine. Each test changes what it is about.
 
+use experiment::schema::LoadResult;
 use load::{Arrival, LoadSpec, Protocol, RateStage, RequestTemplate, ScheduleSpec};
 use std::time::Duration;
 
@@ -34,6 +35,14 @@ pub fn spec(
         share: load::GeneratorShare::default(),
         network: load::IoBackendChoice::Auto,
     }
+}
+
+/// Reasons of a verdict but those that a busy machine causes, which makes any generator late.
+#[allow(dead_code, reason = "not every test judges verdicts")]
+pub fn reasons_but_lateness(result: &LoadResult) -> Vec<&String> {
+    let is_lateness =
+        |reason: &&String| reason.starts_with("schedule-lag: ") || reason.starts_with("reading-lag: ");
+    result.verdict.reasons.iter().filter(|reason| !is_lateness(reason)).collect()
 }
 
 /// Requests at even intervals.
