@@ -15,7 +15,7 @@ mod read;
 
 pub use error::FolderError;
 pub use output_file::{open, write_whole};
-pub use read::{RawRun, read};
+pub use read::{RawRun, read, read_experiment};
 
 use experiment::schema::{Host, Summary, TrialRecord};
 use serde::Serialize;
@@ -88,8 +88,8 @@ impl RunFolder {
     /// Returns an error if the path is not a run directory, if the run still goes on, or if a file cannot be
     /// read or written.
     pub fn resume(path: &Path) -> Result<(Self, RawRun), FolderError> {
-        // Reading names what is missing of a directory without a run.
-        read(path)?;
+        // Names what is missing of a directory without a run.
+        read_experiment(path)?;
         let lock = lock(path)?;
         let run = read(path)?;
         let trials_path = path.join(TRIALS_FILE);

@@ -49,13 +49,17 @@ impl Files {
     /// Writes a text file if a path is given.
     fn write(&mut self, name: &str, path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
         let Some(path) = path else { return Ok(()) };
-        let destination = Destination::from_path(path);
-        destination.write(text().as_bytes())?;
-        match destination {
-            Destination::Stdout => self.is_stdout_taken = true,
-            Destination::File(_) => self.lines.push(format!("{name}: {}", path.display())),
+        let text = text();
+        match Destination::from_path(path) {
+            Destination::Stdout => {
+                self.is_stdout_taken = true;
+                Destination::Stdout.write(text.as_bytes())
+            }
+            Destination::File(path) => {
+                self.lines.push(format!("{name}: {}", path.display()));
+                folder::write_whole(&path, text.as_bytes()).map_err(folder_failure)
+            }
         }
-        Ok(())
     }
 
     /// Writes the files that CI systems read.

@@ -33,11 +33,7 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     };
     let mut result = size(&question, args.objective, &runs()?);
     fill_size(&mut result);
-    let text = if args.json {
-        serde_json::to_string_pretty(&result).map_err(|error| Failure::environment(&error))? + "\n"
-    } else {
-        size_text(&result, terminal_options())
-    };
+    let text = if args.json { output::json(&result) } else { size_text(&result, terminal_options()) };
     output::print(&text)?;
     if result.is_answered() {
         return Ok(ExitCode::SUCCESS);
@@ -72,11 +68,8 @@ fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Fail
     };
     let mut result = size_control_plane(&question, runs);
     fill_control_plane_size(&mut result);
-    let text = if args.json {
-        serde_json::to_string_pretty(&result).map_err(|error| Failure::environment(&error))? + "\n"
-    } else {
-        control_plane_size_text(&result, terminal_options())
-    };
+    let text =
+        if args.json { output::json(&result) } else { control_plane_size_text(&result, terminal_options()) };
     output::print(&text)?;
     if !result.answers.is_empty() {
         return Ok(ExitCode::SUCCESS);

@@ -27,17 +27,25 @@ pub struct RawRun {
     pub notes: Vec<String>,
 }
 
+/// Reads the experiment of a run directory: the text of `experiment.yaml`.
+///
+/// # Errors
+/// Returns an error if the path is not a run directory, or if the file cannot be read.
+pub fn read_experiment(path: &Path) -> Result<String, FolderError> {
+    if !path.is_dir() {
+        let missing = if path.exists() { "it is a file" } else { "it is not there" };
+        return Err(FolderError::NoRun { path: path.to_owned(), missing: missing.to_owned() });
+    }
+    String::from_utf8(needed(path, EXPERIMENT_FILE)?)
+        .map_err(|error| FolderError::read(&path.join(EXPERIMENT_FILE), error))
+}
+
 /// Reads a run directory.
 ///
 /// # Errors
 /// Returns an error if the path is not a run directory, or if a required file cannot be read.
 pub fn read(path: &Path) -> Result<RawRun, FolderError> {
-    if !path.is_dir() {
-        let missing = if path.exists() { "it is a file" } else { "it is not there" };
-        return Err(FolderError::NoRun { path: path.to_owned(), missing: missing.to_owned() });
-    }
-    let experiment_yaml = String::from_utf8(needed(path, EXPERIMENT_FILE)?)
-        .map_err(|error| FolderError::read(&path.join(EXPERIMENT_FILE), error))?;
+    let experiment_yaml = read_experiment(path)?;
     let host = Host::from_json(needed(path, HOST_FILE)?)
         .map_err(|error| FolderError::read(&path.join(HOST_FILE), error))?;
     let mut notes = Vec::new();

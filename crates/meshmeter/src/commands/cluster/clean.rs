@@ -14,7 +14,11 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let found = clean::find(&cluster, &args.namespace, args.run.as_deref())?;
     // What cannot be printed does not keep the next run's objects from being removed.
     let mut printed = Ok(());
-    let mut say = |text: String| printed = output::print(&(text + "\n"));
+    let mut say = |text: String| {
+        if printed.is_ok() {
+            printed = output::print(&(text + "\n"));
+        }
+    };
     if found.by_run.is_empty() {
         say("nothing is left of any run".to_owned());
     }

@@ -28,6 +28,7 @@ mod witnesses;
 use crate::cli::FleetArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::open_files;
+use crate::output;
 use crate::output::destination::{self, Destination};
 use experiment::schema::FleetResult;
 use settings::ControlPlane;
@@ -58,9 +59,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
 /// Writes the JSON if requested.
 fn write_json(args: &FleetArgs, result: &FleetResult) -> Result<(), Failure> {
     let Some(path) = &args.json else { return Ok(()) };
-    let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
-    text.push(b'\n');
-    Destination::from_path(path).write(&text)
+    Destination::from_path(path).write(output::json(result).as_bytes())
 }
 
 /// Prints a result and returns the exit status.
@@ -69,7 +68,7 @@ fn show(args: &FleetArgs, result: &FleetResult) -> Result<ExitCode, Failure> {
         args.json.as_deref().is_none_or(|path| Destination::from_path(path) != Destination::Stdout);
     if stdout_is_free {
         let text = report::terminal::fleet_text(result, super::report::terminal_options());
-        crate::output::print(&text)?;
+        output::print(&text)?;
     }
     Ok(if result.verdict.valid { ExitCode::SUCCESS } else { ExitCode::from(MEASUREMENT_FAILED) })
 }

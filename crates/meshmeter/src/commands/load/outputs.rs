@@ -7,6 +7,7 @@ use super::metrics::Metrics;
 use super::stream::Stream;
 use crate::cli::{OutputArgs, ResultFileArgs};
 use crate::failure::Failure;
+use crate::output;
 use crate::output::destination::{self, Destination};
 use experiment::schema::LoadResult;
 use load::{LoadSpec, Observer, Progress, Second};
@@ -139,7 +140,7 @@ pub fn write_at_end(args: &ResultFileArgs, result: &LoadResult, text: Option<Str
     let mut failures = Vec::new();
     for (option, destination) in destination::named(args) {
         let contents = match option {
-            "--json" => json(result),
+            "--json" => output::json(result).into_bytes(),
             "--percentiles" => percentiles(result),
             "--fortio" => report::fortio::json(result, args.fortio_labels.as_deref()),
             _ => continue,
@@ -150,12 +151,6 @@ pub fn write_at_end(args: &ResultFileArgs, result: &LoadResult, text: Option<Str
         failures.extend(Destination::Stdout.write(text.as_bytes()).err());
     }
     failures
-}
-
-fn json(result: &LoadResult) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
-    text.push(b'\n');
-    text
 }
 
 fn percentiles(result: &LoadResult) -> Vec<u8> {

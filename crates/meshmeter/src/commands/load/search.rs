@@ -5,6 +5,7 @@ use super::failures::{cannot_run, unreachable, unreachable_failure};
 use super::objective;
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::output;
 use crate::output::destination::{self, Destination};
 use crate::search::{Probing, SearchProgress, SearchSettings};
 use crate::{interrupt, search};
@@ -116,10 +117,7 @@ impl Probing for Generator<'_> {
 fn write(args: &LoadArgs, result: &SearchResult) -> Result<(), Failure> {
     let mut failures = Vec::new();
     if let Some(path) = &args.output.files.json {
-        let mut text =
-            serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
-        text.push(b'\n');
-        failures.extend(Destination::from_path(path).write(&text).err());
+        failures.extend(Destination::from_path(path).write(output::json(result).as_bytes()).err());
     }
     if destination::stdout_is_free(&args.output.files) {
         failures.extend(Destination::Stdout.write(report::terminal::search_text(result).as_bytes()).err());

@@ -221,8 +221,9 @@ impl Session<'_> {
         self.specs().into_iter().try_for_each(|spec| place.environment().check_settings(spec))?;
         place.check_before(&self.plan)?;
         let (mut folder, earlier) = self.open_folder()?;
-        let recorded = earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.trials.clone());
-        let mut host = self.host(place, unavailable, earlier)?;
+        let (earlier, recorded) = earlier.map(|run| (run.host, run.trials)).unzip();
+        let recorded = recorded.unwrap_or_default();
+        let mut host = self.host(place, unavailable, earlier.map(|host| (host, recorded.len())))?;
         place.keep_logs_in(&folder);
         let mut progress = RunProgress::new(&self.plan, folder.path());
         place.report_progress_to(progress.sink());
@@ -249,18 +250,18 @@ impl Session<'_> {
     }
 
     /// The machine, measured as far as the run's generators depend on it; sets their pacing. For a run that goes
-    /// on, as it was at the beginning.
+    /// on, as it was at the beginning (`earlier`, with the number of trials since).
     fn host(
         &mut self,
         place: &mut dyn RunEnvironment,
         unavailable: Vec<UnavailableMode>,
-        earlier: Option<RawRun>,
+        earlier: Option<(Host, usize)>,
     ) -> Result<Host, Failure> {
         let mut host = place.environment().host();
         host.versions.extend(self.further_versions(place.environment()));
         host.build = Some(Build::this().clone());
-        if let Some(earlier) = earlier {
-            let host = resume::host(earlier, &host, &unavailable)?;
+        if let Some((earlier, trials)) = earlier {
+            let host = resume::host(earlier, trials, &host, &unavailable)?;
             host.pacing.iter().for_each(|chosen| self.plan.set_pacing(chosen.pacing));
             return Ok(host);
         }

@@ -2,17 +2,16 @@
 
 use crate::commands::report::folder_failure;
 use crate::failure::Failure;
-use experiment::Experiment;
-use experiment::PlannedTrial;
 use experiment::schema::{Build, Host, Resumption, Retake, TrialOutcome, TrialRecord, UnavailableMode};
-use report::folder::{EXPERIMENT_FILE, RawRun, RunFolder};
+use experiment::{Experiment, PlannedTrial};
+use report::folder::{EXPERIMENT_FILE, RawRun, RunFolder, read_experiment};
 use std::path::Path;
 
 /// Reads the experiment of a run, as it was resolved when the run began.
 pub(super) fn experiment(folder: &Path) -> Result<Experiment, Failure> {
-    let raw = report::folder::read(folder).map_err(folder_failure)?;
+    let yaml = read_experiment(folder).map_err(folder_failure)?;
     let file = folder.join(EXPERIMENT_FILE);
-    let experiment = Experiment::parse(&raw.experiment_yaml, &file.to_string_lossy())
+    let experiment = Experiment::parse(&yaml, &file.to_string_lossy())
         .map_err(|error| Failure::usage(error.render(false)))?;
     match experiment.seed {
         Some(_) => Ok(experiment),
@@ -25,24 +24,29 @@ pub(super) fn open(folder: &Path) -> Result<(RunFolder, RawRun), Failure> {
     RunFolder::resume(folder).map_err(folder_failure)
 }
 
-/// The record of the machine for the rest of a run: that of its beginning, with a line on the interruption.
+/// The record of the machine for the rest of a run, which has this many trials: that of its beginning, with a line on
+/// the interruption.
 ///
 /// # Errors
 /// Returns an error if trials would not be comparable: another machine, other programs, other modes.
-pub(super) fn host(earlier: RawRun, now: &Host, unavailable: &[UnavailableMode]) -> Result<Host, Failure> {
-    let RawRun { mut host, trials, .. } = earlier;
-    let differences = differences(&host, now, unavailable);
+pub(super) fn host(
+    mut earlier: Host,
+    after_trials: usize,
+    now: &Host,
+    unavailable: &[UnavailableMode],
+) -> Result<Host, Failure> {
+    let differences = differences(&earlier, now, unavailable);
     if !differences.is_empty() {
         let text =
             format!("the run cannot go on, since its trials would not be alike: {}", differences.join("; "));
         return Err(Failure::usage(text)
             .with_hint("`meshmeter report` shows what was measured; measure anew with --out"));
     }
-    host.resumed.push(Resumption { at: jiff::Timestamp::now().to_string(), after_trials: trials.len() });
-    Ok(host)
+    earlier.resumed.push(Resumption { at: jiff::Timestamp::now().to_string(), after_trials });
+    Ok(earlier)
 }
 
-/// What differs between the machine at the beginning of a run and now, as text.
+/// Differences between the machine at the beginning of a run and now, as text.
 fn differences(then: &Host, now: &Host, unavailable: &[UnavailableMode]) -> Vec<String> {
     let cpus = |host: &Host| format!("{} x {}", host.cpus, host.cpu_model);
     let commit = |build: Option<&Build>| build.map_or_else(|| "unknown".to_owned(), Build::describe);

@@ -18,7 +18,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let topology = source::read(&args.source)?;
     let checked = Checked::new(&topology)?;
     let text = if args.json {
-        serde_json::to_string_pretty(&checked).expect("plain data") + "\n"
+        crate::output::json(&checked)
     } else {
         checked.describe(&Folding::of_identical_namespaces(&topology))
     };

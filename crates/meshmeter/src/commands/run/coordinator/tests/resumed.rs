@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a planned trial is told apart by.
+/// Repeat and mode of each trial.
 fn cells(trials: &[TrialRecord]) -> Vec<(usize, Mode)> {
     trials.iter().map(|trial| (trial.repeat, trial.mode)).collect()
 }
