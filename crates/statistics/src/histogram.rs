@@ -9,7 +9,7 @@ pub use interchange::{EncodedNanoseconds, NanosecondEncoder, PercentileStep, Rec
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use experiment::schema::HistogramSummary;
+use experiment::schema::{HistogramSummary, MAX_COUNT};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use std::time::Duration;
@@ -18,9 +18,6 @@ use std::time::Duration;
 const MAX_US: u64 = 2 * 3600 * 1_000_000;
 /// HdrHistogram's precision: 3 significant decimal digits.
 const SIGNIFICANT_DIGITS: u8 = 3;
-
-/// Maximum number of values in a decoded histogram: a million per second for 280 years.
-const MAX_DECODED_COUNT: u64 = 1 << 53;
 
 /// A histogram of durations with a resolution of 1 µs.
 #[derive(Clone, Debug)]
@@ -176,7 +173,7 @@ impl LatencyHistogram {
             .map_err(|error| DecodeError(error.to_string()))?;
         let count =
             values.iter_recorded().try_fold(0_u64, |sum, bucket| sum.checked_add(bucket.count_at_value()));
-        if count.is_none_or(|count| count > MAX_DECODED_COUNT) {
+        if count.is_none_or(|count| count > MAX_COUNT) {
             return Err(DecodeError("it has more values than any run".to_owned()));
         }
         let mut histogram = Self::new();

@@ -1,4 +1,4 @@
-//! What CPU time that others took can have done to response times.
+//! Effect on response times of CPU time that others took.
 //!
 //! The experiment keeps a share u of all CPUs busy, others take a share s of them. Work that others delay is made
 //! up for while the experiment would have been idle, so `a = s / (1 − u)`, the share of its idle time that others
@@ -13,10 +13,10 @@
 use crate::histogram::LatencyHistogram;
 use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, MachineUsage};
 
-/// The median may have been moved by this share of its value …
-const MOVED_SHARE_P50: f64 = 0.15;
-/// … and a higher percentile by this one: the shares of a generator's lateness.
-const MOVED_SHARE: f64 = 0.25;
+/// The median may have been moved by this share of its value, by CPU time that others took or a generator's lateness …
+pub const MOVED_SHARE_P50: f64 = 0.15;
+/// … and a higher percentile by this one.
+pub const MOVED_SHARE: f64 = 0.25;
 
 /// CPU time of a window that others took, as a share of what the experiment left.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +66,7 @@ impl LostCpu {
         times.with(Figure::Throughput)
     }
 
-    /// How much a quantile can have grown, as a share of what it would be without the loss.
+    /// Maximum growth of a quantile, as a share of its value without the loss.
     fn moved(self, quantile: f64, times: &LatencyHistogram, censored: u64) -> f64 {
         let at = |quantile: f64| times.percentile_with(100.0 * quantile, censored);
         let (Some(value), Some(lower)) = (at(quantile), at(quantile * (1.0 - self.share))) else {
@@ -75,7 +75,7 @@ impl LostCpu {
         if lower > 0.0 { self.slowdown().max(value / lower - 1.0) } else { f64::INFINITY }
     }
 
-    /// How much slower short turns make everything.
+    /// Slowdown by short turns.
     fn slowdown(self) -> f64 {
         self.share / (1.0 - self.share)
     }

@@ -1,7 +1,6 @@
 //! Requests without a response rank above all others, also in results of before they did.
 
-use crate::histogram::LatencyHistogram;
-use crate::histogram::rank;
+use crate::histogram::{LatencyHistogram, rank};
 use experiment::schema::{HistogramSummary, LoadResult};
 
 /// Requests of a result without a response: failed, or never sent. Results of before those were ranked in a closed loop have no

@@ -1,4 +1,4 @@
-//! How long requests without a response had waited, and what that says of percentiles among them.
+//! Waits of requests without a response, and lower bounds of percentiles among them.
 //!
 //! A request that failed, or that was never sent, would have taken longer than it had waited. So the percentile of rank r is
 //! greater than the value of rank r among the answers and these waits. Results of earlier versions know no waits of requests never

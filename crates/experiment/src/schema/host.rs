@@ -81,7 +81,7 @@ impl Host {
 /// Continuation of a run that had ended before its last trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumption {
-    /// When the run went on, RFC 3339.
+    /// Time of the continuation, RFC 3339.
     pub at: String,
     /// Trials recorded until then.
     pub after_trials: usize,

@@ -74,7 +74,7 @@ pub struct LoadResult {
     /// requests failed or were abandoned earlier; never below the slowest response. Absent if every request has a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored_above_us: Option<f64>,
-    /// How long requests without a response had waited when they failed or the run ended: by similar waits the shortest,
+    /// Waits of requests without a response until they failed or the run ended: by similar waits the shortest,
     /// microseconds, and how many. Empty without any; in results of earlier versions without those never sent, or empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "failed_waits_us")]
     pub unanswered_waits_us: Vec<(f64, u64)>,
@@ -91,7 +91,7 @@ pub struct LoadResult {
     /// does not timestamp received data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading_lag_us: Option<HistogramSummary>,
-    /// How much earlier than measured a response may have come: the kernel has one time for all that a read returns, that of its
+    /// Maximum time by which responses may have come earlier than measured: the kernel has one time for all of a read, that of its
     /// last packet. 0 for a response at the end of a read. Absent without receive timestamps, and for protocols with one response
     /// at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,7 +291,7 @@ pub struct RequestCounts {
 }
 
 /// Maximum of a count: JSON keeps greater ones inexactly, and sums of them overflow.
-const MAX_COUNT: u64 = 1 << 53;
+pub const MAX_COUNT: u64 = 1 << 53;
 
 impl LoadResult {
     /// False if a load cannot have counted so much: the result is damaged.

@@ -102,9 +102,9 @@ pub use histogram::{HistogramSummary, SizeSummary};
 pub use hop::{HopProof, HopProtocol};
 pub use host::{ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode};
 pub use load::{
-    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
-    PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol, UrlResult,
-    WarmupCounts,
+    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MAX_COUNT, MergedPart, MergedResults,
+    Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol,
+    UrlResult, WarmupCounts,
 };
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};

@@ -3,6 +3,7 @@
 
 use super::movement::Movement;
 use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Pacing, Verdict};
+use statistics::lost_cpu::{MOVED_SHARE, MOVED_SHARE_P50};
 
 /// Generator lag may be this fraction of the median and of the mean …
 const LAG_SHARE_P50: f64 = 0.10;
@@ -10,14 +11,11 @@ const LAG_SHARE_P50: f64 = 0.10;
 const NEGLIGIBLE_LAG_P50_US: f64 = 5.0;
 /// … except with economical pacing, if the lag is within the tolerance: then it becomes a note …
 const ECONOMICAL_LAG_US: f64 = 100.0;
-/// … and may have moved a percentile beyond the median by this fraction …
-const MOVED_SHARE: f64 = 0.25;
-/// … if it is above this, microseconds: threads on a shared machine occasionally wake this late. Below, it
-/// becomes a note.
+/// … and may have moved a percentile beyond the median by [`MOVED_SHARE`] if that is above this, microseconds: threads on a
+/// shared machine occasionally wake this late. Below, it becomes a note.
 const NEGLIGIBLE_MOVEMENT_US: f64 = 250.0;
-/// The median may be moved by this fraction, although the lag of most requests is small …
-const MOVED_SHARE_P50: f64 = 0.15;
-/// … if it is moved by more than this, microseconds.
+/// The median may be moved by [`MOVED_SHARE_P50`], although the lag of most requests is small, if that is above this,
+/// microseconds.
 const NEGLIGIBLE_MOVEMENT_P50_US: f64 = 25.0;
 /// A p99 response time this many times the p99 service time becomes a note …
 const HIDDEN_FACTOR: f64 = 2.0;

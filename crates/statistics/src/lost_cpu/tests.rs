@@ -14,7 +14,7 @@ const LOST: [f64; 4] = [0.03, 0.08, 0.15, 0.28];
 /// Length of a turn of others relative to a request's work: from interrupts to whole turns of the scheduler.
 const TURNS: [f64; 4] = [0.05, 1.0, 10.0, 100.0];
 
-/// How long requests take of the CPU: half as long to half as long again, or exponentially distributed.
+/// CPU time of requests: half as long to half as long again, or exponentially distributed.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Even,
@@ -110,7 +110,7 @@ fn spoiled(used: f64, lost: f64, times: &HistogramSummary) -> Figures {
     LostCpu::new(lost, &machine(used, lost), Some(&result)).spoiled(Some(times))
 }
 
-/// How much each time grew beside others, and whether the rule leaves it usable.
+/// Growth of each time beside others, and whether the rule leaves it usable.
 struct Beside {
     name: String,
     grown: Vec<(Figure, f64)>,

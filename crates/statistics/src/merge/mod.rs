@@ -99,16 +99,10 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         service_time_us: times(&placed, "service_time_us", |result| Some(&result.service_time_us))?,
         schedule_lag_us: times(&placed, "schedule_lag_us", |result| Some(&result.schedule_lag_us))?,
         generator_lag_us: times(&placed, "generator_lag_us", |result| Some(&result.generator_lag_us))?,
-        reading_lag_us: results()
-            .all(|result| result.reading_lag_us.is_some())
-            .then(|| times(&placed, "reading_lag_us", |result| result.reading_lag_us.as_ref()))
-            .transpose()?,
-        arrival_uncertainty_us: results()
-            .all(|result| result.arrival_uncertainty_us.is_some())
-            .then(|| {
-                times(&placed, "arrival_uncertainty_us", |result| result.arrival_uncertainty_us.as_ref())
-            })
-            .transpose()?,
+        reading_lag_us: times_of_all(&placed, "reading_lag_us", |result| result.reading_lag_us.as_ref())?,
+        arrival_uncertainty_us: times_of_all(&placed, "arrival_uncertainty_us", |result| {
+            result.arrival_uncertainty_us.as_ref()
+        })?,
         episodes: slowest.as_ref().map(|slowest| slowest.episodes(&response_time_us)).unwrap_or_default(),
         slowest: slowest.map(|slowest| slowest.to_requests(0)),
         response_time_us,
@@ -201,7 +195,17 @@ fn times(
     Ok(whole.summary_with(censored))
 }
 
-/// How long requests without a response of all generators had waited.
+/// Merges one distribution of all results; `None` if one of them has none.
+fn times_of_all(
+    placed: &[Placed],
+    field: &str,
+    distribution: impl Fn(&LoadResult) -> Option<&HistogramSummary>,
+) -> Result<Option<HistogramSummary>, MergeError> {
+    let is_in_all = placed.iter().all(|placed| distribution(&placed.part.result).is_some());
+    is_in_all.then(|| times(placed, field, distribution)).transpose()
+}
+
+/// Waits of requests without a response, of all generators.
 fn unanswered_waits(placed: &[Placed]) -> UnansweredWaits {
     let mut all = UnansweredWaits::default();
     let waits = placed.iter().map(|placed| &placed.part.result.unanswered_waits_us);

@@ -93,7 +93,7 @@ pub(super) fn moderated(samples: &[SampleVariance]) -> Vec<Spread> {
     })
 }
 
-/// How much likelier all cells are alike than only those of each mode, before they are seen.
+/// Prior odds that all cells are alike, against only those of each mode.
 const ALL_ALIKE: f64 = 4.0;
 
 /// Each cell's variance where no cell has more than one degree of freedom of its own: a widest estimate would

@@ -3,8 +3,7 @@
 //! Percentiles are over all requests together, from merged histograms: ten requests beyond the 99.999th
 //! percentile take a million requests.
 
-use crate::histogram::LatencyHistogram;
-use crate::histogram::rank;
+use crate::histogram::{LatencyHistogram, rank};
 use crate::trials::{SATURATED, is_valid, reason_kind, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{

@@ -93,25 +93,26 @@ impl<'a> Tables<'a> {
     }
 
     fn component_tables(&self) -> HashMap<(&'a str, Role), [FigureTable; 2]> {
-        let mut tables = HashMap::new();
-        for usage in self.trials.all().iter().flat_map(|trial| &trial.components) {
-            let key = (usage.name.as_str(), usage.role);
-            tables.entry(key).or_insert_with(|| {
-                let cores = move |trial: &TrialRecord| {
-                    let mut usages = trial.components.iter();
-                    let usage = usages.find(|usage| (usage.name.as_str(), usage.role) == key)?;
-                    Some((usage.cpu_cores(), trial.result.as_ref()?.rate.completed))
-                };
-                [
-                    self.table(Figure::Cpu, |trial| Some(cores(trial)?.0)),
-                    self.table(Figure::Cpu, |trial| {
-                        let (cores, rate) = cores(trial)?;
-                        (rate > 0.0).then(|| cores / rate * 1000.0)
-                    }),
-                ]
-            });
+        let mut usages: HashMap<(&str, Role), HashMap<usize, &ComponentUsage>> = HashMap::new();
+        for trial in self.trials.all() {
+            for usage in &trial.components {
+                let of_component = usages.entry((usage.name.as_str(), usage.role)).or_default();
+                of_component.entry(trial.index).or_insert(usage);
+            }
         }
-        tables
+        let tables = |of_trials: HashMap<usize, &ComponentUsage>| {
+            let cores = |trial: &TrialRecord| {
+                Some((of_trials.get(&trial.index)?.cpu_cores(), trial.result.as_ref()?.rate.completed))
+            };
+            [
+                self.table(Figure::Cpu, |trial| Some(cores(trial)?.0)),
+                self.table(Figure::Cpu, |trial| {
+                    let (cores, rate) = cores(trial)?;
+                    (rate > 0.0).then(|| cores / rate * 1000.0)
+                }),
+            ]
+        };
+        usages.into_iter().map(|(component, of_trials)| (component, tables(of_trials))).collect()
     }
 
     fn table(&self, figure: Figure, read: impl Fn(&TrialRecord) -> Option<f64>) -> FigureTable {
