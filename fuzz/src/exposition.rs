@@ -3,7 +3,7 @@
 use experiment::exposition::{Exposition, Kind, Page, add_up, samples};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an error shows of a page stays within this, characters.
+/// Maximum length of an error's excerpt of a page, characters.
 const MAX_SHOWN: usize = 80;
 const LABEL: &str = "code";
 

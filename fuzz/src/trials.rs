@@ -1,4 +1,4 @@
-//! What must hold for any lines in `trials.jsonl`: they are trials or errors, and a run of any trials has a summary. Included
+//! Invariants of any lines in `trials.jsonl`: they are trials or errors, and a run of any trials has a summary. Included
 //! by the fuzz target and by the test that replays the corpus.
 
 use experiment::Experiment;

@@ -232,7 +232,7 @@ struct Extraction<'e, 'a> {
     wanted: &'e [Wanted],
     view: View,
     spool: Spool,
-    /// What was read of all layers so far.
+    /// Entries and names read so far, over all layers.
     budget: Budget,
     unwritable: &'e dyn Fn(&io::Error) -> ImageError,
 }

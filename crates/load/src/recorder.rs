@@ -54,7 +54,7 @@ pub(crate) struct Recorder {
     pub(crate) generator_lag: LatencyHistogram,
     /// From the kernel's receipt of a response until it was read, if there are receive timestamps.
     pub(crate) reading_lag: LatencyHistogram,
-    /// How much sooner than measured responses may have come that were not the last of their read.
+    /// Uncertainty of the arrival of responses that were not the last of their read.
     arrival_uncertainty: Option<Box<LatencyHistogram>>,
     /// The slowest requests, from which episodes are counted.
     pub(crate) slowest: Slowest,
@@ -71,7 +71,7 @@ pub(crate) struct Recorder {
     /// Responses that came back within the window, whenever their requests were due.
     answered_in_window: u64,
     failed: u64,
-    /// How long requests without a response had waited.
+    /// Waits of requests without a response.
     unanswered_waits: UnansweredWaits,
     late: u64,
     unsent: u64,
@@ -251,7 +251,7 @@ impl Recorder {
         }
     }
 
-    /// How much sooner than measured each response may have come.
+    /// Uncertainty of the arrival of each response.
     pub(crate) fn arrival_uncertainty(&self) -> HistogramSummary {
         let mut of_all = self.arrival_uncertainty.as_deref().cloned().unwrap_or_default();
         of_all.record_zeros(self.completed - of_all.count());
@@ -457,7 +457,7 @@ impl Recorder {
         (times, above_us)
     }
 
-    /// How long requests without a response had waited, as the result schema has it.
+    /// Waits of requests without a response, in the form of the result schema.
     pub(crate) fn unanswered_waits_us(&self) -> Vec<(f64, u64)> {
         self.unanswered_waits.to_entries()
     }

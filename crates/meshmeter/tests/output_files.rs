@@ -1,4 +1,4 @@
-//! Where results go: every output option with every kind of target, and standard streams that take nothing.
+//! Destinations of results: every output option with every kind of target, and standard streams that take nothing.
 
 mod command;
 #[path = "../../report/tests/fixture/mod.rs"]

@@ -115,7 +115,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// How many of its addresses, from the first, connections are spread over: those of one family, which are hosts behind one
+    /// Number of its addresses, from the first, that connections are spread over: those of one family, which are hosts behind one
     /// name, such as the pods of a service. The others are other ways to the same hosts, for when these fail.
     #[must_use]
     pub fn spread(&self) -> usize {

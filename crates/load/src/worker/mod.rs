@@ -127,7 +127,7 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     notes_arrivals: bool,
     /// Age of the responses being read.
     reading_lag: Nanos,
-    /// When the network was last polled, for all that had come by then to be read before this turn.
+    /// Last poll of the network: all that had come by then was read before this turn.
     polled_at: Nanos,
     /// The sleep before this turn that the network ended, from when until when.
     slept: Option<(Nanos, Nanos)>,

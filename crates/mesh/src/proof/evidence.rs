@@ -25,7 +25,7 @@ pub struct Evidence {
     pub demands: Vec<Demand>,
 }
 
-/// What a proxy accepts at a port of its application, beside mutual TLS.
+/// Traffic that a proxy accepts at a port of its application, beside mutual TLS.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Accepts {
     pub port: u16,

@@ -1,4 +1,4 @@
-//! What the program prints. Standard output is for results, standard error for everything else. Neither can end
+//! Output on the standard streams. Standard output is for results, standard error for everything else. Neither can end
 //! a command: a terminal that is gone, or a full disk behind a redirection, costs what was printed there, never
 //! a measurement.
 
@@ -17,7 +17,7 @@ macro_rules! tell {
 }
 pub(crate) use tell;
 
-/// What [`tell!`] calls.
+/// Implementation of [`tell!`].
 pub fn tell_line(text: fmt::Arguments<'_>) {
     let _ = anstream::stderr().write_all(format!("{text}\n").as_bytes());
 }

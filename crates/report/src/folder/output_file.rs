@@ -45,7 +45,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What becomes of the thing that a path names.
+/// Treatment of the file that a path names.
 enum Place {
     /// It is a regular file, or nothing yet: this path, without links at its end, gets a new file.
     Replaced(PathBuf),

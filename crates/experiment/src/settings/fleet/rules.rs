@@ -12,7 +12,7 @@ const MAX_CHANGES: usize = 1_000;
 const MAX_CHURN_PODS_PER_S: f64 = 1_000.0;
 const MIN_DURATION_OF_CHURN: Duration = Duration::from_secs(1);
 
-/// How settings are named in messages.
+/// Names of settings in messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SettingNames {
     /// As keys of the section `fleet`.
@@ -50,9 +50,9 @@ pub struct FleetContradiction {
     pub change: Option<usize>,
     /// True if any value of the setting would be wrong.
     pub is_any_value: bool,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What would be right, beginning with `expected`.
+    /// Correct values, beginning with `expected`.
     pub expected: String,
     /// Explanation; absent if the message needs none.
     pub hint: Option<&'static str>,

@@ -19,7 +19,7 @@ pub struct Row {
     pub reason: Option<String>,
 }
 
-/// What a row says of the instrument.
+/// Outcome of a row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -32,7 +32,7 @@ pub enum Outcome {
 }
 
 impl Row {
-    /// What follows. A figure that is right although the generator has doubts is right.
+    /// Outcome. A figure that is right although the generator has doubts is right.
     pub fn outcome(&self) -> Outcome {
         match self.measured {
             Some(measured) if (measured - self.truth).abs() <= self.allowed => Outcome::Right,

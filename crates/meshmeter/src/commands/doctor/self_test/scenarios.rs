@@ -25,7 +25,7 @@ const FIGURE_FRACTION: f64 = 0.05;
 /// The same for throughput.
 const RATE_FRACTION: f64 = 0.01;
 
-/// What a target is spoken to with.
+/// Protocols of the targets.
 const PROTOCOLS: [(&str, Protocol); 2] =
     [("HTTP/1.1", Protocol::Http1), ("HTTP/2", Protocol::Http2 { streams: CONNECTIONS })];
 

@@ -25,7 +25,7 @@ use tokio::time::sleep_until;
 /// The runtime's timers are this coarse: only what is later than that is the machine's.
 const TIMER_GRAIN: Duration = Duration::from_millis(1);
 
-/// What a target does with requests.
+/// Behaviour of a target.
 #[derive(Clone, Copy)]
 pub enum Law {
     /// Answers one request at a time, each after this long.
@@ -41,11 +41,11 @@ pub enum Law {
 /// An answer as the target gave it.
 #[derive(Clone, Copy)]
 pub struct Answer {
-    /// When it was given.
+    /// Time of the answer.
     pub at: Timestamp,
     /// Time since the request was read.
     pub took: Duration,
-    /// How much later than due the target itself was, beyond the grain of its timers.
+    /// Lateness of the target itself, beyond the grain of its timers.
     pub late: Duration,
 }
 
@@ -108,7 +108,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 struct Target {
     law: Law,
-    /// When the first request came.
+    /// Arrival of the first request.
     first: Mutex<Option<Instant>>,
     /// Held while a request is served one at a time; in the order of arrival.
     turn: tokio::sync::Mutex<()>,
