@@ -7,10 +7,13 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use hyper_util::server::graceful::GracefulShutdown;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, spawn_local};
 
 /// Maximum size of a request, which may hold input files of an experiment.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
@@ -24,8 +27,36 @@ pub(crate) trait Respond {
     async fn respond(&self, request: Request<Incoming>) -> Reply;
 }
 
-/// Serves each connection in a task of its own. It must run in a `LocalSet`.
-pub(crate) async fn accept<R: Respond + 'static>(listener: tokio::net::TcpListener, responder: Rc<R>) {
+/// The listeners of a pod's server, and their connections. It must be used in a `LocalSet`.
+#[derive(Default)]
+pub(crate) struct Endpoint {
+    connections: Rc<GracefulShutdown>,
+    listeners: Vec<JoinHandle<()>>,
+}
+
+impl Endpoint {
+    /// Serves each connection of this listener in a task of its own.
+    pub(crate) fn serve<R: Respond + 'static>(&mut self, listener: TcpListener, responder: Rc<R>) {
+        self.listeners.push(spawn_local(accept(listener, responder, Rc::clone(&self.connections))));
+    }
+
+    /// Accepts nothing more and sends the rest of each response, for at most this time.
+    pub(crate) async fn finish(self, max_time: Duration) {
+        for listener in self.listeners {
+            listener.abort();
+            let _ = listener.await;
+        }
+        if let Ok(connections) = Rc::try_unwrap(self.connections) {
+            let _ = tokio::time::timeout(max_time, connections.shutdown()).await;
+        }
+    }
+}
+
+async fn accept<R: Respond + 'static>(
+    listener: TcpListener,
+    responder: Rc<R>,
+    connections: Rc<GracefulShutdown>,
+) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors; some become available again.
@@ -33,14 +64,13 @@ pub(crate) async fn accept<R: Respond + 'static>(listener: tokio::net::TcpListen
             continue;
         };
         let responder = Rc::clone(&responder);
-        tokio::task::spawn_local(async move {
-            let service = service_fn(move |request| {
-                let responder = Rc::clone(&responder);
-                async move { Ok::<_, Infallible>(responder.respond(request).await) }
-            });
-            // Clients may disconnect at any time.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        let service = service_fn(move |request| {
+            let responder = Rc::clone(&responder);
+            async move { Ok::<_, Infallible>(responder.respond(request).await) }
         });
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        // Clients may disconnect at any time.
+        spawn_local(connections.watch(connection));
     }
 }
 

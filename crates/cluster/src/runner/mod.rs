@@ -13,7 +13,7 @@ pub(crate) use self::archive::StreamedBody;
 use self::archive::Transfer;
 use self::protocol::{FETCHED_PATH, FOLDER_PATH, INTERRUPT_PATH, PROGRESS_PATH, PROGRESS_WAIT, RunProgress};
 use crate::Result;
-use crate::endpoint::{Reply, Respond, accept, json, refused};
+use crate::endpoint::{Endpoint, Reply, Respond, json, refused};
 use crate::lines::Lines;
 use experiment::environment::ErrorContext as _;
 use http::{Method, Request, Response, StatusCode};
@@ -38,6 +38,8 @@ const BROKEN: u8 = 3;
 /// Time without a request after which no other client is attached: each asks again as soon as it has an answer.
 const QUIET_TIME: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time for the last responses, of which the buffers may still hold some.
+const LAST_RESPONSES: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct RunnerOptions {
@@ -103,11 +105,13 @@ fn serve(own: TcpListener, of_kubelet: TcpListener, options: &RunnerOptions) -> 
     LocalSet::new().block_on(&runtime, async {
         let own = tokio::net::TcpListener::from_std(own).context(operation)?;
         let of_kubelet = tokio::net::TcpListener::from_std(of_kubelet).context(operation)?;
-        tokio::task::spawn_local(accept(own, Rc::clone(&runner)));
-        tokio::task::spawn_local(accept(of_kubelet, Rc::new(Ended(Arc::clone(&runner.written)))));
+        let mut endpoint = Endpoint::default();
+        endpoint.serve(own, Rc::clone(&runner));
+        endpoint.serve(of_kubelet, Rc::new(Ended(Arc::clone(&runner.written))));
         let status = runner.end().await;
         // If no client comes, the wait ends after the given time.
         let _ = tokio::time::timeout(options.keep_for, runner.released()).await;
+        endpoint.finish(LAST_RESPONSES).await;
         Ok(status)
     })
 }

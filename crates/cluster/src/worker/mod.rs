@@ -14,7 +14,7 @@ use self::protocol::{
     STATUS_PATH, Signal, Start, Status, unix_ns,
 };
 use crate::Result;
-use crate::endpoint::{Reply, Respond, accept, complete, json, refused, whole};
+use crate::endpoint::{Endpoint, Reply, Respond, complete, json, refused, whole};
 use experiment::environment::ErrorContext as _;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -31,7 +31,7 @@ use tokio::task::LocalSet;
 /// Time between two checks whether requests still arrive.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for the last response to be sent.
-const LAST_RESPONSE: Duration = Duration::from_millis(200);
+const LAST_RESPONSE: Duration = Duration::from_secs(10);
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
 #[derive(Clone, Debug)]
@@ -91,10 +91,11 @@ fn serve(listener: TcpListener, options: WorkerOptions) -> Result<WorkerEnd> {
     listener.set_nonblocking(true).context(operation)?;
     LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::from_std(listener).context(operation)?;
-        tokio::task::spawn_local(accept(listener, Rc::clone(&worker)));
+        let mut endpoint = Endpoint::default();
+        endpoint.serve(listener, Rc::clone(&worker));
         tokio::select! {
             () = worker.finished.notified() => {
-                tokio::time::sleep(LAST_RESPONSE).await;
+                endpoint.finish(LAST_RESPONSE).await;
                 Ok(WorkerEnd::Finished)
             }
             () = worker.abandoned() => Ok(WorkerEnd::Abandoned),
