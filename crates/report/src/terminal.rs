@@ -42,7 +42,7 @@ use crate::table::ResultTable;
 use experiment::schema::{Cell, PublishedFigure, Summary};
 use result_table::STAR;
 use std::fmt::Write as _;
-use style::{bold, wrap};
+use style::{bold, painted, wrap};
 
 /// The summary of a run as text, ending with a line break.
 #[must_use]
@@ -57,7 +57,7 @@ pub fn render(summary: &Summary, options: Options) -> String {
     text.push_str(&findings(&beside, options));
     for group in &table.groups {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
-        let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
+        let _ = writeln!(text, "{}\n", painted(&load_table(&table, &group.rows, options).trim_fmt()));
     }
     text.push_str(&parts(summary, options));
     text.push_str(&findings(&sentences::others(summary), options));

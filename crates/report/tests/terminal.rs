@@ -194,9 +194,18 @@ fn run_without_trials_is_reported() {
 
 #[test]
 fn colour_is_used_only_on_request() {
-    let summary = fixture::kept_summary();
-    assert!(!render(&summary, Options { width: 80, colours: false }).contains('\u{1b}'));
-    assert!(render(&summary, Options { width: 80, colours: true }).contains('\u{1b}'));
+    for (summary, width) in
+        [fixture::kept_summary(), summary(fixture::invalid_trials())].iter().zip([80, 120])
+    {
+        let text = render(summary, Options { width, colours: false });
+        assert!(!text.contains('\u{1b}'));
+        let mut coloured = render(summary, Options { width, colours: true });
+        assert!(coloured.contains("\u{1b}[1m"));
+        for sequence in ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[33m"] {
+            coloured = coloured.replace(sequence, "");
+        }
+        assert_eq!(coloured, text, "width {width}");
+    }
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Table of the cells under one load.
 
-use super::style::{Options, WIDE, plain};
+use super::style::{CellStyle, Options, WIDE, marked, plain};
 use crate::format::{self, Interval};
 use crate::marks::Mark;
 use crate::table::{CellRow, Difference, ResultTable};
-use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
-};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 /// Mark of a figure.
 pub(super) const STAR: &str = "*";
@@ -53,13 +51,13 @@ pub(crate) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options
 
 fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options) -> Vec<Cell> {
     let again = if row.retakes > 0 { format!("+{}", row.retakes) } else { String::new() };
-    let mut valid = Cell::new(format!("{}/{}{again}", row.valid, row.trials));
+    let mut valid = format!("{}/{}{again}", row.valid, row.trials);
     if options.colours && row.valid < row.trials {
-        valid = valid.fg(if row.valid == 0 { Color::Red } else { Color::Yellow });
+        valid = marked(&valid, if row.valid == 0 { CellStyle::Red } else { CellStyle::Yellow });
     }
     let mut cells = vec![Cell::new(row.mode.name())];
     cells.extend(row.factors.iter().map(|value| Cell::new(plain(value))));
-    cells.push(valid);
+    cells.push(Cell::new(valid));
     if table.closed_loop {
         let completed = row.completed.as_ref().map_or_else(String::new, |rate| {
             stacked(&starred(rate, &row.completed_mark, row.valid), options)
@@ -112,8 +110,7 @@ fn difference_cell(added: &Difference, options: Options) -> Cell {
         let range = added.interval.range.as_deref().unwrap_or_default();
         format!("none shown{}({range})", if options.width >= WIDE { " " } else { "\n" })
     };
-    let cell = Cell::new(text);
-    if options.colours && added.shown { cell.add_attribute(Attribute::Bold) } else { cell }
+    Cell::new(if options.colours && added.shown { marked(&text, CellStyle::Bold) } else { text })
 }
 
 /// The margin beside the estimate if there is space, otherwise below it: two columns of ranges would squeeze

@@ -22,6 +22,36 @@ pub(super) fn bold(text: &str, options: Options) -> String {
     if options.colours { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
+/// Style of a table's cell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum CellStyle {
+    Bold,
+    Yellow,
+    Red,
+}
+
+/// A character without width, and the escape sequence for it.
+const MARKS: [(char, &str); 4] =
+    [('\u{2061}', "\u{1b}[1m"), ('\u{2062}', "\u{1b}[33m"), ('\u{2063}', "\u{1b}[31m"), (END, "\u{1b}[0m")];
+const END: char = '\u{2064}';
+
+/// Marks each word of a cell, since a table may break its text anywhere between them. A table measures what it
+/// arranges, so the marks have no width until [`painted`] replaces them.
+pub(super) fn marked(text: &str, style: CellStyle) -> String {
+    let (start, _) = MARKS[style as usize];
+    let is_space = |character: char| character == ' ' || character == '\n';
+    let words = text.split_inclusive(is_space).map(|word| {
+        let space = &word[word.trim_end_matches(is_space).len()..];
+        format!("{start}{}{END}{space}", word.trim_end_matches(is_space))
+    });
+    words.collect()
+}
+
+/// The arranged table with escape sequences.
+pub(super) fn painted(table: &str) -> String {
+    MARKS.iter().fold(table.to_owned(), |text, (mark, sequence)| text.replace(*mark, sequence))
+}
+
 /// Replaces control characters in untrusted text, which a terminal would interpret.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
