@@ -7,6 +7,9 @@
 CARGO ?= cargo
 TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
 export CARGO
+# Go programs take minutes to compile, and the program compiles them: it is built first where there are none yet, and they beside the
+# tests. Otherwise one call of Cargo compiles everything, which leaves no CPU idle.
+GO_PROGRAMS := $(wildcard $(or $(MESHMETER_COMPONENTS),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/meshmeter/components)/istiod-*)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,8 +17,8 @@ help: ## Show this list
 demo: setup-demo ## Build, fetch Envoy, measure what a sidecar costs, say where the report is
 	@scripts/demo.sh
 
-test: setup-test program ## Lints and the tests of minutes; what continuous integration runs
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile quick-components
+test: setup-test check-format $(if $(GO_PROGRAMS),,program) ## Lints and the tests of minutes; what continuous integration runs
+	@$(MAKE) --no-print-directory $(if $(GO_PROGRAMS),,--jobs 2 --output-sync=line) lint-and-compile quick-components
 	@scripts/tests.py quick --no-build
 
 test-all: setup-test program ## All tests: every mode and death with real Istio, clusters, releases, tests that measure, benchmarks
