@@ -539,6 +539,7 @@ impl Recorder {
             failed: self.failed,
             errors,
             status: status.collect(),
+            unexpected_status: None,
             grpc_status: self.grpc.as_deref().map(GrpcRecord::statuses).unwrap_or_default(),
         }
     }
