@@ -84,12 +84,19 @@ fn redirects_miss_an_objective_of_errors_if_they_are_not_expected() {
     for expected in [&[][..], &["--expect-status", "200,302"]] {
         let (result, _) = measured(expected);
         assert!(result.objective.as_ref().is_some_and(|objective| objective.met), "{result:?}");
-        assert_eq!(result.verdict.notes.iter().any(|note| note.starts_with("redirects: ")), expected.is_empty());
+        assert_eq!(
+            result.verdict.notes.iter().any(|note| note.starts_with("redirects: ")),
+            expected.is_empty()
+        );
     }
     let (result, status) = measured(&["--expect-status", "2xx"]);
     assert_eq!((result.objective.map(|objective| objective.met), status), (Some(false), Some(1)));
     assert_eq!(result.requests.unexpected_status, Some(result.requests.status));
-    assert!(result.verdict.reasons.iter().any(|reason| reason.starts_with("errors: 100.00 %")), "{:?}", result.verdict);
+    assert!(
+        result.verdict.reasons.iter().any(|reason| reason.starts_with("errors: 100.00 %")),
+        "{:?}",
+        result.verdict
+    );
 
     let search = ["--search", "--search-max", "400", "--duration", "200ms", "--warmup", "100ms"];
     let output = load(&[&search[..], &["--expect-status", "2xx"]].concat());
@@ -101,9 +108,18 @@ fn redirects_miss_an_objective_of_errors_if_they_are_not_expected() {
 #[test]
 fn expected_statuses_are_of_http_alone() {
     for (arguments, expected) in [
-        (&["--expect-status", "1xx", "http://127.0.0.1:1/"][..], "a status such as 200, or a class such as 2xx"),
-        (&["--expect-status", "200", "grpc://127.0.0.1:1/"], "--expect-status is for http:// and https:// URLs"),
-        (&["--expect-status", "200", "tcp://127.0.0.1:1"], "--expect-status is for http:// and https:// URLs"),
+        (
+            &["--expect-status", "1xx", "http://127.0.0.1:1/"][..],
+            "a status such as 200, or a class such as 2xx",
+        ),
+        (
+            &["--expect-status", "200", "grpc://127.0.0.1:1/"],
+            "--expect-status is for http:// and https:// URLs",
+        ),
+        (
+            &["--expect-status", "200", "tcp://127.0.0.1:1"],
+            "--expect-status is for http:// and https:// URLs",
+        ),
     ] {
         let output = run(&[&["load"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));

@@ -100,7 +100,7 @@ fn statuses_are_errors_by_what_each_part_expected() {
         found.requests.unexpected_status.unwrap(),
         BTreeMap::from([("302".to_owned(), 6), ("404".to_owned(), 4)])
     );
-    assert_eq!(merged([None, None]).requests.unexpected_status, None);
+    assert_eq!(merge(vec![told(None)]).unwrap().requests.unexpected_status, None);
 }
 
 proptest! {
