@@ -6,9 +6,9 @@ use crate::mode::{MeshKind, Mode};
 use crate::objective::Objective;
 use crate::protocol::Protocol;
 use crate::published::PublishedSource;
-use crate::schema::Pacing;
 use crate::schema::UnavailableMode;
 use crate::schema::factor::{FactorValue, Factors};
+use crate::schema::{ExpectedStatuses, Pacing};
 use crate::settings::components::ComponentsSettings;
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings};
@@ -176,6 +176,8 @@ pub struct LoadSettings {
     pub duration: Duration,
     /// Requests without a response after this time count as failed.
     pub timeout: Duration,
+    /// Statuses that responses must have not to count as errors; absent: those below 400.
+    pub expected_status: Option<ExpectedStatuses>,
     /// Worker threads of each generator.
     pub threads: usize,
     /// Generators that share the load of each driver, each in its own pod.
@@ -196,6 +198,7 @@ impl LoadSettings {
             warmup: Duration::ZERO,
             duration: fleet.window(),
             timeout: Duration::ZERO,
+            expected_status: None,
             threads: 1,
             generators: 1,
             pacing: None,

@@ -61,6 +61,12 @@ impl Protocol {
         self != Self::Tcp
     }
 
+    /// True if responses have HTTP statuses that say whether a request succeeded. gRPC has its own.
+    #[must_use]
+    pub fn has_http_statuses(self) -> bool {
+        matches!(self, Self::Http1 | Self::Http2)
+    }
+
     /// True if a connection carries several concurrent requests.
     #[must_use]
     pub fn multiplexes(self) -> bool {

@@ -330,10 +330,10 @@ impl Recorder {
         }
     }
 
-    /// Counts a request that was dropped because too many wait for its server. It did not wait.
-    pub(crate) fn crowded_out(&mut self, due: Nanos, chosen: &Chosen) {
+    /// Counts a request that was dropped at this time because too many wait for its server.
+    pub(crate) fn crowded_out(&mut self, due: Nanos, at: Nanos, chosen: &Chosen) {
         if due >= self.window_start {
-            self.unsent(1, 0, || chosen.choice);
+            self.unsent(1, at.saturating_sub(due), || chosen.choice);
             self.add_crowded_out(chosen.server, 1);
         }
     }
@@ -539,7 +539,28 @@ impl Recorder {
             failed: self.failed,
             errors,
             status: status.collect(),
+            unexpected_status: None,
             grpc_status: self.grpc.as_deref().map(GrpcRecord::statuses).unwrap_or_default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_without_place_to_wait_has_waited_since_it_was_due() {
+        const MS: Nanos = 1_000_000;
+        let mut recorder = Recorder::new(0, SECOND, false).with_urls(2);
+        let chosen = Chosen { choice: 1, server: 0, request: 0, numbers: Vec::new() };
+        recorder.crowded_out(5 * MS, 45 * MS, &chosen);
+        let (times, above_us) = recorder.response_times();
+        assert_eq!((times.count, times.censored, recorder.request_counts().unsent), (0, 1, 1));
+        // Waits are grouped by three significant digits.
+        assert!(above_us.is_some_and(|above_us| (39_900.0..=40_000.0).contains(&above_us)), "{above_us:?}");
+        let urls = recorder.url_results(&["http://a/".to_owned(), "http://b/".to_owned()]);
+        assert_eq!(urls.iter().map(|url| url.unsent).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(urls[1].censored_above_us, above_us);
     }
 }

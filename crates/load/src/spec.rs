@@ -8,7 +8,7 @@ use crate::share::GeneratorShare;
 use crate::start::Start;
 use crate::target::{Assignment, Family, ServerPer, Targets};
 use crate::tls::TlsClient;
-use experiment::schema::{Pacing, SpokenProtocol};
+use experiment::schema::{ExpectedStatuses, Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub struct LoadSpec {
     pub duration: Duration,
     /// Limit on opening a connection, including the TLS handshake, and on each request from its actual send.
     pub timeout: Duration,
+    /// Statuses of responses that are not errors, over HTTP; absent: those below 400.
+    pub expected_status: Option<ExpectedStatuses>,
     /// TLS client settings for targets with a server name: trusted roots and client certificate. Required if
     /// there are any.
     pub tls: Option<TlsClient>,

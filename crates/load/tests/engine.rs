@@ -8,7 +8,9 @@ mod servers;
 mod servers_at_fault;
 mod specs;
 
-use experiment::schema::{Figure, GeneratorNetwork, LoadResult, Pacing, SeriesPoint, Verdict};
+use experiment::schema::{
+    ExpectedStatuses, Figure, GeneratorNetwork, LoadResult, Pacing, SeriesPoint, Verdict,
+};
 use http::Method;
 use load::{IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime};
 use servers::{OK, TestServer, reply, stalled};

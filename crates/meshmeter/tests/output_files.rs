@@ -128,6 +128,32 @@ fn hyphen_is_standard_output_without_anything_else() {
 }
 
 #[test]
+fn one_output_at_most_is_standard_output() {
+    let scene = Scene::new();
+    let before = fs::read_dir(scene.path("run")).unwrap().count();
+    for (command, options) in [
+        ("report FOLDER --json --csv -", "--json and --csv"),
+        ("report FOLDER --output - --markdown -", "--output and --markdown"),
+        ("report FOLDER --latency-csv - --junit -", "--latency-csv and --junit"),
+        ("report FOLDER --beside FOLDER --json --output -", "--json and --output"),
+        ("run sidecar-cost --json --junit -", "--json and --junit"),
+        ("run sidecar-cost --markdown - --junit -", "--junit and --markdown"),
+        ("cluster attach --json --markdown -", "--json and --markdown"),
+        ("load URL --json - --csv -", "--json and --csv"),
+        ("load merge RESULT OTHER --json - --hdr -", "--json and --hdr"),
+    ] {
+        let output = scene.command(command).output().unwrap();
+        let expected = format!("{options} cannot both write to standard output");
+        assert!(stderr(&output).contains(&expected), "{command}: {}", stderr(&output));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{command}");
+    }
+    assert_eq!(fs::read_dir(scene.path("run")).unwrap().count(), before, "nothing is written");
+    // The result for people gives way to one output.
+    let output = scene.command("report FOLDER --csv -").output().unwrap();
+    assert_ran(&output, "report --csv -");
+}
+
+#[test]
 fn streams_that_take_nothing_cost_no_file() {
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
     let scene = Scene::new();

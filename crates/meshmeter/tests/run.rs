@@ -299,6 +299,35 @@ fn generators_replace_connections_after_their_requests() {
 }
 
 #[test]
+fn responses_are_errors_by_the_statuses_that_the_experiment_expects() {
+    let scratch = tempfile::tempdir().unwrap();
+    let errors = |expected: &str| {
+        let folder = scratch.path().join(expected);
+        let mut command = meshmeter();
+        command.args(["run", "sidecar-cost", "--repeats", "1", "--duration", "1s", "--retakes", "0"]);
+        command.args([
+            "--set",
+            "modes=[none]",
+            "--set",
+            "load.rate=[300]",
+            "--set",
+            "server.error-rate=100%",
+        ]);
+        command.arg("--set").arg(format!("load.expect-status={expected}")).args(SHORT_NOISE_FLOOR);
+        let output = command.arg("--out").arg(&folder).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}{}", stdout(&output), stderr(&output));
+        let trial = trials(&folder).remove(0);
+        let result = trial.result.expect("a result");
+        assert!(result.requests.completed > 0 && result.requests.status["500"] == result.requests.completed);
+        let are_unexpected = result.requests.unexpected_status == Some(result.requests.status);
+        let are_a_reason = trial.verdict.reasons.iter().any(|reason| reason.starts_with("errors: "));
+        (summary(&folder).cells[0].errors, are_unexpected, are_a_reason)
+    };
+    assert_eq!(errors("5xx"), (0.0, false, false));
+    assert_eq!(errors("2xx"), (1.0, true, true));
+}
+
+#[test]
 fn an_interrupt_keeps_the_trials_so_far() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");

@@ -3,7 +3,7 @@
 mod fixture;
 
 use experiment::Mode;
-use experiment::schema::{Figure, Figures, TrialRecord};
+use experiment::schema::{ExpectedStatuses, Figure, Figures, TrialRecord};
 use report::RunData;
 use report::side_by_side::{Row, SideBySide};
 use report::terminal::{Options, render};
@@ -31,6 +31,16 @@ fn run() -> RunData {
         }
     }
     fixture::run(trials)
+}
+
+#[test]
+fn page_names_expected_statuses_only_if_there_are_any() {
+    let mut run = run();
+    let stated = "its status is not among the expected ones: 2xx, 304.";
+    assert!(!report::html::render(&run).contains("expected ones"));
+    let expected = ["2xx", "304"].map(|text| text.parse().expect("a status"));
+    run.experiment.load.expected_status = ExpectedStatuses::new(expected.to_vec());
+    assert!(report::html::render(&run).contains(stated));
 }
 
 #[test]

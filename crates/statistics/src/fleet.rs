@@ -1,10 +1,14 @@
 //! Figures of a trial whose driver is a fleet of simulated proxies.
 
 use crate::histogram::LatencyHistogram;
-use experiment::schema::{Figure, FleetFigure, FleetResult, HistogramSummary, TrialRecord};
+use experiment::schema::{Figure, FleetFigure, FleetResult, HistogramSummary, Role, TrialRecord};
+
+/// Beginning of the names of istiods among a trial's components.
+const ISTIOD: &str = "istiod";
 
 /// Value of a figure. `None` if it falls among proxies never reached, or was not measured.
-pub(crate) fn value(figure: FleetFigure, fleet: &FleetResult) -> Option<f64> {
+pub(crate) fn value(figure: FleetFigure, trial: &TrialRecord) -> Option<f64> {
+    let fleet = trial.fleet()?;
     match figure {
         FleetFigure::ConvergenceP50Us
         | FleetFigure::ConvergenceP90Us
@@ -13,6 +17,7 @@ pub(crate) fn value(figure: FleetFigure, fleet: &FleetResult) -> Option<f64> {
         FleetFigure::FirstConfigurationLastUs => of_times(&fleet.first_configuration_us, Figure::Max),
         FleetFigure::IstiodCpuS => fleet.of_istiods(|istiod| istiod.cpu_s),
         FleetFigure::IstiodMemoryBytes => istiod_memory_bytes(fleet),
+        FleetFigure::IstiodMemoryAnonymousBytes => istiod_memory_anonymous_bytes(trial),
         FleetFigure::BytesPerProxy => bytes_per_proxy(fleet),
     }
 }
@@ -27,7 +32,7 @@ pub(crate) fn was_measured(figure: FleetFigure, trial: &TrialRecord) -> bool {
         | FleetFigure::ConvergenceP99Us
         | FleetFigure::ConvergenceLastUs => fleet.convergence_us.requests() > 0,
         FleetFigure::FirstConfigurationLastUs => fleet.first_configuration_us.requests() > 0,
-        _ => value(figure, fleet).is_some(),
+        _ => value(figure, trial).is_some(),
     }
 }
 
@@ -59,6 +64,14 @@ pub(crate) fn merged<'a>(parts: impl Iterator<Item = &'a HistogramSummary>) -> O
 /// Maximum resident memory that was read, or memory at the end if there is no maximum.
 pub(crate) fn istiod_memory_bytes(fleet: &FleetResult) -> Option<f64> {
     fleet.of_istiods(|istiod| Some(istiod.memory_peak_bytes.or(istiod.memory_bytes)? as f64))
+}
+
+/// Anonymous memory of all istiods that the environment observed; `None` if it could not read that of each.
+fn istiod_memory_anonymous_bytes(trial: &TrialRecord) -> Option<f64> {
+    let is_istiod = |role: Role, name: &str| role == Role::ControlPlane && name.starts_with(ISTIOD);
+    let istiods = trial.components.iter().filter(|usage| is_istiod(usage.role, &usage.name));
+    let bytes: Vec<u64> = istiods.map(|usage| usage.memory_anonymous_bytes).collect::<Option<_>>()?;
+    (!bytes.is_empty()).then(|| bytes.iter().sum::<u64>() as f64)
 }
 
 pub(crate) fn bytes_per_proxy(fleet: &FleetResult) -> Option<f64> {

@@ -162,6 +162,7 @@ impl ClusterDeployment<'_> {
             let mut path = prove_edges(&edges);
             self.check_accepted(&stations, &mut path);
             path.proven = path.reasons.is_empty();
+            path.mode = Some(self.spec.mode);
             let shares = self.shares(&after, &own);
             self.trial.notes.extend(shares);
             return TrialEvidence {

@@ -25,10 +25,11 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_CELLS: usize = 10_000;
 
 /// Keys whose value is a list and not a factor: modes, loads, and other lists.
-const LISTS: [&str; 9] = [
+const LISTS: [&str; 10] = [
     "modes",
     "load.rate",
     "load.clients",
+    "load.expect-status",
     "fleet.changes",
     "published",
     "published.figures",

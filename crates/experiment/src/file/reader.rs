@@ -18,7 +18,7 @@ use crate::diagnostic::ExperimentError;
 use crate::mode::{MeshKind, Mode};
 use crate::objective::Objective;
 use crate::protocol::Protocol;
-use crate::schema::Pacing;
+use crate::schema::{ExpectedStatuses, InvalidStatus, Pacing};
 use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
 use crate::settings::service::{MAX_CPU_TIME, ServerSettings};
 use crate::topology::Topology;
@@ -198,6 +198,7 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
         None => entry.map_or_else(Protocol::default, |entry| entry.protocol),
     };
     let levels = levels(section, scale)?;
+    let expected_status = section.field("expect-status")?.map(|field| expected_status(&field, protocol));
     let connections = match (section.field("connections")?, &levels) {
         (Some(field), _) => Some(field.whole(1..=MAX_CONNECTIONS)?),
         (None, LoadLevels::Open { .. }) => Some(DEFAULT_CONNECTIONS),
@@ -215,12 +216,29 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
         warmup: span("warmup", DEFAULT_WARMUP)?,
         duration: span("duration", DEFAULT_DURATION)?,
         timeout: span("timeout", DEFAULT_TIMEOUT)?,
+        expected_status: expected_status.transpose()?,
         threads: section
             .field("threads")?
             .map_or(Ok(DEFAULT_THREADS), |field| field.whole(1..=MAX_THREADS))?,
         generators: section.field("generators")?.map_or(Ok(1), |field| field.whole(1..=MAX_GENERATORS))?,
         pacing: section.field("pacing")?.map(|field| pacing(&field)).transpose()?,
     })
+}
+
+fn expected_status(field: &Field<'_>, protocol: Protocol) -> Result<ExpectedStatuses> {
+    if !protocol.has_http_statuses() {
+        return Err(field.key_place.error(
+            format!("`{}` says nothing with `load.protocol: {protocol}`", field.path),
+            "expected only with HTTP, whose responses have such statuses",
+        ));
+    }
+    let patterns = distinct(field, "status", None, |item| {
+        item.text.parse().map_err(|error: InvalidStatus| {
+            let given = crate::units::shortened(item.text);
+            item.place.error(format!("`{}`: `{given}` is not a status", field.path), error.to_string())
+        })
+    })?;
+    Ok(ExpectedStatuses::new(patterns).expect("a list in a file is not empty"))
 }
 
 fn pacing(field: &Field<'_>) -> Result<Pacing> {

@@ -102,6 +102,29 @@ fn rendered_with(overrides: &[Override]) -> String {
 }
 
 #[test]
+fn expected_statuses_are_read_and_are_not_a_factor() {
+    let text = |load: &str| format!("name: a\nmodes: [none]\nload: {{rate: 1000, {load}}}\n");
+    let read = |load: &str| {
+        Experiment::parse(&text(load), "a").unwrap_or_else(|error| panic!("{}", error.render(false)))
+    };
+    let expected =
+        |experiment: &Experiment| experiment.load.expected_status.as_ref().map(ToString::to_string);
+    assert_eq!(expected(&read("connections: 4")), None);
+    assert_eq!(expected(&read("expect-status: 302")).as_deref(), Some("302"));
+    let several = read("expect-status: [200, \"2xx\", 3xx]");
+    assert_eq!(expected(&several).as_deref(), Some("200,2xx,3xx"));
+    assert!(several.factors.is_empty());
+    assert_eq!(Experiment::parse(&several.to_yaml(), "written").unwrap(), several);
+    let invalid = [
+        text("expect-status: [200, 1xx]"),
+        text("expect-status: [3xx, 3xx]"),
+        text("expect-status: []"),
+        text("protocol: grpc, expect-status: 200"),
+    ];
+    insta::assert_snapshot!(invalid.map(|text| rendered(&text)).join("\n"));
+}
+
+#[test]
 fn every_key_is_read_and_missing_keys_have_defaults() {
     let full = Experiment::parse(FULL, "full").unwrap();
     assert_eq!(full.proxy.access_log, AccessLog::Json);

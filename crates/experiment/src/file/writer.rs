@@ -143,6 +143,7 @@ fn load(experiment: &Experiment) -> LoadView {
         warmup: TimeSpan(load.warmup),
         duration: TimeSpan(load.duration),
         timeout: TimeSpan(load.timeout),
+        expect_status: load.expected_status.clone(),
         threads: load.threads,
         generators: load.generators,
         pacing: load.pacing,

@@ -78,6 +78,7 @@ impl Plan {
                     warmup: one.load.warmup,
                     duration: one.load.duration,
                     timeout: one.load.timeout,
+                    expected_status: one.load.expected_status.clone(),
                     threads: one.load.threads,
                     generators: one.load.generators,
                     pacing: one.load.pacing,

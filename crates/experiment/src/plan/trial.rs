@@ -2,9 +2,9 @@
 
 use crate::environment::spec::DeploymentSpec;
 use crate::mode::Mode;
-use crate::schema::Pacing;
 use crate::schema::factor::{CellKey, Conditions, Factors};
 use crate::schema::load_point::LoadPoint;
+use crate::schema::{ExpectedStatuses, Pacing};
 use crate::settings::fleet::FleetSettings;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,8 @@ pub struct PlannedTrial {
     pub duration: Duration,
     /// Requests without a response after this time count as failed.
     pub timeout: Duration,
+    /// Statuses that responses must have not to count as errors; absent: those below 400.
+    pub expected_status: Option<ExpectedStatuses>,
     /// Worker threads of each generator.
     pub threads: usize,
     /// Generators that share the load of each driver, each in its own pod.

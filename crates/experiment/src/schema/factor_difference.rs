@@ -34,14 +34,15 @@ pub enum ComparedFigure {
     /// From objects written to their propagation to the last proxy, microseconds; only compared for
     /// `components.…`.
     ConfiguredLastUs,
-    /// Figure of a fleet.
+    /// Figure of a fleet. Memory of istiod is anonymous memory between values of `components.…` if all trials
+    /// have read it, and otherwise resident memory.
     #[serde(untagged)]
     Fleet(FleetFigure),
 }
 
 impl ComparedFigure {
     /// All figures, in the order in which they are listed.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ResponseTimeP50Us,
         Self::ResponseTimeP90Us,
         Self::ResponseTimeP99Us,
@@ -57,6 +58,7 @@ impl ComparedFigure {
         Self::Fleet(FleetFigure::FirstConfigurationLastUs),
         Self::Fleet(FleetFigure::IstiodCpuS),
         Self::Fleet(FleetFigure::IstiodMemoryBytes),
+        Self::Fleet(FleetFigure::IstiodMemoryAnonymousBytes),
         Self::Fleet(FleetFigure::BytesPerProxy),
     ];
 

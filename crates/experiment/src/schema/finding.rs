@@ -72,6 +72,8 @@ pub mod figures {
     pub const ISTIOD_CPU: &str = "istiod_cpu_s";
     /// Memory of all istiods; for a comparison of factor values, its change as a fraction.
     pub const ISTIOD_MEMORY: &str = "istiod_memory_bytes";
+    /// Anonymous memory of all istiods.
+    pub const ISTIOD_MEMORY_ANONYMOUS: &str = "istiod_memory_anonymous_bytes";
     /// Bytes received by a fleet's proxies, per proxy; for a comparison of factor values, the change as a
     /// fraction.
     pub const BYTES_PER_PROXY: &str = "bytes_per_proxy";

@@ -21,13 +21,16 @@ pub enum FleetFigure {
     IstiodCpuS,
     /// Maximum resident memory of all istiods, bytes.
     IstiodMemoryBytes,
+    /// Anonymous memory of all istiods at the end of the window, bytes. Resident memory also depends on which
+    /// pages of the program the page cache held.
+    IstiodMemoryAnonymousBytes,
     /// Bytes received by a fleet's proxies, per proxy.
     BytesPerProxy,
 }
 
 impl FleetFigure {
     /// All figures, in the order in which they are listed.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ConvergenceP50Us,
         Self::ConvergenceP90Us,
         Self::ConvergenceP99Us,
@@ -35,6 +38,7 @@ impl FleetFigure {
         Self::FirstConfigurationLastUs,
         Self::IstiodCpuS,
         Self::IstiodMemoryBytes,
+        Self::IstiodMemoryAnonymousBytes,
         Self::BytesPerProxy,
     ];
 
@@ -47,7 +51,7 @@ impl FleetFigure {
             Self::ConvergenceP99Us => Figure::P99,
             Self::ConvergenceLastUs | Self::FirstConfigurationLastUs => Figure::Max,
             Self::IstiodCpuS => Figure::Cpu,
-            Self::IstiodMemoryBytes => Figure::Memory,
+            Self::IstiodMemoryBytes | Self::IstiodMemoryAnonymousBytes => Figure::Memory,
             Self::BytesPerProxy => Figure::Network,
         }
     }

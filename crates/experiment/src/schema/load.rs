@@ -1,6 +1,7 @@
 //! `meshmeter.load/1`: result of one run of the load generator.
 
 use super::build::Build;
+use super::expected_statuses::{ExpectedStatuses, is_error_by_default};
 use super::export::ExportRecord;
 use super::grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 use super::histogram::{HistogramSummary, SizeSummary};
@@ -62,6 +63,10 @@ pub struct LoadResult {
     /// Closed loop: number of clients; absent in open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
+    /// Expected statuses: any other is an error. Absent if not given, which means those below 400, and in merged results of loads
+    /// that expected different ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_status: Option<ExpectedStatuses>,
     /// Rates over the window, per second.
     pub rate: Rates,
     /// Counts over the window.
@@ -285,6 +290,10 @@ pub struct RequestCounts {
     pub errors: BTreeMap<String, u64>,
     /// Responses by status code.
     pub status: BTreeMap<String, u64>,
+    /// Of `status`, those that the load did not expect. Absent if it was not told which to expect: statuses of 400 and above are
+    /// errors then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unexpected_status: Option<BTreeMap<String, u64>>,
     /// gRPC: calls by status name, such as `OK`; empty for other protocols.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grpc_status: BTreeMap<String, u64>,
@@ -298,8 +307,9 @@ impl LoadResult {
     #[must_use]
     pub fn has_possible_counts(&self) -> bool {
         let RequestCounts { scheduled, sent, late, unsent, completed, failed, .. } = self.requests;
-        let RequestCounts { errors, status, grpc_status, .. } = &self.requests;
-        let by_kind = [errors, status, grpc_status].into_iter().flat_map(BTreeMap::values).copied();
+        let RequestCounts { errors, status, unexpected_status, grpc_status, .. } = &self.requests;
+        let by_kind = [errors, status, grpc_status].into_iter().chain(unexpected_status);
+        let by_kind = by_kind.flat_map(BTreeMap::values).copied();
         let times = [
             &self.response_time_us,
             &self.service_time_us,
@@ -315,20 +325,36 @@ impl LoadResult {
 }
 
 impl RequestCounts {
-    /// Responses with a status of 400 or above, or with a gRPC status other than `OK` (whose HTTP status is
-    /// 200).
+    /// Responses with a status that was not expected (without an expectation: 400 or above), or with a gRPC
+    /// status other than `OK` (whose HTTP status is 200).
     #[must_use]
     pub fn error_statuses(&self) -> u64 {
         self.error_statuses_by_name().map(|(_, count)| count).sum()
     }
 
-    /// Error responses by display name of the status: `status 403`, `gRPC status UNAVAILABLE`.
+    /// Error responses by display name of the status: `status 403`, `unexpected status 302`, `gRPC status
+    /// UNAVAILABLE`.
     pub fn error_statuses_by_name(&self) -> impl Iterator<Item = (String, u64)> {
+        let kind = if self.unexpected_status.is_some() { "unexpected status" } else { "status" };
         let of_http =
-            self.status.iter().filter(|(code, _)| code.parse::<u16>().is_ok_and(|code| code >= 400));
+            self.error_statuses_by_code().map(move |(code, count)| (format!("{kind} {code}"), count));
         let of_grpc = self.grpc_status.iter().filter(|(name, _)| *name != GRPC_STATUS_NAMES[0]);
-        let of_http = of_http.map(|(code, count)| (format!("status {code}"), *count));
         of_http.chain(of_grpc.map(|(name, count)| (format!("gRPC status {name}"), *count)))
+    }
+
+    /// Responses with a status that is an error, by status code.
+    pub fn error_statuses_by_code(&self) -> impl Iterator<Item = (&str, u64)> {
+        let told = self.unexpected_status.is_some();
+        let statuses = self.unexpected_status.as_ref().unwrap_or(&self.status).iter();
+        let errors = statuses.filter(move |(code, _)| told || code.parse().is_ok_and(is_error_by_default));
+        errors.map(|(code, count)| (code.as_str(), *count))
+    }
+
+    /// Judges the statuses of the responses by those that were expected.
+    pub fn expect(&mut self, expected: &ExpectedStatuses) {
+        let unexpected = |code: &String| !code.parse().is_ok_and(|code| expected.contains(code));
+        let statuses = self.status.iter().filter(|(code, _)| unexpected(code));
+        self.unexpected_status = Some(statuses.map(|(code, count)| (code.clone(), *count)).collect());
     }
 
     /// Fraction of sent requests that failed or got an error status, 0 to 1: see [`Self::error_statuses`].

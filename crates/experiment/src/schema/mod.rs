@@ -14,6 +14,7 @@ mod driver;
 pub(crate) mod edge;
 mod estimate;
 pub(crate) mod event;
+mod expected_statuses;
 mod export;
 pub(crate) mod factor;
 mod factor_difference;
@@ -72,6 +73,7 @@ pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
 pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, Percentiles};
 pub use event::{LoadEvent, SecondDetail};
+pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
 pub use factor::{
     BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, component_of, is_of_components,

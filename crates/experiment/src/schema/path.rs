@@ -2,6 +2,7 @@
 
 use super::hop::HopProof;
 use super::tracing::TracingProof;
+use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -10,6 +11,9 @@ use std::collections::BTreeMap;
 pub struct PathProof {
     /// True if every expected proxy saw every request, with TLS if the mode claims it.
     pub proven: bool,
+    /// Mode whose path was verified: that of the deployment. Absent if nothing was verified, and in results from earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
     /// Counts of each proxy over the trial.
     pub proxies: Vec<ProxyProof>,
     /// Reasons why the path is not proven; empty if it is.
@@ -29,6 +33,25 @@ pub struct PathProof {
     /// Edges of a topology with several; empty for a single edge, which is then the path itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeProof>,
+}
+
+impl PathProof {
+    /// A proof of another mode's path proves nothing about this one. Returns the reason, unless it is among
+    /// the reasons already.
+    pub fn require_mode(&mut self, mode: Mode) -> Option<String> {
+        let other = self.mode.filter(|other| *other != mode)?;
+        let reason = format!("the proof is of mode {other}, and the trial is of mode {mode}");
+        if self.reasons.contains(&reason) {
+            return None;
+        }
+        self.proven = false;
+        self.reasons.push(reason.clone());
+        for edge in &mut self.edges {
+            edge.proven = false;
+            edge.reasons.push(reason.clone());
+        }
+        Some(reason)
+    }
 }
 
 /// Evidence that a filter of the gateway acted.

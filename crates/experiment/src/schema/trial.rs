@@ -5,6 +5,7 @@ use super::configuration::{ConfigurationPush, FurtherDomain};
 use super::driver::{DriverRecord, DriverView};
 use super::edge::EdgeRecord;
 use super::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+use super::figure::Figures;
 use super::fleet::FleetResult;
 use super::gateway::{GatewayRecord, TrialRates};
 use super::host::ComponentVersion;
@@ -146,6 +147,17 @@ impl TrialRecord {
         if let Some(services) = self.load.surrounding_services {
             let value = FactorValue::Number(services.into());
             self.factors.entry(BACKGROUND_SERVICES.to_owned()).or_insert(value);
+        }
+        self
+    }
+
+    /// Excludes the trial if its path proof is of another mode.
+    #[must_use]
+    pub fn with_proof_of_own_mode(mut self) -> Self {
+        if let Some(reason) = self.path.require_mode(self.mode) {
+            let of_drivers = self.drivers.iter_mut().map(|driver| &mut driver.verdict);
+            let verdicts = [&mut self.verdict].into_iter().chain(of_drivers);
+            verdicts.for_each(|verdict| verdict.spoil(format!("path-not-proven: {reason}"), Figures::all()));
         }
         self
     }

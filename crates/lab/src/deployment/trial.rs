@@ -151,6 +151,7 @@ impl LabDeployment<'_> {
         let footprints = before_load.complete(&proxies, &self.watched(), &unresponsive, &self.trial.log_dir);
         self.check_accepted(&mut path);
         path.proven = path.reasons.is_empty();
+        path.mode = Some(self.spec.mode);
         // Last: it changes the gateway's configuration, and its probes count as requests.
         let further_domain = self.put_further_domain_in_force();
         TrialEvidence {

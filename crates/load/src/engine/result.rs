@@ -96,7 +96,10 @@ impl Coordinator<'_> {
             waiting,
         } = measured;
         let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
-        let requests = recorder.request_counts();
+        let mut requests = recorder.request_counts();
+        if let Some(expected) = &self.spec.expected_status {
+            requests.expect(expected);
+        }
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
         let (response_time_us, censored_above_us) = recorder.response_times();
         let episodes = recorder.slowest.episodes(&response_time_us);
@@ -118,6 +121,7 @@ impl Coordinator<'_> {
             tls_sessions: recorder.tls_sessions(),
             tls_server_keys: recorder.tls_server_keys(),
             clients: self.spec.own_clients(),
+            expected_status: self.spec.expected_status.clone(),
             rate: Rates {
                 offered: self.spec.own_rate(),
                 sent: per_second(recorder.sent_in_window()),

@@ -57,15 +57,19 @@ pub(super) fn fallbacks(context: &RunContext<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Notes responses that are neither success nor error: what they mean is for the user to say.
+/// Notes responses that are neither success nor error, unless the user said what they mean.
 pub(super) fn redirects(result: &LoadResult, verdict: &mut Verdict) {
+    if result.expected_status.is_some() {
+        return;
+    }
     let redirects = || result.requests.status.iter().filter(|(code, _)| code.starts_with('3'));
     let count: u64 = redirects().map(|(_, count)| count).sum();
     if count > 0 {
         let codes: Vec<&str> = redirects().map(|(code, _)| code.as_str()).collect();
         let percent = 100.0 * count as f64 / result.requests.completed.max(1) as f64;
         verdict.notes.push(format!(
-            "redirects: {percent:.0} % of the responses have status {}; they are counted as answers, and no request follows them",
+            "redirects: {percent:.0} % of the responses have status {}; they are counted as answers, and no request follows them \
+             (the expected statuses say whether they are errors: --expect-status, load.expect-status in an experiment)",
             codes.join(", ")
         ));
     }

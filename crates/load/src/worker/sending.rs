@@ -66,7 +66,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             // A client of a closed loop would retry at once, and there are at most as many requests as
             // clients.
             None if self.schedule.is_open() && self.pools.is_crowded_by(chosen.server) => {
-                self.recorder.crowded_out(due, &chosen);
+                self.recorder.crowded_out(due, now, &chosen);
             }
             None => {
                 self.backlogs.thread_stalled(chosen.server, due, now);

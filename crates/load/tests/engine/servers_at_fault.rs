@@ -114,6 +114,44 @@ fn error_statuses_complete_and_make_the_result_invalid() {
 }
 
 #[test]
+fn statuses_are_errors_if_they_are_not_expected() {
+    let server = TestServer::start(|stream, ordinal| {
+        let moved = b"HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n";
+        let missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+        reply(stream, if ordinal.is_multiple_of(2) { moved } else { missing })
+    });
+    let run = |expected: &[&str]| {
+        let patterns = expected.iter().map(|text| text.parse().unwrap()).collect();
+        let expected_status = ExpectedStatuses::new(patterns);
+        run(&LoadSpec { expected_status, ..open_spec(&server.url(), 100.0, SHORT) })
+    };
+    let noted = |result: &LoadResult| result.verdict.notes.iter().any(|note| note.starts_with("redirects: "));
+    let reason = |result: &LoadResult| {
+        result.verdict.reasons.iter().find(|reason| reason.starts_with("errors: ")).cloned()
+    };
+
+    let untold = run(&[]);
+    let (moved, missing) = (untold.requests.status["302"], untold.requests.status["404"]);
+    assert_eq!(untold.requests.error_statuses(), missing);
+    assert!(reason(&untold).unwrap().ends_with(&format!("(status 404: {missing})")), "{:?}", untold.verdict);
+    assert!(noted(&untold) && moved > 0, "{:?}", untold.verdict);
+    assert_eq!((untold.expected_status, untold.requests.unexpected_status), (None, None));
+
+    let strict = run(&["200"]);
+    assert_all_answered(&strict, 40);
+    assert_eq!(strict.requests.error_fraction(), 1.0);
+    assert_eq!(strict.requests.unexpected_status.as_ref(), Some(&strict.requests.status));
+    assert!(reason(&strict).unwrap().contains("unexpected status 302: "), "{:?}", strict.verdict);
+    assert!(!noted(&strict), "{:?}", strict.verdict);
+
+    let lenient = run(&["3xx", "404"]);
+    assert_eq!(lenient.requests.error_fraction(), 0.0);
+    assert_eq!(lenient.requests.unexpected_status.as_ref().map(|statuses| statuses.len()), Some(0));
+    assert_eq!(reason(&lenient), None);
+    assert!(!noted(&lenient), "{:?}", lenient.verdict);
+}
+
+#[test]
 fn closed_port_ends_run_at_once() {
     let started = Instant::now();
     let result = run(&open_spec(&format!("http://{NOBODY}/"), 100.0, Duration::from_secs(30)));

@@ -25,6 +25,7 @@ pub fn spec(
         warmup: Duration::ZERO,
         duration,
         timeout: TEST_TIMEOUT,
+        expected_status: None,
         tls: None,
         seed: 1,
         pacing: load::Pacing::Auto,

@@ -78,6 +78,7 @@ impl<'a> Edges<'a> {
         let edges = self.edges.iter().filter(|_| !is_path).zip(reasons);
         PathProof {
             proven: summary.is_empty(),
+            mode: None,
             proxies,
             reasons: summary,
             service: service.map(CountedService::proof),

@@ -9,6 +9,7 @@ pub use http_version::{HttpArgs, HttpVersion};
 use super::GivenHeaders;
 use clap::{ArgGroup, Args, ValueEnum};
 use experiment::definition::MAX_RUN_DURATION;
+use experiment::schema::StatusPattern;
 use experiment::units::{parse_duration, parse_size};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -126,6 +127,10 @@ pub struct LoadArgs {
     /// Timeout of each request from its send, and of opening a connection including its TLS handshake
     #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Request")]
     pub timeout: Duration,
+
+    /// Statuses that are not errors: codes and classes, such as 2xx,304 [default: all below 400]
+    #[arg(long, value_name = "S,…", value_delimiter = ',', help_heading = "Request")]
+    pub expect_status: Vec<StatusPattern>,
 
     /// Connect to this address instead of the host and port of the URL
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_endpoint, help_heading = "Request")]

@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::open_files;
 use crate::output::destination;
 use crate::progress::LoadProgress;
+use experiment::schema::ExpectedStatuses;
 use failures::{cannot_run, unreachable, unreachable_failure};
 use load::{DEFAULT_LAG_TOLERANCE, LoadSpec, Observer, Pacing, Progress, Protocol, Start};
 use outputs::Outputs;
@@ -94,7 +95,7 @@ impl Observer for Watching<'_> {
 
 /// Turns the options into a load.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
-    destination::check(&args.output.files)?;
+    destination::check(destination::named(&args.output.files))?;
     let (mut targets, protocol) = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
@@ -125,6 +126,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         warmup: args.schedule.warmup,
         duration,
         timeout: args.timeout,
+        expected_status: ExpectedStatuses::new(args.expect_status.clone()),
         tls,
         seed: args.schedule.seed,
         whole_seconds: args.progress_detail || Outputs::need_whole_seconds(&args.output),

@@ -2,7 +2,7 @@
 
 use crate::cli::{AutomationArgs, ReportArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use crate::output::{self, Destination, tell};
+use crate::output::{self, Destination, destination, tell};
 use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
 use report::side_by_side::SideBySide;
@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    destination::check_distinct(destinations(args))?;
     let run = RunData::read(&args.folder).map_err(folder_failure)?;
     for note in &run.notes {
         tell!("note: {note}");
@@ -34,6 +35,26 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     files.write_for_automation(&run, &args.automation)?;
     files.print(|| text(&run, args.json))?;
     Ok(objective_status(&run))
+}
+
+fn destinations(args: &ReportArgs) -> impl Iterator<Item = (&'static str, Destination)> {
+    let files = [
+        ("--output", &args.output),
+        ("--csv", &args.csv),
+        ("--latency-csv", &args.latency_csv),
+        ("--drivers-csv", &args.drivers_csv),
+        ("--services-csv", &args.services_csv),
+        ("--edges-csv", &args.edges_csv),
+        ("--junit", &args.automation.junit),
+        ("--markdown", &args.automation.markdown),
+    ];
+    destination::of_options(args.json, files)
+}
+
+/// Checks the outputs of a command that publishes a run, before the run.
+pub fn check_destinations(json: bool, automation: &AutomationArgs) -> Result<(), Failure> {
+    let files = [("--junit", &automation.junit), ("--markdown", &automation.markdown)];
+    destination::check_distinct(destination::of_options(json, files))
 }
 
 /// Files that a command has written. They are written before anything is printed, and named after the result.

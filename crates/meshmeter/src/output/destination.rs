@@ -64,7 +64,7 @@ pub fn ignore_broken_pipe(written: io::Result<()>) -> io::Result<()> {
 }
 
 /// Each requested output, with its option.
-pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Destination)> {
+pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Destination)> + Clone {
     let options = [
         ("--json", &args.json),
         ("--csv", &args.csv),
@@ -72,7 +72,7 @@ pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Desti
         ("--percentiles", &args.percentiles),
         ("--fortio", &args.fortio),
     ];
-    options.into_iter().filter_map(|(option, path)| Some((option, Destination::from_path(path.as_deref()?))))
+    of_options(false, options)
 }
 
 /// True if standard output is only used for text for people.
@@ -80,11 +80,27 @@ pub fn stdout_is_free(args: &ResultFileArgs) -> bool {
     named(args).all(|(_, destination)| destination != Destination::Stdout)
 }
 
+/// Each of a command's output options with its value; `--json` without a value is standard output.
+pub fn of_options<'a, const N: usize>(
+    prints_json: bool,
+    files: [(&'static str, &'a Option<PathBuf>); N],
+) -> impl Iterator<Item = (&'static str, Destination)> + Clone + use<'a, N> {
+    let printed = prints_json.then_some(("--json", Destination::Stdout));
+    let file =
+        |(option, path): (_, &Option<PathBuf>)| Some((option, Destination::from_path(path.as_deref()?)));
+    printed.into_iter().chain(files.into_iter().filter_map(file))
+}
+
 /// Reports outputs that collide or cannot be written, before the measurement.
-pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
+pub fn check(outputs: impl Iterator<Item = (&'static str, Destination)> + Clone) -> Result<(), Failure> {
+    outputs.clone().try_for_each(|(option, destination)| check_path(option, &destination))?;
+    check_distinct(outputs)
+}
+
+/// Reports outputs that collide: of standard output and of each file there is one.
+pub fn check_distinct(outputs: impl Iterator<Item = (&'static str, Destination)>) -> Result<(), Failure> {
     let mut before: Vec<(&str, Destination)> = Vec::new();
-    for (option, destination) in named(args) {
-        check_path(option, &destination)?;
+    for (option, destination) in outputs {
         if let Some((other, _)) = before.iter().find(|(_, other)| are_one(other, &destination)) {
             let both = format!("{other} and {option} cannot both write to {}", destination.name());
             return Err(Failure::usage(both).with_hint("name a file of its own for each"));
@@ -94,8 +110,8 @@ pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports a file that cannot be written, before the measurement.
-pub fn check_path(option: &str, destination: &Destination) -> Result<(), Failure> {
+/// Reports a file that cannot be written.
+fn check_path(option: &str, destination: &Destination) -> Result<(), Failure> {
     let Destination::File(path) = destination else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {

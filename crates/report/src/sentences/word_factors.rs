@@ -97,7 +97,8 @@ fn name(finding: &Finding) -> Option<&'static str> {
         figures::CPU_PER_REQUEST_CHANGE => "CPU of all proxies per request",
         figures::CONVERGENCE_P99 => "the 99th percentile of convergence",
         figures::ISTIOD_CPU => "CPU time of istiod",
-        figures::ISTIOD_MEMORY => "memory of istiod",
+        figures::ISTIOD_MEMORY => "resident memory of istiod",
+        figures::ISTIOD_MEMORY_ANONYMOUS => "anonymous memory of istiod",
         figures::BYTES_PER_PROXY => "bytes per proxy",
         _ => return None,
     })

@@ -236,6 +236,9 @@ fn counts(text: &mut String, result: &LoadResult) {
     if !requests.status.is_empty() {
         let _ = writeln!(text, "{:<14} {}", "statuses", by_kind(&requests.status));
     }
+    if let Some(unexpected) = requests.unexpected_status.as_ref().filter(|statuses| !statuses.is_empty()) {
+        let _ = writeln!(text, "{:<14} {}", "not expected", by_kind(unexpected));
+    }
     if !requests.grpc_status.is_empty() {
         let _ = writeln!(text, "{:<14} {}", "gRPC statuses", by_kind(&requests.grpc_status));
     }

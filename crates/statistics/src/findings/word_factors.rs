@@ -57,6 +57,9 @@ pub(super) fn reported(difference: &FactorDifference) -> Option<(&'static str, E
         ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes) => {
             (figures::ISTIOD_MEMORY, difference.relative?)
         }
+        ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes) => {
+            (figures::ISTIOD_MEMORY_ANONYMOUS, difference.relative?)
+        }
         ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => (figures::BYTES_PER_PROXY, difference.relative?),
         ComparedFigure::ProxiesMemoryAnonymousBytes if is_of_components(&difference.factor) => {
             (figures::MEMORY_ANONYMOUS_CHANGE, difference.relative?)

@@ -84,6 +84,12 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         tls_sessions: added(results().map(|result| &result.tls_sessions)),
         tls_server_keys: added(results().map(|result| &result.tls_server_keys)),
         clients: results().map(|result| result.clients).reduce(both).flatten(),
+        expected_status: first
+            .part
+            .result
+            .expected_status
+            .clone()
+            .filter(|expected| results().all(|result| result.expected_status.as_ref() == Some(expected))),
         rate: Rates {
             offered: results().map(|result| result.rate.offered).sum(),
             sent: results().map(|result| result.rate.sent).sum(),
@@ -153,10 +159,14 @@ fn total<'a>(results: impl Iterator<Item = &'a LoadResult>, count: impl Fn(&Load
 }
 
 fn added<'a>(counts: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
+    sum_by_name(counts.flatten().map(|(name, count)| (name.as_str(), *count)))
+}
+
+fn sum_by_name<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
     let mut sum: BTreeMap<String, u64> = BTreeMap::new();
-    for (name, count) in counts.flatten() {
-        let entry = sum.entry(name.clone()).or_default();
-        *entry = entry.saturating_add(*count);
+    for (name, count) in counts {
+        let entry = sum.entry(name.to_owned()).or_default();
+        *entry = entry.saturating_add(count);
     }
     sum
 }
@@ -172,8 +182,19 @@ fn requests<'a>(results: impl Iterator<Item = &'a LoadResult> + Clone) -> Reques
         failed: total(|requests| requests.failed),
         errors: added(results.clone().map(|result| &result.requests.errors)),
         status: added(results.clone().map(|result| &result.requests.status)),
+        unexpected_status: unexpected_statuses(results.clone()),
         grpc_status: added(results.map(|result| &result.requests.grpc_status)),
     }
+}
+
+/// Statuses that are errors, if any load was told which to expect; loads that were not have errors of their own.
+fn unexpected_statuses<'a>(
+    results: impl Iterator<Item = &'a LoadResult> + Clone,
+) -> Option<BTreeMap<String, u64>> {
+    results.clone().any(|result| result.requests.unexpected_status.is_some()).then(|| {
+        let errors = results.flat_map(|result| result.requests.error_statuses_by_code());
+        sum_by_name(errors)
+    })
 }
 
 /// Merges one distribution of all results.

@@ -1,7 +1,7 @@
 //! Merging loses nothing, and neither order nor grouping makes a difference.
 
 use super::*;
-use experiment::schema::{SeriesPoint, Verdict};
+use experiment::schema::{ExpectedStatuses, SeriesPoint, Verdict};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -76,6 +76,31 @@ fn kinds(texts: &[String]) -> Vec<&str> {
 
 fn seconds() -> impl Strategy<Value = Vec<Vec<u64>>> {
     prop::collection::vec(prop::collection::vec(1_u64..5_000_000, 0..30), 1..4)
+}
+
+#[test]
+fn statuses_are_errors_by_what_each_part_expected() {
+    let told = |expected: Option<&str>| {
+        let offset_ms = expected.map_or(0, |text| text.len() as i64);
+        let mut part = part(expected.unwrap_or("untold"), offset_ms, &[vec![100; 10]]);
+        part.result.requests.status = BTreeMap::from([("302".to_owned(), 6), ("404".to_owned(), 4)]);
+        if let Some(text) = expected {
+            let expected = ExpectedStatuses::try_from(vec![text.to_owned()]).unwrap();
+            part.result.requests.expect(&expected);
+            part.result.expected_status = Some(expected);
+        }
+        part
+    };
+    let merged = |parts: [Option<&str>; 2]| merge(parts.map(told).to_vec()).unwrap();
+    let found = merged([Some("2xx"), Some("3xx")]);
+    assert_eq!(found.requests.error_statuses(), 10 + 4);
+    assert_eq!(found.expected_status, None);
+    let found = merged([Some("404"), None]);
+    assert_eq!(
+        found.requests.unexpected_status.unwrap(),
+        BTreeMap::from([("302".to_owned(), 6), ("404".to_owned(), 4)])
+    );
+    assert_eq!(merge(vec![told(None)]).unwrap().requests.unexpected_status, None);
 }
 
 proptest! {

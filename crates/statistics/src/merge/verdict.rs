@@ -76,6 +76,9 @@ fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
     differ("kinds of load", &|result| {
         if result.rate.offered.is_some() { "open loop" } else { "closed loop" }.to_owned()
     });
+    differ("expected statuses", &|result| {
+        result.expected_status.as_ref().map_or_else(|| "below 400".to_owned(), ToString::to_string)
+    });
     if placed.len() > 1 && !placed.iter().all(|placed| is_exact(&placed.part.result)) {
         verdict.notes.push(
             "series: the percentiles of each second are the greatest among the generators, an upper bound; with \

@@ -35,7 +35,14 @@ fn loaded_otherwise(one: &LoadSettings, other: &LoadSettings) -> bool {
         LoadLevels::Closed { .. } | LoadLevels::Fleet => None,
     };
     let settings = |load: &LoadSettings| {
-        (load.protocol, load.connections, load.requests_per_connection, load.timeout, arrival(load))
+        (
+            load.protocol,
+            load.connections,
+            load.requests_per_connection,
+            load.timeout,
+            load.expected_status.clone(),
+            arrival(load),
+        )
     };
     settings(one) != settings(other)
 }

@@ -61,6 +61,7 @@ fn clopper_pearson_high(wrong: u64, sent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::schema::ExpectedStatuses;
 
     fn share(trials: &[(u64, u64)]) -> ErrorShare {
         let counts: Vec<RequestCounts> = trials
@@ -83,6 +84,20 @@ mod tests {
         assert!(is_near(share(&[(2, 100)]).high, 0.0616), "{:?}", share(&[(2, 100)]));
         assert_eq!(share(&[(5, 5)]).high, Some(1.0));
         assert_eq!(share(&[(0, 0)]), ErrorShare::default());
+    }
+
+    #[test]
+    fn unexpected_statuses_are_errors_and_expected_ones_are_not() {
+        let statuses = [("302", 20), ("404", 30)].map(|(code, count)| (code.to_owned(), count));
+        let untold = RequestCounts { sent: 100, status: statuses.into(), ..RequestCounts::default() };
+        let told = |pattern: &str| {
+            let mut counts = untold.clone();
+            counts.expect(&ExpectedStatuses::try_from(vec!["2xx".to_owned(), pattern.to_owned()]).unwrap());
+            counts
+        };
+        let fractions = [untold.clone(), told("3xx"), told("404"), told("200")]
+            .map(|counts| ErrorShare::new([&counts].into_iter()).fraction);
+        assert_eq!(fractions, [0.3, 0.3, 0.2, 0.5]);
     }
 
     #[test]

@@ -232,7 +232,7 @@ impl Group<'_> {
         });
         let of_fleet = |figure: FleetFigure| {
             let usable = usable(&trials, figure.figure());
-            let read = |trial: &TrialRecord| fleet::value(figure, trial.fleet()?);
+            let read = |trial: &TrialRecord| fleet::value(figure, trial);
             let resolution = |greatest| if figure.is_time() { resolution_us(greatest) * 2.0 } else { 0.0 };
             let row = row(ComparedFigure::Fleet(figure));
             self.effect(&self.points(&usable, read), SizedFigure::Fleet(figure), resolution, row)
@@ -248,7 +248,10 @@ impl Group<'_> {
             effect: FactorEffect { load: load.clone(), ..slope.effect },
             p_value: slope.p_value,
         };
-        let of_fleets = FleetFigure::ALL.into_iter().map(of_fleet);
+        // Only programs are compared by anonymous memory: sizes of fleets change all of it.
+        let figures = FleetFigure::ALL.into_iter();
+        let of_fleets =
+            figures.filter(|figure| *figure != FleetFigure::IstiodMemoryAnonymousBytes).map(of_fleet);
         of_requests.into_iter().chain(of_fleets).flatten().map(under_load).collect()
     }
 

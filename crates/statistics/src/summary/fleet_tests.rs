@@ -3,7 +3,7 @@
 use crate::histogram::LatencyHistogram;
 use crate::summarize;
 use experiment::schema::*;
-use experiment::{Experiment, Plan};
+use experiment::{Experiment, Plan, PlannedTrial};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -184,4 +184,61 @@ fn published_figures_are_compared_with_largest_fleet() {
         (memory.what.as_str(), memory.agrees),
         ("control-plane: memory of istiod per proxy", Some(false))
     );
+}
+
+/// Two istiods of equal anonymous memory, the second of which has mapped more of its program's file.
+fn istiods_compared(with_anonymous: bool) -> Summary {
+    let text = "{name: f, mesh: istio, modes: [control-plane], repeats: 5, components: {istio: [1.29.4, 1.30.1]}, \
+                fleet: {proxies: 1000, services: 1000, pods: 2000}}";
+    let experiment = Experiment::parse(text, "test").unwrap();
+    let plan = Plan::new(&experiment, 1);
+    let trial = |planned: &PlannedTrial| {
+        let mut result = fleet(1000, planned.repeat, 0);
+        if planned.factors["components.istio"].to_string() == "1.30.1" {
+            result.control_plane[0].memory_peak_bytes = Some(1_060_000_000 + planned.repeat as u64);
+        }
+        let driver = DriverRecord {
+            name: "fleet".to_owned(),
+            fleet: Some(result),
+            verdict: Verdict::usable(),
+            ..DriverRecord::default()
+        };
+        let istiod = ComponentUsage {
+            memory_anonymous_bytes: with_anonymous.then_some(800_000_000 + planned.repeat as u64),
+            ..ComponentUsage::new("istiod", Role::ControlPlane, 10.0)
+        };
+        let json = serde_json::json!({
+            "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode(),
+            "factors": planned.factors, "load": planned.load, "started_at": "2026-11-22T12:00:00Z",
+            "outcome": "finished", "verdict": Verdict::usable(), "result": null, "drivers": [driver],
+            "components": [istiod], "path": PathProof::default(), "machine": null
+        });
+        serde_json::from_value(json).unwrap()
+    };
+    let trials: Vec<TrialRecord> = plan.trials.iter().map(trial).collect();
+    summarize(&experiment, 1, trials.len(), &Host::default(), &trials)
+}
+
+#[test]
+fn istiods_are_compared_by_anonymous_memory_where_it_was_read() {
+    let of_memory = |summary: &Summary| -> Vec<(FleetFigure, FindingVerdict)> {
+        let differences = summary.factor_differences.iter();
+        let memory = differences.filter_map(|difference| match difference.figure {
+            ComparedFigure::Fleet(figure) if figure.figure() == Figure::Memory => {
+                Some((figure, difference.verdict))
+            }
+            _ => None,
+        });
+        memory.collect()
+    };
+    let anonymous = of_memory(&istiods_compared(true));
+    assert!(
+        matches!(anonymous[..], [(FleetFigure::IstiodMemoryAnonymousBytes, verdict)] if verdict != FindingVerdict::Shown),
+        "{anonymous:?}"
+    );
+    let resident = istiods_compared(false);
+    assert_eq!(of_memory(&resident), [(FleetFigure::IstiodMemoryBytes, FindingVerdict::Shown)]);
+    let stated =
+        resident.findings.iter().any(|finding| finding.figure.as_deref() == Some("istiod_memory_bytes"));
+    assert!(stated, "{:?}", resident.findings);
 }

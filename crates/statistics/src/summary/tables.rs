@@ -140,7 +140,7 @@ impl<'a> Tables<'a> {
         let values = |cell: &CellKey<'_>| -> Values {
             let trials = usable(self.trials.of(*cell), figure.figure()).into_iter();
             let measured = trials.filter(|trial| fleet::was_measured(figure, trial));
-            let value = |trial: &TrialRecord| Some((trial.repeat, fleet::value(figure, trial.fleet()?)?));
+            let value = |trial: &TrialRecord| Some((trial.repeat, fleet::value(figure, trial)?));
             measured.map(value).collect::<Option<Values>>().unwrap_or_default()
         };
         FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())

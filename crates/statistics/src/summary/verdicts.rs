@@ -63,6 +63,7 @@ impl Statement {
                     | ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs)
                     | ComparedFigure::Fleet(FleetFigure::IstiodCpuS)
                     | ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes)
+                    | ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes)
                     | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.04,
                 }
             }
@@ -92,6 +93,7 @@ fn share_between_versions(figure: ComparedFigure) -> f64 {
         | ComparedFigure::ProxiesMemoryAnonymousBytes
         | ComparedFigure::ProxiesConfigurationBytes
         | ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes)
+        | ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes)
         | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.1,
         ComparedFigure::ResponseTimeP90Us
         | ComparedFigure::ConfiguredLastUs

@@ -5,8 +5,14 @@ use super::factors::{is_level, quantities, without};
 use super::tables::Tables;
 use super::verdicts::{Statement, Tested};
 use experiment::plan::PlannedCell;
-use experiment::schema::{ComparedFigure, FactorDifference, FindingVerdict, component_of, is_of_components};
+use experiment::schema::{
+    ComparedFigure, FactorDifference, FindingVerdict, FleetFigure, component_of, is_of_components,
+};
 use experiment::{Experiment, Mode};
+
+/// How much memory two istiods take is compared by this, where it was read: the rest depends on the page cache.
+const ISTIOD_MEMORY_ANONYMOUS: ComparedFigure =
+    ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes);
 
 /// Differences between the values of every such factor, and what each tests.
 pub(super) fn differences(
@@ -19,14 +25,19 @@ pub(super) fn differences(
     for (from, to) in factors.flat_map(|factor| pairs(&factor.key, &factor.values, cells)) {
         let factor = from.factor;
         for figure in ComparedFigure::ALL {
+            let (with, base) = (to.cell.key(), from.cell.key());
             let is_left_out = match figure {
+                ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes) => {
+                    is_of_components(factor)
+                        && tables.difference(ISTIOD_MEMORY_ANONYMOUS, with, base).is_some()
+                }
+                ISTIOD_MEMORY_ANONYMOUS => !is_of_components(factor),
                 ComparedFigure::RateCompleted => from.cell.load.rate.is_some(),
                 ComparedFigure::ProxiesConfigurationBytes | ComparedFigure::ConfiguredLastUs => {
                     !is_of_components(factor)
                 }
                 _ => false,
             };
-            let (with, base) = (to.cell.key(), from.cell.key());
             let Some(difference) = tables.difference(figure, with, base).filter(|_| !is_left_out) else {
                 continue;
             };

@@ -10,6 +10,7 @@ use crate::environment::error::EnvironmentError;
 use crate::environment::snapshot::machine::{MachineSnapshot, OtherProcess, ProcessId};
 use crate::environment::snapshot::{ComponentSnapshot, CpuTimes, Snapshot};
 use crate::environment::spec::DeploymentSpec;
+use crate::mode::Mode;
 use crate::schema::component::{Role, Throttling};
 use crate::schema::fleet_progress::FleetAsk;
 use crate::topology::Topology;
@@ -31,6 +32,7 @@ const OTHER_PROCESS: ProcessId = ProcessId { pid: 1, started: Duration::ZERO };
 /// Workloads and proxies simulated from a script.
 pub(super) struct InMemoryDeployment<'a> {
     world: &'a Rc<RefCell<World>>,
+    mode: Mode,
     topology: Arc<Topology>,
     trial: ScriptedTrial,
     /// Time at which the drivers of the trial were started.
@@ -50,6 +52,7 @@ impl<'a> InMemoryDeployment<'a> {
     pub(super) fn new(world: &'a Rc<RefCell<World>>, spec: &DeploymentSpec) -> Self {
         Self {
             world,
+            mode: spec.mode,
             topology: Arc::clone(&spec.topology),
             trial: ScriptedTrial::default(),
             started_at: Duration::ZERO,
@@ -275,6 +278,7 @@ impl Deployment for InMemoryDeployment<'_> {
         if evidence.services.is_empty() {
             evidence.services = self.services(sent);
         }
+        evidence.path.mode.get_or_insert(self.mode);
         evidence
     }
 

@@ -5,7 +5,13 @@ use crate::keys::{Key, Kind};
 use crate::protocol::Protocol;
 use crate::schema::Pacing;
 
-pub(super) const LOAD: [Key; 13] = [
+/// A status, or a class of statuses.
+const STATUS: Kind = Kind::Either(&[
+    Kind::Whole(200, 999),
+    Kind::Matching(|| r"^\s*([2-9][0-9]{2}|[2-9](xx|XX))\s*$".to_owned()),
+]);
+
+pub(super) const LOAD: [Key; 14] = [
     Key::new(
         "protocol",
         Kind::OneOf(|| Protocol::ALL.map(Protocol::name).to_vec()),
@@ -42,6 +48,11 @@ pub(super) const LOAD: [Key; 13] = [
     Key::new("warmup", Kind::Duration, "time under load before the measured window").default("1s"),
     Key::new("duration", Kind::Duration, "the measured window").default("10s"),
     Key::new("timeout", Kind::Duration, "after this a request counts as failed").default("5s"),
+    Key::new(
+        "expect-status",
+        Kind::OneOrSeveral(1, &STATUS),
+        "statuses that responses must have, such as `200` or `3xx`: any other is an error; those below 400 if absent",
+    ),
     Key::new("threads", Kind::Whole(1, MAX_THREADS as u64), "threads of each generator").default("1"),
     Key::new(
         "generators",

@@ -2,7 +2,7 @@
 
 use crate::mode::Mode;
 use crate::objective::TimeFigure;
-use crate::schema::Pacing;
+use crate::schema::{ExpectedStatuses, Pacing};
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{
@@ -34,6 +34,8 @@ pub(super) struct LoadView {
     pub(super) warmup: TimeSpan,
     pub(super) duration: TimeSpan,
     pub(super) timeout: TimeSpan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) expect_status: Option<ExpectedStatuses>,
     pub(super) threads: usize,
     pub(super) generators: usize,
     #[serde(skip_serializing_if = "Option::is_none")]

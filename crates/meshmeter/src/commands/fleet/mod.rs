@@ -38,9 +38,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
     if let Some(run_id) = &args.mesh.remove {
         return remove::run(args, run_id);
     }
-    if let Some(path) = &args.json {
-        destination::check_path("--json", &Destination::from_path(path))?;
-    }
+    destination::check(destination::of_options(false, [("--json", &args.json)]))?;
     let settings = settings::settings(args)?;
     match settings::control_plane(args)? {
         ControlPlane::Lab(istiods) => in_lab::run(args, &settings, &istiods),

@@ -37,6 +37,9 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     if targets.family != Family::Grpc {
         grpc::check_unused_options(args)?;
     }
+    if targets.family != Family::Http && !args.expect_status.is_empty() {
+        return Err(Failure::usage("--expect-status is for http:// and https:// URLs"));
+    }
     let protocol = match targets.family {
         Family::Grpc => {
             raw::check_unused_options(args)?;

@@ -196,6 +196,7 @@ fn arguments(planned: &PlannedTrial, seed: u64, target: &Workload) -> Vec<Argume
         options.push(("--order", "random".to_owned()));
     }
     options.extend(load.requests_per_connection.map(|each| ("--requests-per-connection", each.to_string())));
+    options.extend(planned.expected_status.iter().map(|expected| ("--expect-status", expected.to_string())));
     options.extend(planned.pacing.map(|pacing| ("--pacing", pacing.name().to_owned())));
     let options = options.into_iter();
     let options =

@@ -30,7 +30,7 @@ pub(super) mod unavailable;
 mod verdict;
 
 use super::releases;
-use super::report::{folder_failure, objective_status, publish};
+use super::report::{check_destinations, folder_failure, objective_status, publish};
 use crate::cli::{MeshArg, RunArgs, RunPlace};
 use crate::cpu;
 use crate::failure::Failure;
@@ -59,6 +59,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    check_destinations(args.json, &args.automation)?;
     if args.on == RunPlace::Cluster {
         on_cluster::check(args)?;
     }

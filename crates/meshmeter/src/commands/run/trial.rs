@@ -125,7 +125,7 @@ pub(super) fn record(
 ) -> (TrialRecord, Option<EnvironmentError>) {
     let TrialRun { ending, mut drivers, mut usage, evidence, failure } = run;
     let TrialEvidence {
-        path,
+        mut path,
         services,
         gateways: mut counts,
         edges,
@@ -138,6 +138,7 @@ pub(super) fn record(
         versions,
         proxies,
     } = evidence;
+    path.require_mode(planned.mode());
     if drivers.is_empty() {
         drivers =
             planned.spec.topology.drivers.iter().map(|driver| DriverRun::without_end(&driver.name)).collect();

@@ -37,7 +37,7 @@ struct ValueRow {
 }
 
 /// A figure with the caption and the id of its chart.
-const CHARTS: [(ComparedFigure, &str, &str); 9] = [
+const CHARTS: [(ComparedFigure, &str, &str); 10] = [
     (ComparedFigure::ResponseTimeP50Us, "Added to the median", "p50"),
     (ComparedFigure::ResponseTimeP99Us, "Added to the 99th percentile", "p99"),
     (ComparedFigure::RateCompleted, "Throughput", "throughput"),
@@ -49,7 +49,12 @@ const CHARTS: [(ComparedFigure, &str, &str); 9] = [
         "convergence",
     ),
     (ComparedFigure::Fleet(FleetFigure::IstiodCpuS), "CPU time of istiod", "istiod-cpu"),
-    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Memory of istiod", "istiod-memory"),
+    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Resident memory of istiod", "istiod-memory"),
+    (
+        ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes),
+        "Anonymous memory of istiod",
+        "istiod-memory-anonymous",
+    ),
     (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy", "bytes"),
 ];
 
@@ -65,19 +70,24 @@ const OF_REQUESTS: [(ComparedFigure, &str); 8] = [
     (ComparedFigure::ConfiguredLastUs, "Last proxy configured"),
 ];
 
-/// Additional columns for mesh versions and programs.
-const OF_VERSIONS: [ComparedFigure; 2] =
-    [ComparedFigure::ProxiesConfigurationBytes, ComparedFigure::ConfiguredLastUs];
+/// Columns that only some factors have.
+const OF_SOME_FACTORS: [ComparedFigure; 4] = [
+    ComparedFigure::ProxiesConfigurationBytes,
+    ComparedFigure::ConfiguredLastUs,
+    ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes),
+    ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes),
+];
 
 /// Columns of the table for fleets.
-const OF_FLEETS: [(ComparedFigure, &str); 8] = [
+const OF_FLEETS: [(ComparedFigure, &str); 9] = [
     (ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us), "p50"),
     (ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us), "p90"),
     (ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us), "p99"),
     (ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs), "Last"),
     (ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs), "First configuration, last"),
     (ComparedFigure::Fleet(FleetFigure::IstiodCpuS), "CPU time of istiod"),
-    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Memory of istiod"),
+    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Resident memory of istiod"),
+    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes), "Anonymous memory of istiod"),
     (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy"),
 ];
 
@@ -92,7 +102,7 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let is_fleet = all.iter().any(|difference| difference.load.is_fleet());
     let columns: &[(ComparedFigure, &'static str)] = if is_fleet { &OF_FLEETS } else { &OF_REQUESTS };
     let is_compared = |figure: ComparedFigure| {
-        !OF_VERSIONS.contains(&figure) || all.iter().any(|difference| difference.figure == figure)
+        !OF_SOME_FACTORS.contains(&figure) || all.iter().any(|difference| difference.figure == figure)
     };
     let columns: Vec<(ComparedFigure, &str)> =
         columns.iter().copied().filter(|(figure, _)| is_compared(*figure)).collect();

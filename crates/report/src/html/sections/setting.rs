@@ -181,6 +181,8 @@ pub struct Method {
     asked: String,
     /// Settings that slow down service and proxies; empty if there are none.
     held_back: String,
+    /// Statuses of responses that are not errors, if the experiment says which.
+    expected_status: Option<String>,
     /// True if any cell has an open loop.
     open_loop: bool,
     /// True if any cell has a closed loop.
@@ -204,6 +206,13 @@ impl Method {
             proxies: proxies(context),
             asked: asked::of_control_plane(&context.run.experiment, &context.modes),
             held_back: asked::of_service(&context.run.experiment.server, &context.run.experiment.proxy),
+            expected_status: context
+                .run
+                .experiment
+                .load
+                .expected_status
+                .as_ref()
+                .map(|expected| expected.to_string().replace(',', ", ")),
             open_loop: context.conditions.all().any(|at| at.load.rate.is_some()),
             closed_loop: context.conditions.all().any(|at| at.load.rate.is_none() && !at.load.is_fleet()),
             fleet: context.conditions.all().any(|at| at.load.is_fleet()),

@@ -168,6 +168,7 @@ fn load(
         warmup: Duration::ZERO,
         duration,
         timeout: 30_000 * MS,
+        expected_status: None,
         tls: None,
         seed: 1,
         whole_seconds: false,

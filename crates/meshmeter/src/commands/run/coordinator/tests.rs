@@ -8,7 +8,9 @@ use experiment::environment::in_memory::{
     ScriptedTrial,
 };
 use experiment::environment::{LastLines, ServerSettings};
-use experiment::schema::{GatewayCounts, LoadResult, Role, TrialOutcome, TrialRecord, Verdict};
+use experiment::schema::{
+    Factors, GatewayCounts, LoadResult, Role, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
+};
 use experiment::topology::pair;
 use experiment::{Experiment, Fresh, Mode};
 use jiff::Timestamp;

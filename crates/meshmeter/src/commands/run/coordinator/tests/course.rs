@@ -18,6 +18,70 @@ fn trials_disturbed_by_machine_are_rerun_after_their_repeat() {
     assert!(ran.ended.is_ok());
 }
 
+/// Whichever modes cannot run, in whichever order, with or without factors.
+#[test]
+fn trial_is_named_deployed_and_proven_as_one_mode() {
+    let all = ["none", "sidecar", "ambient", "ingress"];
+    for (first, left_out) in (0..all.len()).flat_map(|first| (0..16_usize).map(move |set| (first, set))) {
+        for factors in ["connections: 4", "connections: [2, 4]", "connections: [2, 4], payload: [1KiB, 2KiB]"]
+        {
+            let mut order = all;
+            order.rotate_left(first);
+            let text = format!(
+                "{{name: t, mesh: istio, modes: [{}], repeats: 1, \
+                 load: {{rate: 200, duration: 5s, warmup: 1s, timeout: 2s, {factors}}}}}",
+                order.join(", ")
+            );
+            let mut experiment = Experiment::parse(&text, "test").unwrap();
+            let cannot_run = |mode: Mode| {
+                let place = all.iter().position(|name| *name == mode.name()).unwrap();
+                left_out >> place & 1 == 1
+            };
+            let unavailable = experiment.modes.iter().filter(|mode| cannot_run(**mode));
+            let unavailable = unavailable.map(|mode| UnavailableMode {
+                mode: *mode,
+                factors: Factors::new(),
+                reason: "no ztunnel".to_owned(),
+                hint: None,
+            });
+            let unavailable: Vec<UnavailableMode> = unavailable.collect();
+            experiment.leave_out(&unavailable);
+            let plan = Plan::new(&experiment, 1);
+            let ran = run_plan(&plan, []);
+            assert_eq!(ran.trials.len(), plan.trials.len(), "{text} {left_out:b}");
+            // Each trial runs on the latest deployment.
+            let mut deployed = ran.deployed().into_iter();
+            let mut deployment = None;
+            for (trial, planned) in ran.trials.iter().zip(&plan.trials) {
+                if trial.deployment.is_some_and(|of| of.trial == 0) {
+                    deployment = deployed.next();
+                }
+                assert!(!cannot_run(trial.mode), "{text} {left_out:b}");
+                assert_eq!((trial.mode, &trial.factors), (planned.mode(), &planned.factors));
+                assert_eq!(
+                    (deployment, trial.path.mode),
+                    (Some(trial.mode), Some(trial.mode)),
+                    "{text} {left_out:b}"
+                );
+                assert!(trial.path.proven && trial.verdict.valid, "{:?}", trial.verdict);
+            }
+            assert_eq!(deployed.next(), None);
+        }
+    }
+}
+
+#[test]
+fn proof_of_another_mode_proves_nothing() {
+    let mut of_another = good();
+    of_another.evidence.path.mode = Some(Mode::Sidecar);
+    let ran = run_one(of_another);
+    let trial = &ran.trials[0];
+    let reason = "path-not-proven: the proof is of mode sidecar, and the trial is of mode gateway";
+    assert_eq!((trial.path.proven, ran.first_reason(0)), (false, reason));
+    assert!(!trial.verdict.valid);
+    assert_eq!(trial.clone().with_proof_of_own_mode(), *trial, "stated once");
+}
+
 #[test]
 fn effects_of_mesh_are_not_rerun() {
     let ran = run([saturated(), broken()]);

@@ -240,3 +240,13 @@ fn unproven_path_makes_trial_invalid_with_reasons() {
     assert_eq!(ran.trials[0].outcome, TrialOutcome::Finished);
     assert!(ran.ended.is_ok());
 }
+
+#[test]
+fn generators_are_told_the_expected_statuses() {
+    let expected = |load: &str| {
+        let text = format!("{{name: t, modes: [gateway], repeats: 1, load: {{rate: 200, {load}}}}}");
+        option(&started(&run_plan(&plan(&text), []))[0], "--expect-status")
+    };
+    assert_eq!(expected("expect-status: [200, 3xx]").as_deref(), Some("200,3xx"));
+    assert_eq!(expected("connections: 4"), None);
+}
