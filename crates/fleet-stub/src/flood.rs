@@ -17,6 +17,8 @@ const END_HEADERS: u8 = 4;
 const STREAM: u8 = 1;
 /// Frames per write.
 const BATCH: usize = 1000;
+/// As many as clients excuse.
+const PINGS_PER_MESSAGE: usize = 10;
 /// `:status: 200` of the static table.
 const STATUS_200: &[u8] = &[0x88];
 /// An empty gRPC message.
@@ -34,7 +36,8 @@ pub(crate) async fn serve(flood: Flood, mut socket: TcpStream) -> io::Result<()>
         }
         Flood::PingsBetweenMessages => {
             let message = frame(DATA, 0, STREAM, EMPTY_MESSAGE);
-            let batch = [frame(PING, 0, 0, &[0; 8]).repeat(BATCH), message].concat();
+            let batch =
+                [frame(PING, 0, 0, &[0; 8]).repeat(PINGS_PER_MESSAGE), message].concat().repeat(BATCH);
             (frame(HEADERS, END_HEADERS, STREAM, STATUS_200), batch)
         }
     };

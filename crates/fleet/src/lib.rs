@@ -36,3 +36,4 @@ pub use spec::{
     BackoffSpec, CertificateSharing, ChangeId, ChangeMarks, Credentials, DEFAULT_MESSAGE_LIMIT_BYTES,
     FleetSpec, Keepalive, Security, Selection, Spread, Target,
 };
+pub use transport::check_connection;

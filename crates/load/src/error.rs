@@ -231,7 +231,7 @@ impl ErrorKind {
             }
             Self::Http2Compression => "header fields of the peer cannot be decompressed (COMPRESSION_ERROR)",
             Self::Http2Flood => {
-                "the peer asks for answers without end and answers nothing itself (ENHANCE_YOUR_CALM)"
+                "the peer asks for answers without end, or reads none of them (ENHANCE_YOUR_CALM)"
             }
             Self::StreamReset => "the peer gave up the request (RST_STREAM)",
             Self::StreamRefused => "the peer refused the request unseen (REFUSED_STREAM)",

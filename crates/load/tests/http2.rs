@@ -336,6 +336,25 @@ fn http2_server_faults_are_counted_by_kind() {
     }
 }
 
+/// Pings stay in proportion to content, so that only what the server does not read shows the fault.
+#[test]
+fn server_that_reads_nothing_loses_its_connection() {
+    let server = Http2Server::of_frames(|frames| {
+        frames.greet(&[])?;
+        let stream = frames.next_request()?;
+        frames.send(HEADERS, END_HEADERS, stream, STATUS_200)?;
+        let pings =
+            [frame(PING, 0, 0, &[0; 8]).repeat(10), frame(DATA, 0, stream, b"x")].concat().repeat(100);
+        loop {
+            frames.stream.write_all(&pings)?;
+        }
+    });
+    let mut spec = spec(&server.url());
+    (spec.connections, spec.protocol) = (1, Protocol::Http2 { streams: 1 });
+    (spec.timeout, spec.schedule) = (TEST_TIMEOUT, closed_loop(1));
+    assert_failed(&run(&spec), "http2-flood");
+}
+
 #[test]
 fn non_http2_server_is_reported_before_run() {
     type Behaviour = fn(&mut Frames) -> io::Result<()>;

@@ -16,6 +16,7 @@ mod turns;
 
 pub(crate) use ending::{Ending, EndingKind};
 pub(crate) use grpc::{Deframer, Piece, frame_message};
+pub use http2::check_connection;
 pub(crate) use http2::{Event, RequestHead};
 pub(crate) use link::{Link, READ_BUFFER_BYTES, Route};
 pub(crate) use receive::{Stamp, Stamping, check_timestamps};

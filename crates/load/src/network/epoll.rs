@@ -151,12 +151,21 @@ impl Network for EpollNetwork {
         let socket = &mut self.sockets[slot];
         let Some(descriptor) = &socket.descriptor else { return Err(Errno::NOTCONN.into()) };
         let sent = if socket.rest.is_empty() { send_now(descriptor, bytes)? } else { 0 };
+        // A peer that reads, but never everything, must not make the sent part grow.
+        if socket.rest_sent > socket.rest.len() / 2 {
+            socket.rest.drain(..std::mem::take(&mut socket.rest_sent));
+        }
         socket.rest.extend_from_slice(&bytes[sent..]);
         Ok(())
     }
 
     fn has_sent_all(&self, slot: usize) -> bool {
         self.sockets[slot].rest.is_empty()
+    }
+
+    fn queued_bytes(&self, slot: usize) -> usize {
+        let socket = &self.sockets[slot];
+        socket.rest.len() - socket.rest_sent
     }
 
     fn close(&mut self, slot: usize) {
@@ -311,7 +320,7 @@ fn send_now(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
     use crate::network::contract_tests::{Contract, contract_tests};
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::time::Instant;
 
@@ -331,6 +340,23 @@ mod tests {
         network.wake_timer.rang();
         assert!(!network.wait(Duration::ZERO).unwrap());
         assert!(network.next_event(&mut []).is_none());
+    }
+
+    #[test]
+    fn sent_part_of_backlog_takes_no_memory() {
+        const BACKLOG_BYTES: usize = 16 << 20;
+        const STEP_BYTES: usize = 64 << 10;
+        let (mut network, mut peer) = EpollNetwork::opened();
+        network.send(0, &vec![b'x'; BACKLOG_BYTES]).unwrap();
+        let mut step = vec![0; STEP_BYTES];
+        for _ in 0..4 * BACKLOG_BYTES / STEP_BYTES {
+            peer.read_exact(&mut step).unwrap();
+            network.wait(Duration::ZERO).unwrap();
+            assert!(network.next_event(&mut []).is_none());
+            network.send(0, &step).unwrap();
+        }
+        assert!((1..BACKLOG_BYTES).contains(&network.queued_bytes(0)));
+        assert!(network.sockets[0].rest.len() < 2 * BACKLOG_BYTES);
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub(crate) trait Network {
     /// True if the kernel has accepted everything sent in the slot.
     fn has_sent_all(&self, slot: usize) -> bool;
 
+    /// Bytes sent in the slot that wait until the kernel can be given more.
+    fn queued_bytes(&self, slot: usize) -> usize;
+
     /// Security of the open connection in the slot; `None` if it is plaintext.
     fn security(&mut self, _slot: usize) -> Option<Security> {
         None

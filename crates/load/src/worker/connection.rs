@@ -151,6 +151,11 @@ impl<C: Codec> Connection<C> {
         self.flights.get_mut(stream)?.as_mut()
     }
 
+    /// Bytes of its unanswered requests.
+    pub(super) fn in_flight_bytes(&self) -> usize {
+        self.flights.iter().flatten().map(|flight| flight.bytes).sum()
+    }
+
     /// The request of a stream has ended. Returns it, unless it had ended before.
     pub(super) fn ended(&mut self, stream: usize) -> Option<InFlightRequest> {
         let flight = self.flights.get_mut(stream)?.take()?;

@@ -8,6 +8,10 @@ use crate::protocol::{Codec, Parsed, ResponseEnd};
 use crate::usage::QueueWait;
 use std::io;
 
+/// Maximum size of output that a peer does not read, beyond its unanswered requests: acknowledgements of its frames, and requests
+/// that it answered unread or that timed out. A peer that reads nothing is given up, as by the fleet.
+const MAX_UNREAD_BYTES: usize = 32 << 20;
+
 /// A time that is known to this is exact enough to look no closer.
 const EXACT: Nanos = 50_000;
 
@@ -90,7 +94,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 return;
             }
         }
+        if C::MULTIPLEXED && self.exceeds_unread(slot) {
+            return self.lose(slot, ErrorKind::Http2Flood, now);
+        }
         self.flush(slot, now);
+    }
+
+    /// True if the peer sends, but does not read what this side sends. Without multiplexing there is one request at a time.
+    fn exceeds_unread(&self, slot: usize) -> bool {
+        let beyond = self.network.queued_bytes(slot).saturating_sub(MAX_UNREAD_BYTES);
+        beyond > 0 && beyond > self.connections[slot].in_flight_bytes()
     }
 
     /// Messages of a stream are complete.

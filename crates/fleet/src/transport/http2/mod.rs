@@ -3,10 +3,13 @@
 //! Omitted, since one stream does not need it: further streams, priorities, push, compression of request headers.
 
 mod frame;
+mod invariants;
 #[cfg(test)]
 mod tests;
 
 use super::ending::{Ending, EndingKind};
+pub use invariants::check_connection;
+
 use frame::{FrameHeader, HEADER_BYTES, MAX_PAYLOAD_BYTES, STREAM};
 use hpack::FieldReader;
 use std::mem;
@@ -19,9 +22,11 @@ const WINDOW_BYTES: u32 = 4 << 20;
 const DEFAULT_WINDOW_BYTES: i64 = 65_535;
 /// Maximum size of a header block, frame headers included: endless empty CONTINUATION frames reach it too.
 const MAX_BLOCK_BYTES: usize = 64 * 1024;
-/// Maximum number of PING and SETTINGS frames that are acknowledged without a byte of a response in between, as in
-/// the load engine.
+/// Maximum number of acknowledged PING and SETTINGS frames beyond those that the traffic accounts for, as in the
+/// load engine.
 const MAX_ANSWERS: u32 = 10_000;
+/// Acknowledged frames that each DATA frame with content accounts for, of either side.
+const ANSWERS_PER_CONTENT: u32 = 10;
 /// Maximum size of requests that wait for the server's window. A server that never grants any is given up.
 const MAX_PENDING_BYTES: usize = 32 << 20;
 
@@ -80,7 +85,7 @@ pub(crate) struct Http2 {
     collected: Vec<u8>,
     /// Size of the header block being read, or of the frame, with frame headers.
     block_bytes: usize,
-    /// Frames acknowledged since the last byte of a response.
+    /// Acknowledged frames that the traffic does not account for.
     answers: u32,
     /// Present while the header block in `collected` awaits CONTINUATION frames; true if the stream ends with it.
     continued: Option<bool>,
@@ -220,6 +225,7 @@ impl Http2 {
             self.pending.drain(..length);
             self.connection_window -= length as i64;
             self.stream_window -= length as i64;
+            self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
             if last {
                 self.closing = false;
             }
@@ -297,6 +303,9 @@ impl Http2 {
         self.padding = (!header.has(frame::PADDED)).then_some(0);
         if header.kind == frame::DATA {
             self.consumed += header.length as u32;
+            if header.length > 0 {
+                self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
+            }
         }
         self.remaining = Some(header.length);
         Ok(())
@@ -309,7 +318,11 @@ impl Http2 {
     ) -> Result<(), Ending> {
         if self.padding.is_none() {
             let Some((length, rest)) = payload.split_first() else { return Ok(()) };
-            self.padding = Some(usize::from(*length));
+            let padding = usize::from(*length);
+            if padding > rest.len() + self.remaining.unwrap_or(0) {
+                return Err(violation("padding is larger than its frame"));
+            }
+            self.padding = Some(padding);
             payload = rest;
         }
         let after = self.remaining.unwrap_or(0);
@@ -320,7 +333,6 @@ impl Http2 {
         if data.is_empty() {
             return Ok(());
         }
-        self.answers = 0;
         take(Event::Data(data))
     }
 
@@ -330,6 +342,9 @@ impl Http2 {
     ) -> Result<(), Ending> {
         let header = self.header;
         if header.kind == frame::DATA {
+            if self.padding.is_none() {
+                return Err(violation("padding is cut short"));
+            }
             self.give_window_back();
             return if header.has(frame::END_STREAM) { Err(Ending::for_status(0, "")) } else { Ok(()) };
         }
@@ -365,7 +380,8 @@ impl Http2 {
     fn acknowledge(&mut self, kind: u8, payload: &[u8]) -> Result<(), Ending> {
         self.answers += 1;
         if self.answers > MAX_ANSWERS {
-            let detail = format!("more than {MAX_ANSWERS} PING and SETTINGS frames without a response");
+            let detail =
+                format!("{MAX_ANSWERS} more PING and SETTINGS frames than its responses account for");
             return Err(Ending::new(EndingKind::Http2Flood, detail));
         }
         frame::write(kind, frame::ACK, 0, payload, &mut self.out);

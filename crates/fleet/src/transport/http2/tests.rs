@@ -125,6 +125,11 @@ fn endings_and_violations_have_their_kinds() {
         (wire(frame::RST_STREAM, 0, STREAM, &[0, 0, 0, 2]), EndingKind::StreamReset),
         (wire(frame::DATA, 0, STREAM, b"early"), EndingKind::Http2Violation),
         (wire(frame::DATA, 0, 3, b"elsewhere"), EndingKind::Http2Violation),
+        ([response(), wire(frame::DATA, frame::PADDED, STREAM, b"")].concat(), EndingKind::Http2Violation),
+        (
+            [response(), wire(frame::DATA, frame::PADDED, STREAM, b"\x03ab")].concat(),
+            EndingKind::Http2Violation,
+        ),
         (wire(frame::CONTINUATION, 0, STREAM, b""), EndingKind::Http2Violation),
         (
             [wire(frame::HEADERS, 0, STREAM, b""), wire(frame::CONTINUATION, 0, 3, b"")].concat(),
@@ -154,7 +159,7 @@ fn endings_and_violations_have_their_kinds() {
 }
 
 #[test]
-fn floods_end_connection_unless_responses_come_between() {
+fn floods_end_connection_unless_traffic_accounts_for_them() {
     let settings = wire(frame::SETTINGS, 0, 0, b"");
     let ping = wire(frame::PING, 0, 0, b"12345678");
     let data = wire(frame::DATA, 0, STREAM, b"x");
@@ -163,10 +168,12 @@ fn floods_end_connection_unless_responses_come_between() {
         let (_, _, ending) = outcome(&mut http2, &frames.repeat(20_000), 4096);
         assert_eq!(ending.unwrap().kind, EndingKind::Http2Flood);
         assert!(http2.output_bytes() < 200_000, "{}", http2.output_bytes());
-        let mut http2 = opened();
-        let some = [frames.repeat(9_000), data.clone()].concat();
-        let (body, _, ending) = outcome(&mut http2, &[response(), some.repeat(3)].concat(), 4096);
-        assert_eq!((body.as_slice(), ending), (&b"xxx"[..], None));
+        let some = [frames.repeat(10), data.clone()].concat();
+        let (body, _, ending) = outcome(&mut opened(), &[response(), some.repeat(3_000)].concat(), 4096);
+        assert_eq!((body.len(), ending), (3_000, None));
+        let most = [frames.repeat(9_000), data.clone()].concat();
+        let (body, _, ending) = outcome(&mut opened(), &[response(), most.repeat(2)].concat(), 4096);
+        assert_eq!((body.as_slice(), ending.unwrap().kind), (&b"x"[..], EndingKind::Http2Flood));
     }
 }
 

@@ -187,6 +187,10 @@ impl<N: Network> Network for TlsNetwork<N> {
         self.inner.has_sent_all(slot)
     }
 
+    fn queued_bytes(&self, slot: usize) -> usize {
+        self.inner.queued_bytes(slot)
+    }
+
     fn security(&mut self, slot: usize) -> Option<Security> {
         self.slots[slot].session.as_ref()?.security(&mut self.known_keys)
     }

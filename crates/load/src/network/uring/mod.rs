@@ -273,6 +273,10 @@ impl Network for UringNetwork {
         self.sockets[slot].has_sent_all()
     }
 
+    fn queued_bytes(&self, slot: usize) -> usize {
+        self.sockets[slot].outgoing.len()
+    }
+
     fn close(&mut self, slot: usize) {
         let socket = &mut self.sockets[slot];
         let Some((descriptor, _)) = socket.descriptor.take() else { return };

@@ -3,6 +3,7 @@
 use super::encoder::Encoder;
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, PREFACE, flag, kind};
 use super::input::FrameReader;
+use super::receive::ANSWERS_PER_CONTENT;
 use super::request::{CommonFields, Http2Request};
 use super::response::Response;
 use super::settings::{DEFAULT_WINDOW_BYTES, PeerSettings, announce};
@@ -33,7 +34,7 @@ pub struct Http2Connection {
     pub(super) waiting: VecDeque<u32>,
     /// Content received since the last WINDOW_UPDATE to the peer.
     pub(super) received_bytes: u32,
-    /// Frames answered since the last response or piece of one: a peer that sends nothing else is flooding.
+    /// Answered frames that the traffic does not account for: a peer that sends little else is flooding.
     pub(super) answers: u32,
     /// The peer is closing the connection because of an error.
     pub(super) peer_blames: bool,
@@ -295,6 +296,7 @@ impl Http2Connection {
             out[start..start + HEAD_BYTES].copy_from_slice(&head.to_bytes());
             stream.send_window -= length as i64;
             self.send_window -= length as i64;
+            self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
         }
         true
     }

@@ -9,8 +9,11 @@ use super::violation::{ErrorCode, Violation};
 use crate::error::ErrorKind;
 use crate::protocol::{Parsed, ResponseEnd};
 
-/// Maximum frames answered without a response in between: bounds the memory for a peer that reads nothing.
+/// Maximum number of answered frames beyond those that the traffic accounts for.
 const MAX_ANSWERS: u32 = 10_000;
+/// Answered frames that the end of a response and each DATA frame with content account for, of either side. Servers of long
+/// streams measure the round trip with at most one PING per piece of content.
+pub(super) const ANSWERS_PER_CONTENT: u32 = 10;
 
 /// The result that a frame produces for the caller; usually none.
 type ReceiveResult = Result<Option<Parsed>, Violation>;
@@ -86,6 +89,9 @@ impl Http2Connection {
         let length = head.length as u32;
         replenish(&mut self.received_bytes, length, CONNECTION_WINDOW_BYTES, 0, out)?;
         if let Some(slot) = self.slot_of(head)? {
+            if length > 0 {
+                self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
+            }
             let stream = self.streams.get(slot);
             stream.response.bytes += HEAD_BYTES as u64 + u64::from(length);
             // A stream that ends needs no more window.
@@ -103,8 +109,6 @@ impl Http2Connection {
 
     fn content(&mut self, head: &FrameHead, content: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
-        // Servers of long streams measure the round trip with a PING for every piece of content.
-        self.answers = 0;
         let stream = self.streams.get(slot);
         let (messages, outcome) = stream.response.content_read(content);
         let (id, waits) = (stream.id, stream.body.is_some());
@@ -196,7 +200,7 @@ impl Http2Connection {
             Ok(grpc) => grpc,
             Err(kind) => return self.malformed(slot, kind, true, out),
         };
-        self.answers = 0;
+        self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
         self.close(slot, ErrorCode::Cancel, out);
         let reusable = self.phase == Phase::Open && self.streams.has_identifiers();
         Parsed::Response(ResponseEnd {

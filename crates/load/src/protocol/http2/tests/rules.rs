@@ -150,20 +150,41 @@ fn pings_are_acknowledged_up_to_flood_limit() {
         let kept = client.out.len();
         assert_eq!(client.receive(&flood.repeat(20_000)), Err(ErrorKind::Http2Flood));
         assert!(client.out.len() - kept < 200_000, "{} bytes to be sent", client.out.len());
-        // A peer that also answers requests may continue forever.
+        // Traffic that is in proportion may continue forever: responses, a response without end, and a request without end.
         let mut client = Client::greeted(1, &[]);
-        for round in 0..3 {
+        for round in 0..3_000 {
             client.get();
-            client.receive(&flood.repeat(9_000)).unwrap();
+            client.receive(&flood.repeat(10)).unwrap();
             client.receive(&headers(2 * round + 1, END_STREAM, STATUS_200)).unwrap();
         }
-        // As may one in the middle of a response without end.
         let mut client = Client::greeted(1, &[]);
         client.get();
         client.receive(&headers(1, 0, STATUS_200)).unwrap();
-        for _ in 0..3 {
-            client.receive(&flood.repeat(9_000)).unwrap();
+        for _ in 0..3_000 {
+            client.receive(&flood.repeat(10)).unwrap();
             client.receive(&data(1, 0, b"x")).unwrap();
+        }
+        let mut client = Client::greeted(1, &[(4, 0)]);
+        client.post(&[b'x'; 3_000]);
+        for _ in 0..3_000 {
+            client.receive(&flood.repeat(10)).unwrap();
+            client.receive(&window_update(1, 1)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn content_between_floods_excuses_only_its_share() {
+    let empty = data(1, 0, b"");
+    let padding = frame(kind::DATA, flag::PADDED, 1, b"\x00");
+    for content in [data(1, 0, b"x"), empty, padding] {
+        for flood in [frame(kind::PING, 0, 0, &[0; 8]), settings(&[])] {
+            let mut client = Client::greeted(1, &[]);
+            client.get();
+            client.receive(&headers(1, 0, STATUS_200)).unwrap();
+            let round = [flood.repeat(9_000), content.clone()].concat();
+            assert_eq!(client.receive(&round), Ok(vec![]));
+            assert_eq!(client.receive(&round), Err(ErrorKind::Http2Flood));
         }
     }
 }
