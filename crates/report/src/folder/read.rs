@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(as_of_today(trial.clone()).verdict, trial.verdict);
         assert!(trial.path.proven, "else the next lines show nothing");
         trial.path.mode = Some(if trial.mode == Mode::None { Mode::Sidecar } else { Mode::None });
-        let read = as_of_today(trial.clone());
+        let read = as_of_today(trial);
         assert!(!read.path.proven && !read.verdict.valid);
         assert!(
             read.verdict.reasons.last().unwrap().starts_with("path-not-proven: the proof is of mode "),
