@@ -32,7 +32,7 @@ lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
 
-fuzz: ## Every fuzz target for an hour each, or SECONDS=… (nightly compiler, cargo-fuzz)
+fuzz: ## Every fuzz target for an hour each, or SECONDS=… (C++ compiler)
 	scripts/fuzz.sh $(SECONDS)
 
 image: setup-dist ## An image for clusters, of a static program, and its bill of materials: target/image/

@@ -3,8 +3,9 @@
 #
 #   scripts/fuzz.sh [SECONDS [TARGET…]]      SECONDS: of each target, 3600 by default
 #
-# Needs a nightly compiler and cargo-fuzz (`cargo install cargo-fuzz`). A crash ends its target alone; exit status 1 if any
-# crashed. Before inputs are committed, `cargo +nightly fuzz cmin TARGET` reduces them to those that reach different code.
+# Builds cargo-fuzz once, and libFuzzer with the C++ compiler. Uses a nightly compiler where there is one. The project's own
+# serves as well: RUSTC_BOOTSTRAP lets it take the flags of sanitizers. A crash ends its target alone; exit status 1 if any
+# crashed. Before inputs are committed, `cargo fuzz cmin TARGET` reduces them to those that reach different code.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
@@ -14,8 +15,22 @@ seconds=${1:-3600}
   exit 2
 }
 shift || true
-cargo +nightly fuzz --version >/dev/null 2>&1 || {
-  echo "fuzz: there is no nightly compiler with cargo-fuzz: \`cargo install cargo-fuzz\`" >&2
+command -v c++ >/dev/null || {
+  echo "fuzz: there is no C++ compiler (c++), which libFuzzer needs: install g++ or clang" >&2
+  exit 2
+}
+tool=$(../scripts/cargo-tool.sh cargo-fuzz 0.13.1)
+PATH=$(dirname "$tool"):$PATH
+toolchain=()
+if cargo +nightly --version >/dev/null 2>&1; then
+  toolchain=(+nightly)
+else
+  echo "fuzz: there is no nightly compiler; $(rustc --version) is used" >&2
+  export RUSTC_BOOTSTRAP=1
+fi
+sysroot=$(rustc "${toolchain[@]}" --print sysroot)
+compgen -G "$sysroot/lib/rustlib/$(uname -m)-unknown-linux-gnu/lib/librustc-*_rt.asan.a" >/dev/null || {
+  echo "fuzz: the compiler in $sysroot has no address sanitizer: one of rustup has (\`rustup toolchain install nightly\`)" >&2
   exit 2
 }
 targets=("$@")
@@ -29,7 +44,8 @@ for target in "${targets[@]}"; do
   echo "fuzz: $target for $seconds s" >&2
   dictionary=()
   [[ ! -e $target.dict ]] || dictionary=("-dict=$target.dict")
-  cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -timeout=25 -rss_limit_mb=4096 "${dictionary[@]}" ||
+  cargo "${toolchain[@]}" fuzz run "$target" -- \
+    -max_total_time="$seconds" -timeout=25 -rss_limit_mb=4096 "${dictionary[@]}" ||
     failed+=("$target")
 done
 [[ ${#failed[@]} -eq 0 ]] || {

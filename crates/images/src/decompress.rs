@@ -37,6 +37,25 @@ pub(crate) fn uncompressed<'a>(mut source: impl BufRead + 'a) -> io::Result<Box<
     })
 }
 
+/// Reads `bytes` like a layer's, and checks that how they arrive does not matter. For fuzzing.
+///
+/// # Panics
+/// Panics if an invariant is violated.
+pub fn check_compressed(bytes: &[u8]) {
+    const MAX_READ_BYTES: u64 = 1 << 20;
+    let read = |source: &mut dyn BufRead| {
+        let mut content = Vec::new();
+        let result =
+            uncompressed(source).and_then(|reader| reader.take(MAX_READ_BYTES).read_to_end(&mut content));
+        (content, result.is_ok())
+    };
+    let (whole, is_valid) = read(&mut &*bytes);
+    let (in_pieces, is_valid_in_pieces) = read(&mut io::BufReader::with_capacity(5, bytes));
+    assert_eq!(is_valid, is_valid_in_pieces);
+    // Of a damaged stream, a decoder may keep what it read last.
+    assert!(!is_valid || whole == in_pieces);
+}
+
 /// All frames of a Zstandard stream, one after the other.
 struct ZstdReader<R> {
     source: R,

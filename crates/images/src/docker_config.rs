@@ -110,6 +110,25 @@ impl Auth {
     }
 }
 
+/// Reads `file` like Docker's configuration, and checks that no helper is a program of another directory and that secrets are
+/// not shown. For fuzzing.
+///
+/// # Panics
+/// Panics if an invariant is violated.
+pub fn check_docker_config(file: &[u8]) {
+    let Ok(config) = serde_json::from_slice::<DockerConfig>(file) else { return };
+    let keys = config.auths.keys().chain(config.cred_helpers.keys()).map(String::as_str);
+    for registry in keys.chain(["docker.io", "quay.io", "localhost:5000"]) {
+        match config.source(registry) {
+            Source::Nothing => {}
+            Source::Stored(credentials) => assert!(format!("{credentials:?}").len() < 40),
+            Source::Helper { program, .. } => {
+                assert!(program.starts_with("docker-credential-") && !program.contains(['/', ' ', '\0']));
+            }
+        }
+    }
+}
+
 fn default_path() -> Option<PathBuf> {
     let folder = std::env::var_os("DOCKER_CONFIG").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let folder = folder.or_else(|| std::env::home_dir().map(|home| home.join(".docker")))?;

@@ -21,8 +21,11 @@ mod spool;
 mod view;
 
 pub use access::{Access, Limits, Platform, Watch};
+pub use decompress::check_compressed;
+pub use docker_config::check_docker_config;
 pub use error::ImageError;
 pub use extract::{Extracted, ExtractedFile, Wanted, digest, extract};
 pub use layer::check_archive;
 pub use manifest::check_manifest;
 pub use reference::{ImageReference, InvalidReference};
+pub use session::check_challenge;

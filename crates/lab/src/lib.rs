@@ -32,6 +32,7 @@ mod programs;
 mod running;
 pub mod sandbox;
 
+pub use istio::check_messages as check_zds_messages;
 pub use mesh::certificates;
 pub use mesh::wait::{self, wait_for};
 pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser};

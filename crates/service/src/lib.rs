@@ -33,6 +33,7 @@ mod worker;
 
 pub use counters::{Counters, ProtocolCounters};
 pub use grpc::ECHO_PROTO;
+pub use http1::check_requests;
 pub use query::QueryError;
 pub use reply::COUNTERS_PATH;
 pub use server::{ServeError, Server};

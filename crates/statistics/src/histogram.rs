@@ -10,14 +10,24 @@ pub use interchange::{EncodedNanoseconds, NanosecondEncoder, PercentileStep, Rec
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use experiment::schema::{HistogramSummary, MAX_COUNT};
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use std::io::Read as _;
 use std::time::Duration;
 
 /// Highest trackable value: two hours, above the longest run whose response times may be that long.
 const MAX_US: u64 = 2 * 3600 * 1_000_000;
 /// HdrHistogram's precision: 3 significant decimal digits.
 const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Begins a compressed histogram (version 2); the length of what is compressed follows.
+const COMPRESSED_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+const COMPRESSED_HEAD_BYTES: usize = 8;
+/// Encoding of the smallest number, which has no positive counterpart.
+const SMALLEST_NUMBER: [u8; 9] = [u8::MAX; 9];
+/// Maximum size of an encoded histogram. One with three significant digits takes less than a megabyte.
+const MAX_ENCODED_BYTES: u64 = 16 << 20;
 
 /// A histogram of durations with a resolution of 1 µs.
 #[derive(Clone, Debug)]
@@ -168,6 +178,17 @@ impl LatencyHistogram {
     /// sums of counts must not overflow.
     pub fn decode(text: &str) -> Result<Self, DecodeError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|error| DecodeError(error.to_string()))?;
+        let bytes = uncompressed(bytes)?;
+        // The library takes as much memory as the payload says that it has.
+        let payload_bytes =
+            bytes[4.min(bytes.len())..].first_chunk().map_or(0, |length| u32::from_be_bytes(*length));
+        if payload_bytes as usize > bytes.len() {
+            return Err(DecodeError("it ends within its payload".to_owned()));
+        }
+        // The library negates it.
+        if bytes.windows(SMALLEST_NUMBER.len()).any(|number| number == SMALLEST_NUMBER) {
+            return Err(DecodeError("it has a number beyond any count".to_owned()));
+        }
         let values: Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| DecodeError(error.to_string()))?;
@@ -182,6 +203,18 @@ impl LatencyHistogram {
         }
         Ok(histogram)
     }
+}
+
+/// An encoded histogram without its compression.
+fn uncompressed(bytes: Vec<u8>) -> Result<Vec<u8>, DecodeError> {
+    let Some((head, stream)) = bytes.split_first_chunk::<COMPRESSED_HEAD_BYTES>() else { return Ok(bytes) };
+    if !head.starts_with(&COMPRESSED_COOKIE) {
+        return Ok(bytes);
+    }
+    let mut plain = Vec::new();
+    let read = ZlibDecoder::new(stream).take(MAX_ENCODED_BYTES).read_to_end(&mut plain);
+    read.map_err(|error| DecodeError(error.to_string()))?;
+    Ok(plain)
 }
 
 /// The text is not a histogram.
@@ -233,6 +266,15 @@ mod tests {
             assert_eq!(read_back.percentile_us(percentile), one.percentile_us(percentile));
         }
         assert!(one.max_us() >= 3.6e9, "an hour and more fits: {}", one.max_us());
+    }
+
+    #[test]
+    fn claimed_payload_takes_no_memory() {
+        let histogram = STANDARD.decode(LatencyHistogram::new().encode()).unwrap();
+        let mut plain = uncompressed(histogram).unwrap();
+        plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
+        let error = LatencyHistogram::decode(&STANDARD.encode(plain)).unwrap_err();
+        assert_eq!(error.to_string(), "not an HdrHistogram: it ends within its payload");
     }
 
     #[test]

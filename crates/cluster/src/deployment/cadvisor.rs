@@ -7,6 +7,9 @@ use experiment::exposition::samples;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Maximum CPU time that a counter can have: a thousand CPUs for over a century. Sums of some cannot overflow.
+const MAX_CPU_TIME: Duration = Duration::from_secs(1000 * u32::MAX as u64);
+
 /// Path of the root cgroup of a node.
 const TOPMOST: &str = "/";
 
@@ -57,8 +60,11 @@ impl Counters {
     }
 
     fn set(&mut self, name: &str, at: Option<Duration>, value: f64) {
-        // Zero if the value is not a valid duration.
-        let time = || Some(Duration::try_from_secs_f64(value).unwrap_or_default());
+        // Zero if the value is not a possible CPU time.
+        let time = || {
+            let time = Duration::try_from_secs_f64(value).ok().filter(|time| *time <= MAX_CPU_TIME);
+            Some(time.unwrap_or_default())
+        };
         let count = Some(value as u64);
         match name {
             // If several Prometheus servers scrape one kubelet, the latest sample counts.
@@ -162,8 +168,8 @@ impl ControlGroups {
         let own = interfaces.take_while(|((of, name, _), _)| (of, name) == (namespace, pod));
         own.map(|(_, traffic)| *traffic).reduce(|sum, more| Traffic {
             at: sum.at.min(more.at),
-            received_bytes: sum.received_bytes + more.received_bytes,
-            sent_bytes: sum.sent_bytes + more.sent_bytes,
+            received_bytes: sum.received_bytes.saturating_add(more.received_bytes),
+            sent_bytes: sum.sent_bytes.saturating_add(more.sent_bytes),
         })
     }
 

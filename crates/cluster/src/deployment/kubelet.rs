@@ -49,18 +49,23 @@ impl Reading {
                 ControlGroups::default()
             }
         };
-        let mut samples = read_summary(&summary);
+        Self { notes, ..Self::of_pages(node, &summary, &groups, subject) }
+    }
+
+    /// What the two pages of a kubelet show.
+    pub fn of_pages(node: &str, summary: &Value, groups: &ControlGroups, subject: Subject<'_>) -> Self {
+        let mut samples = read_summary(summary);
         let other_proxies = samples.keys().filter(|key| subject.is_other_proxy(key)).count();
         samples.retain(|key, _| subject.has(key));
-        add_counters(&groups, &mut samples);
-        let node = read_node(node, &summary, &groups).map(|node| {
+        add_counters(groups, &mut samples);
+        let node = read_node(node, summary, groups).map(|node| {
             let containers = samples.iter().map(|((namespace, pod, container), sample)| {
                 let sample = CpuSample { at: sample.at, cpu: sample.cpu };
                 (format!("{namespace}/{pod}/{container}"), sample)
             });
             NodeSnapshot { containers: containers.collect(), ..node }
         });
-        Self { samples, nodes: node.into_iter().collect(), other_proxies, notes }
+        Self { samples, nodes: node.into_iter().collect(), other_proxies, ..Self::default() }
     }
 }
 
@@ -226,6 +231,21 @@ machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
         let cpu = CpuTimes { total, ..CpuTimes::default() };
         assert_eq!((summed.all.at.as_secs(), summed.all.cpu, summed.cpus), (1_795_377_603, cpu, None));
         assert_eq!(read_node("node-1", &json!({}), &ControlGroups::default()), None);
+    }
+
+    #[test]
+    fn impossible_counters_are_no_cpu_time() {
+        let cpu =
+            |mode: &str| format!("container_cpu_{mode}_seconds_total{{id=\"/\"}} 1.8e19 1795377601000\n");
+        let page = ["usage", "user", "system"].map(cpu).concat();
+        let node = read_node("node-1", &summary(), &ControlGroups::read(&page)).unwrap();
+        assert_eq!(node.all.cpu, CpuTimes::default());
+        let interface = |name: &str| {
+            let labels = format!("{{interface=\"{name}\",namespace=\"m\",pod=\"p\"}}");
+            format!("container_network_receive_bytes_total{labels} 1e20 1795377601000\n")
+        };
+        let groups = ControlGroups::read(&["eth0", "eth1"].map(interface).concat());
+        assert_eq!(groups.network(&key("a")).unwrap().received_bytes, u64::MAX);
     }
 
     #[test]

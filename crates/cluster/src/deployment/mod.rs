@@ -8,6 +8,7 @@
 
 mod cadvisor;
 mod gateways;
+mod invariants;
 mod kubelet;
 mod proof;
 mod rollout;
@@ -21,6 +22,7 @@ mod worker;
 pub use self::rollout::RolledOut;
 pub(crate) use self::rollout::{bring_up, roll_out};
 
+pub use self::invariants::check_kubelet;
 use self::proof::{ProxyCounters, Readings};
 use self::rollout::PROBE;
 use self::shared::SharedPods;

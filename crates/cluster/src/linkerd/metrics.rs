@@ -93,7 +93,7 @@ pub fn counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     Ok(read(&String::from_utf8_lossy(&admin.get_long(PATH)?)))
 }
 
-fn read(text: &str) -> BTreeMap<String, u64> {
+pub(crate) fn read(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     add_up(text, names, &mut counters);
     counters

@@ -3,6 +3,7 @@
 mod evidence;
 mod metrics;
 
+pub(crate) use self::metrics::read as read_counters;
 pub use self::metrics::{Inbound, Outbound, counters};
 
 /// Namespace of the control plane.

@@ -151,6 +151,23 @@ impl Session<'_> {
     }
 }
 
+/// Reads `value` like a registry's challenge, and checks that tokens are requested only if it asks for them. For fuzzing.
+///
+/// # Panics
+/// Panics if an invariant is violated.
+pub fn check_challenge(value: &[u8]) {
+    let Ok(header) = HeaderValue::from_bytes(value) else { return };
+    let read = challenge(&HeaderMap::from_iter([(header::WWW_AUTHENTICATE, header)]));
+    let names = |scheme: &[u8]| value.windows(scheme.len()).any(|part| part.eq_ignore_ascii_case(scheme));
+    match read {
+        Some(Challenge::Bearer { realm, .. }) => {
+            assert!(names(b"bearer") && names(b"realm") && realm.len() <= value.len());
+        }
+        Some(Challenge::Basic) => assert!(names(b"basic")),
+        None => {}
+    }
+}
+
 fn refusal(status: StatusCode, body: &[u8], credentials: &Credentials) -> String {
     let text = message_of(body);
     let text = if text.is_empty() { status.to_string() } else { format!("{status}: {text}") };

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::{Response, Url};
 use tokio::runtime::Runtime;
 
+pub use self::authentication::check_challenge;
 use self::client::http_client;
 use crate::error::{one_line, root_cause};
 use crate::{Access, ImageError, ImageReference, Limits, Watch};

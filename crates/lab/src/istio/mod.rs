@@ -17,6 +17,8 @@ pub(crate) mod redirect;
 pub(crate) mod zds;
 pub(crate) mod ztunnel;
 
+pub use zds::check_messages;
+
 pub use control_plane::ControlPlane;
 pub use namespace::MeshNamespaces;
 pub(crate) use programs::expose_wasm_module;

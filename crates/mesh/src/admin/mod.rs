@@ -60,8 +60,7 @@ impl Admin {
 
     pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
         let limits = Limits { bytes: MAX_COUNTERS_BYTES, ..self.limits() };
-        let response: Statistics = self.exchange(path, None, limits, json)?;
-        Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
+        Ok(self.exchange(path, None, limits, json::<Statistics>)?.into_counters())
     }
 
     pub fn get_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, AdminError> {
@@ -146,8 +145,14 @@ fn whole(response: &mut dyn Read) -> Result<Vec<u8>, serde_json::Error> {
 
 /// `/stats?format=json&type=Counters`.
 #[derive(Deserialize)]
-struct Statistics {
+pub(crate) struct Statistics {
     stats: Vec<Counter>,
+}
+
+impl Statistics {
+    pub(crate) fn into_counters(self) -> BTreeMap<String, u64> {
+        self.stats.into_iter().map(|counter| (counter.name, counter.value)).collect()
+    }
 }
 
 #[derive(Deserialize)]

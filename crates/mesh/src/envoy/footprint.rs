@@ -31,7 +31,7 @@ pub(crate) fn configuration(
 
 /// Counts a dump and copies it as a stream, without certificates and keys. Counts an update as rejected if it
 /// was the last one tried.
-fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyConfiguration> {
+pub(crate) fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyConfiguration> {
     let mut sections = Sections::new();
     let dump_bytes = config_dump::read(dump, &mut |key, text| {
         if key != SECTIONS {

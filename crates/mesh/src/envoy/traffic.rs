@@ -96,7 +96,7 @@ impl Traffic {
         );
         // An informational response does not end a request.
         let responses = counted.counts.responses.iter().filter(|(class, _)| *class != CLASSES[0]);
-        let ended: u64 = responses.map(|(_, count)| count).sum();
+        let ended = responses.map(|(_, count)| *count).fold(0, u64::saturating_add);
         let deadline = Instant::now() + MERGE_TIMEOUT;
         loop {
             let durations = self.timed(admin.get_json(&path)?);
@@ -112,7 +112,9 @@ impl Traffic {
 
     /// The traffic in these counters of the proxy, whether complete or filtered.
     pub fn counted(&self, counters: &BTreeMap<String, u64>) -> GatewayCounters {
-        let sum = |names: Vec<String>| names.iter().filter_map(|name| counters.get(name)).sum::<u64>();
+        let sum = |names: Vec<String>| {
+            names.iter().filter_map(|name| counters.get(name)).copied().fold(0, u64::saturating_add)
+        };
         let downstream = |name: &str| sum(self.downstream(name));
         let upstream = |name: &str| sum(self.upstream(name));
         let responses =
@@ -132,7 +134,7 @@ impl Traffic {
         }
     }
 
-    fn timed(&self, statistics: Statistics) -> TrafficDurations {
+    pub(crate) fn timed(&self, statistics: Statistics) -> TrafficDurations {
         let histograms = statistics.stats.into_iter().filter_map(|element| element.histograms);
         let details: BTreeMap<String, Buckets> = histograms
             .flat_map(|histograms| histograms.details)
@@ -214,7 +216,7 @@ pub fn percent_encode(text: &str) -> String {
 
 /// `/stats?format=json&histogram_buckets=detailed`: histograms are one element of the statistics array.
 #[derive(Deserialize)]
-struct Statistics {
+pub(crate) struct Statistics {
     stats: Vec<Element>,
 }
 

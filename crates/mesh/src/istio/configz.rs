@@ -37,7 +37,7 @@ pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() 
 /// An object in istiod's list. Its resource version is not compared: it changes with the status that istiod
 /// itself writes.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq)]
-struct ProcessedObject {
+pub(crate) struct ProcessedObject {
     kind: String,
     metadata: Metadata,
 }
@@ -54,7 +54,7 @@ struct Metadata {
 
 /// Objects, as the API returned them, whose current generation istiod has not processed. Skips kinds that
 /// are not Istio's own.
-fn missing<'a>(processed: &HashSet<ProcessedObject>, objects: &'a [Value]) -> Vec<&'a Value> {
+pub(crate) fn missing<'a>(processed: &HashSet<ProcessedObject>, objects: &'a [Value]) -> Vec<&'a Value> {
     let is_missing = |object: &&Value| {
         let wanted = ProcessedObject::deserialize(*object);
         !wanted.is_ok_and(|wanted| processed.contains(&wanted))

@@ -9,7 +9,7 @@ pub mod istiod;
 pub mod nack;
 pub mod objects;
 pub mod propagation;
-mod shown;
+pub(crate) mod shown;
 pub mod token;
 pub mod validation;
 pub mod xds_status;

@@ -17,13 +17,13 @@ const MODULE_FAILURE: &str = "\terror\tenvoy wasm ";
 /// Lines checked at the end of a log: everything that a proxy writes while it starts.
 pub const CHECKED_LINES: usize = 500;
 /// Maximum length of a reason in characters: some quote the whole resource.
-const MAX_REASON_CHARS: usize = 600;
+pub(crate) const MAX_REASON_CHARS: usize = 600;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Nack {
+pub(crate) struct Nack {
     /// Resource type, such as `Listener`.
     kind: String,
-    reason: String,
+    pub(crate) reason: String,
 }
 
 impl fmt::Display for Nack {
@@ -35,7 +35,7 @@ impl fmt::Display for Nack {
 impl std::error::Error for Nack {}
 
 /// The first rejection in these log lines. A reason may span several lines.
-fn first_nack(lines: &[String]) -> Option<Nack> {
+pub(crate) fn first_nack(lines: &[String]) -> Option<Nack> {
     let (number, (kind, begun)) = lines.iter().enumerate().find_map(|(number, line)| {
         let (_, told) = line.split_once(KIND.0)?;
         Some((number, told.split_once(KIND.1)?))

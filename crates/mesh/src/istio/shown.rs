@@ -42,7 +42,10 @@ impl<'a> ShownConfiguration<'a> {
     /// Number of clusters that the proxy has received so far; 0 if its clusters were not requested.
     pub fn received_clusters(&self) -> Result<u64, AdminError> {
         match self.clusters {
-            Some(_) => Ok(self.admin.counters_at(RECEIVED_CLUSTERS)?.values().sum()),
+            Some(_) => {
+                let counters = self.admin.counters_at(RECEIVED_CLUSTERS)?;
+                Ok(counters.values().copied().fold(0, u64::saturating_add))
+            }
             None => Ok(0),
         }
     }
@@ -113,7 +116,7 @@ fn clusters_path(expected: &[Expected]) -> String {
     format!("{CLUSTERS}?filter={}", percent_encode(&format!("^({})$", any_of(names))))
 }
 
-fn clusters_and_endpoints(response: &str) -> HashSet<String> {
+pub(crate) fn clusters_and_endpoints(response: &str) -> HashSet<String> {
     let names = response.lines().filter_map(|line| Some(line.split_once("::")?.0));
     let healthy = response.lines().filter_map(|line| line.strip_suffix(HEALTHY));
     names.chain(healthy).map(str::to_owned).collect()

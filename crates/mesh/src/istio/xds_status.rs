@@ -39,7 +39,7 @@ pub fn wait_until_acknowledged(
 }
 
 #[derive(Deserialize)]
-struct Connection {
+pub(crate) struct Connection {
     /// `name.namespace`.
     proxy: String,
     /// Ack state by type URL.
@@ -57,7 +57,7 @@ struct Sent {
 
 /// Description of the pending ack of `proxy`; absent once it has acknowledged everything. A proxy that
 /// reconnected may still be listed with its earlier connection.
-fn pending_ack(connections: &[Connection], proxy: &str) -> Option<String> {
+pub(crate) fn pending_ack(connections: &[Connection], proxy: &str) -> Option<String> {
     let mut own = connections.iter().filter(|connection| connection.proxy == proxy).peekable();
     if own.peek().is_none() {
         return Some("is not connected to istiod".to_owned());

@@ -34,7 +34,7 @@ pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<Pro
             }
             _ => is_size = false,
         }
-        let entry = format!("\"{key}\": {copied}");
+        let entry = format!("{}: {copied}", serde_json::to_string(key)?);
         size_bytes += if is_size { entry.len() as u64 } else { 0 };
         copy.push(separator.as_bytes());
         copy.push(entry.as_bytes());
@@ -106,6 +106,15 @@ mod tests {
         let mut expected: Value = serde_json::from_str(RECORDED).unwrap();
         expected["certificates"] = json!([]);
         assert_eq!(serde_json::from_str::<Value>(&copy).unwrap(), expected);
+    }
+
+    #[test]
+    fn copy_is_json_whatever_the_keys() {
+        let dump = r#"{"a\"b\n": 1, "services": [], "workloads": []}"#;
+        let mut copy = Vec::new();
+        count(dump.as_bytes(), &mut copy).unwrap();
+        let expected: Value = serde_json::from_str(dump).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&copy).unwrap(), expected);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod receiver;
 mod request;
 
 pub(crate) use body::Body;
+pub use receiver::check_requests;
 pub(crate) use request::{Framing, MAX_HEAD_BYTES, MAX_HEADERS, Rejection, parse_with, read_fields};
 
 use crate::compute::compute;

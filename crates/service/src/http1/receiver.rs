@@ -75,32 +75,44 @@ impl Receiver {
     }
 }
 
+/// Reads `input` as requests, and checks that how they arrive does not matter. The first byte is the length of pieces. For
+/// fuzzing.
+///
+/// # Panics
+/// Panics if an invariant is violated.
+pub fn check_requests(input: &[u8]) {
+    let Some((piece, bytes)) = input.split_first() else { return };
+    let whole = steps([bytes]);
+    assert_eq!(whole, steps(bytes.chunks(usize::from(*piece) + 1)));
+}
+
+/// All steps for a stream of bytes that arrives in these pieces.
+fn steps<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Result<Step, Rejection>> {
+    let (mut receiver, mut held, mut steps) = (Receiver::default(), Vec::new(), Vec::new());
+    for piece in pieces {
+        held.extend_from_slice(piece);
+        loop {
+            let (used, step) = receiver.advance(&held, &Answer::default());
+            assert!(used <= held.len());
+            held.drain(..used);
+            match step {
+                Ok(Step::More) => break,
+                Ok(step) => steps.push(Ok(step)),
+                Err(rejection) => {
+                    steps.push(Err(rejection));
+                    return steps;
+                }
+            }
+        }
+    }
+    steps
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::reply::Reply;
     use proptest::prelude::*;
-
-    /// All steps for a stream of bytes that arrives in these pieces.
-    fn steps<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Result<Step, Rejection>> {
-        let (mut receiver, mut held, mut steps) = (Receiver::default(), Vec::new(), Vec::new());
-        for piece in pieces {
-            held.extend_from_slice(piece);
-            loop {
-                let (used, step) = receiver.advance(&held, &Answer::default());
-                held.drain(..used);
-                match step {
-                    Ok(Step::More) => break,
-                    Ok(step) => steps.push(Ok(step)),
-                    Err(rejection) => {
-                        steps.push(Err(rejection));
-                        return steps;
-                    }
-                }
-            }
-        }
-        steps
-    }
 
     fn status_of(input: &str) -> Option<u16> {
         match steps([input.as_bytes()]).into_iter().next()? {

@@ -26,5 +26,7 @@ mod tally;
 mod tcp;
 mod worker;
 
+pub use client::check_response;
+pub use query::check_database_response;
 pub use server::Node;
 pub use settings::NodeSettings;

@@ -15,6 +15,8 @@ mod pool;
 mod response;
 pub(super) mod tls;
 
+pub use response::check_database_response;
+
 use super::application::{Application, DatabaseSpec};
 use super::script::StepFailure;
 use super::tally::{Attempt, WorkerTally};

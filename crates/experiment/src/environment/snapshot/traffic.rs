@@ -170,7 +170,7 @@ impl Buckets {
     /// Number of durations in all buckets.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.0.values().map(|bucket| bucket.count).sum()
+        self.0.values().fold(0, |sum, bucket| bucket.count.saturating_add(sum))
     }
 
     /// Sum of both histograms.
@@ -178,7 +178,7 @@ impl Buckets {
     pub fn and(mut self, other: &Self) -> Self {
         for (lower_us, bucket) in &other.0 {
             let sum = self.0.entry(*lower_us).or_insert(Bucket { count: 0, ..*bucket });
-            sum.count += bucket.count;
+            sum.count = sum.count.saturating_add(bucket.count);
         }
         self
     }
@@ -194,13 +194,13 @@ impl Buckets {
     /// Percentile, interpolated linearly within its bucket, and the bucket's width, microseconds.
     fn percentile(&self, fraction: f64) -> Option<(f64, u64)> {
         let rank = (self.count() as f64 * fraction).ceil().max(1.0);
-        let mut below = 0;
+        let mut below = 0_u64;
         for (lower_us, bucket) in &self.0 {
-            if (below + bucket.count) as f64 >= rank {
+            if below.saturating_add(bucket.count) as f64 >= rank {
                 let share = (rank - below as f64 - 0.5) / bucket.count as f64;
                 return Some((*lower_us as f64 + share * bucket.width_us as f64, bucket.width_us));
             }
-            below += bucket.count;
+            below = below.saturating_add(bucket.count);
         }
         None
     }
@@ -228,6 +228,15 @@ mod tests {
         assert!((10_900.0..=11_000.0).contains(&added.p90), "{added:?}");
         assert!((90_000.0..91_000.0).contains(&added.p99) && added.resolution_us == 1000.0, "{added:?}");
         assert_eq!(close.since(&close).duration(), None);
+    }
+
+    #[test]
+    fn huge_counts_do_not_overflow() {
+        let huge = buckets(&[(0, 1000, u64::MAX), (10_000, 1000, u64::MAX)]);
+        let both = huge.clone().and(&huge);
+        assert_eq!((both.count(), &both), (u64::MAX, &huge));
+        let duration = both.duration().unwrap();
+        assert!((0.0..=1000.0).contains(&duration.p50) && duration.p99 <= 11_000.0, "{duration:?}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Run {
     fn receive(mut self, bytes: &[u8], piece: usize) -> Outcome {
         for part in bytes.chunks(piece) {
             let Self { http2, deframer, outcome } = &mut self;
-            let received = http2.receive(part, &mut |event| outcome.take(deframer, event));
+            let received = http2.receive(part, &mut |event| outcome.take(deframer, &event));
             outcome.sent.extend(http2.take_output());
             outcome.ending = received.err().map(|ending| http2.explain(ending));
             assert!(http2.collected.len() <= MAX_BLOCK_BYTES + MAX_PAYLOAD_BYTES);
@@ -78,7 +78,7 @@ impl Run {
 }
 
 impl Outcome {
-    fn take(&mut self, deframer: &mut Deframer, event: Event<'_>) -> Result<(), Ending> {
+    fn take(&mut self, deframer: &mut Deframer, event: &Event<'_>) -> Result<(), Ending> {
         match event {
             Event::Ready => self.readies += 1,
             Event::Pong => self.pongs += 1,

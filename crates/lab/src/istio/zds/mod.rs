@@ -5,8 +5,10 @@
 //! sent. A final message makes it ready. Without the connection ztunnel is unready and reconnects. Not
 //! included: pods that come and go while it runs. A lab's ztunnel serves the pods of one trial.
 
+mod invariants;
 mod message;
 
+pub use self::invariants::check_messages;
 use self::message::{Acknowledgement, AddWorkload, Hello, Payload, Request, Response, VERSION, WorkloadInfo};
 use crate::Result;
 use crate::running::PodIdentity;
@@ -66,9 +68,15 @@ impl NodeAgent {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             not_yet(rustix::net::accept_with(&self.0, flags)).context("take ztunnel's connection")
         })?;
-        let connection = Connection(socket);
+        Connection(socket).hand_over(pods, check)
+    }
+}
+
+impl Connection {
+    /// Greets ztunnel and hands these pods over to it.
+    fn hand_over(self, pods: &[NodePod<'_>], check: &dyn Fn() -> Result<()>) -> Result<Self> {
         let operation = "greet ztunnel";
-        let Hello { version } = connection.receive(operation, check)?;
+        let Hello { version } = self.receive(operation, check)?;
         if version != VERSION {
             let spoken = format!("it speaks version {version} of the protocol, and {VERSION} is spoken here");
             return Err(
@@ -80,19 +88,12 @@ impl NodeAgent {
             let operation = format!("hand the network namespace of pod {name} to ztunnel");
             let workload = WorkloadInfo { name, namespace, service_account: account };
             let add = Payload::Add(AddWorkload { uid: pod.uid.clone(), workload: Some(workload) });
-            connection.send_and_check(&operation, add, &[pod.network], check)?;
+            self.send_and_check(&operation, add, &[pod.network], check)?;
         }
-        connection.send_and_check(
-            "tell ztunnel that it has all pods",
-            Payload::SnapshotSent(()),
-            &[],
-            check,
-        )?;
-        Ok(connection)
+        self.send_and_check("tell ztunnel that it has all pods", Payload::SnapshotSent(()), &[], check)?;
+        Ok(self)
     }
-}
 
-impl Connection {
     fn send_and_check(
         &self,
         operation: &str,

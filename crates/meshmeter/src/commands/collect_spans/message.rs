@@ -63,6 +63,13 @@ pub(super) fn spans_by_service(export: &[u8]) -> Option<BTreeMap<String, u64>> {
 }
 
 #[cfg(test)]
+#[path = "../../../../../fuzz/src/replay.rs"]
+mod replay;
+#[cfg(test)]
+#[path = "../../../../../fuzz/src/spans.rs"]
+mod spans;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -92,6 +99,11 @@ mod tests {
         let counted = spans_by_service(&export.encode_to_vec()).unwrap();
         let expected = [("", 0), ("client.mesh-1", 3), ("server.mesh-1", 1)];
         assert_eq!(counted, expected.map(|(name, spans)| (name.to_owned(), spans)).into());
+    }
+
+    #[test]
+    fn corpus_of_exports_passes() {
+        replay::replay("spans", spans::check);
     }
 
     #[test]

@@ -139,6 +139,29 @@ fn malformed(why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("this is not a response of HTTP/1.1: {why}"))
 }
 
+/// Reads `input` as a response, and checks that how it arrives does not matter. The first byte is the length of pieces. For
+/// fuzzing.
+///
+/// # Panics
+/// Panics if an invariant is violated.
+pub fn check_response(input: &[u8]) {
+    let Some((piece, bytes)) = input.split_first() else { return };
+    let received = |piece: usize| {
+        let mut receiver = Receiver::default();
+        for part in bytes.chunks(piece) {
+            receiver.receive(part).ok()?;
+            if let Stage::Head(held) = &receiver.stage {
+                assert!(held.len() < MAX_HEAD_BYTES);
+            }
+            if receiver.is_done() {
+                break;
+            }
+        }
+        Some((receiver.is_done(), receiver.status, receiver.is_begun()))
+    };
+    assert_eq!(received(bytes.len().max(1)), received(usize::from(*piece) + 1));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,8 @@ mod pool;
 mod response;
 mod tcp;
 
+pub use http1_response::check_response;
+
 use super::application::{Application, CalleeSpec};
 use super::body::FillerBody;
 use super::script::PassedFields;

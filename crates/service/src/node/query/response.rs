@@ -2,6 +2,7 @@
 
 use super::bson::{Fields, Malformed, Value};
 use super::error::QueryError;
+use super::message::{HEADER_BYTES, MAX_MESSAGE_BYTES, bytes_after, document};
 
 /// Code of a write error: the key exists.
 const DUPLICATE_KEY: f64 = 11_000.0;
@@ -105,6 +106,25 @@ fn write_error(value: Result<Value<'_>, Malformed>) -> Result<WriteError, Malfor
         }
     }
     Ok(error)
+}
+
+/// Reads `input` as the response of a database to its first request, and checks that no more is found than there are bytes. For
+/// fuzzing.
+///
+/// # Panics
+/// Panics if an invariant is violated.
+pub fn check_database_response(input: &[u8]) {
+    let Some((header, message)) = input.split_first_chunk::<HEADER_BYTES>() else { return };
+    let Ok(length) = bytes_after(*header, 1) else { return };
+    assert!(length <= MAX_MESSAGE_BYTES);
+    let Some(response) = document(message).ok().and_then(|document| Response::read(document).ok()) else {
+        return;
+    };
+    assert!(response.found as usize <= message.len() && response.write_errors.len() <= message.len());
+    let errors = response.write_errors.iter().map(|error| error.message.len()).sum::<usize>();
+    assert!(errors <= message.len());
+    let is_written = response.write_errors.iter().all(|error| error.is_duplicate);
+    assert!(is_written || response.there().is_err());
 }
 
 #[cfg(test)]

@@ -1,0 +1,10 @@
+#![no_main]
+
+#[path = "../../crates/meshmeter/src/commands/collect_spans/message.rs"]
+mod message;
+#[path = "../src/spans.rs"]
+mod spans;
+
+use message::spans_by_service;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| spans::check(input));
