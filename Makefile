@@ -9,7 +9,8 @@ TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
 export CARGO
 # Go programs take minutes to compile, and the program compiles them: it is built first where there are none yet, and they beside the
 # tests. Otherwise one call of Cargo compiles everything, which leaves no CPU idle.
-GO_PROGRAMS := $(wildcard $(or $(MESHMETER_COMPONENTS),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/meshmeter/components)/istiod-*)
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)
+GO_PROGRAMS := $(wildcard $(MESHMETER_COMPONENTS)/istiod-* $(CACHE)/meshmeter/components/istiod-*)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
