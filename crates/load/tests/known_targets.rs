@@ -194,7 +194,7 @@ fn throughput_is_what_the_target_answered_within_the_window() {
         let closed = run(&server.load(ScheduleSpec::closed(8), Duration::from_millis(600)));
         server.assert_throughput(&closed, &format!("{spoken:?}, closed loop"));
         let capacity = closed.rate.completed;
-        for percent in [50.0, 104.0, 108.0, 115.0, 150.0] {
+        for percent in [50.0, 101.0, 104.0, 108.0, 115.0, 150.0] {
             let duration = Duration::from_millis(1200);
             let what = format!("{spoken:?}, {percent} % of {capacity:.0}/s");
             let result = run(&server.load(open_loop(capacity * percent / 100.0, duration), duration));

@@ -2,60 +2,80 @@
 //!
 //! A run compares many pairs of modes under many loads at several figures. A single 95 % confidence interval
 //! is wrong once in twenty. Taken together, they would "show" something in every third run without any
-//! effect. Holm's weighted procedure (S. Holm, 1979) limits the chance of any false statement in a run to 5
-//! %: docs/decisions/0017-families.md.
+//! effect. The error budget of a run, 5 %, is shared among the figures; within a figure Hochberg's step-up procedure
+//! (Y. Hochberg, 1988) decides. A figure of which everything is shown leaves its share to the others, as in Holm's
+//! procedure (S. Holm, 1979): docs/decisions/0017-families.md.
 
 /// Familywise error rate: the chance of any false statement in a run.
 const LEVEL: f64 = 0.05;
 
-/// One hypothesis to test: its p-value (`p_value`), and its share (`weight`) of the error budget.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Test {
-    pub p_value: f64,
-    pub weight: f64,
+/// The differences of one figure that a run tests, and the figure's share of the error budget.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub share: f64,
+    pub p_values: Vec<f64>,
 }
 
-/// True for each test whose difference is shown.
-pub(crate) fn shown(tests: &[Test]) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..tests.len()).collect();
-    let rank = |test: &Test| test.p_value / test.weight;
-    order.sort_by(|one, other| rank(&tests[*one]).total_cmp(&rank(&tests[*other])));
-    let mut remaining: f64 = tests.iter().map(|test| test.weight).sum();
-    let mut shown = vec![false; tests.len()];
-    for index in order {
-        let Test { p_value, weight } = tests[index];
-        if p_value > LEVEL * weight / remaining {
-            break;
+/// True for each test whose difference is shown, by group.
+pub(crate) fn shown(groups: &[Group]) -> Vec<Vec<bool>> {
+    let mut shown: Vec<Vec<bool>> = groups.iter().map(|group| vec![false; group.p_values.len()]).collect();
+    let mut open: Vec<usize> = (0..groups.len()).filter(|group| !shown[*group].is_empty()).collect();
+    loop {
+        let shares: f64 = open.iter().map(|group| groups[*group].share).sum();
+        for group in &open {
+            shown[*group] = step_up(&groups[*group].p_values, LEVEL * groups[*group].share / shares);
         }
-        shown[index] = true;
-        remaining = (remaining - weight).max(f64::MIN_POSITIVE);
+        let before = open.len();
+        open.retain(|group| shown[*group].contains(&false));
+        if open.len() == before {
+            return shown;
+        }
     }
-    shown
+}
+
+/// Hochberg's procedure: the greatest k of which the k smallest p-values are all at most the level, divided by the
+/// number of tests that are left with the k-th.
+fn step_up(p_values: &[f64], level: f64) -> Vec<bool> {
+    let mut ascending = p_values.to_vec();
+    ascending.sort_by(f64::total_cmp);
+    let count = ascending.len();
+    let is_small = |index: &usize| ascending[*index] <= level / (count - *index) as f64;
+    let greatest = (0..count).rev().find(is_small).map(|index| ascending[index]);
+    p_values.iter().map(|p_value| greatest.is_some_and(|greatest| *p_value <= greatest)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn equal(chances: &[f64]) -> Vec<bool> {
-        shown(&chances.iter().map(|p_value| Test { p_value: *p_value, weight: 2.0 }).collect::<Vec<_>>())
+    fn alone(p_values: &[f64]) -> Vec<bool> {
+        shown(&[Group { share: 2.0, p_values: p_values.to_vec() }]).remove(0)
     }
 
     #[test]
     fn each_shown_test_leaves_more_error_budget_to_the_rest() {
-        assert_eq!(equal(&[0.04]), [true]);
-        assert_eq!(equal(&[0.04, 0.04]), [false, false]);
-        assert_eq!(equal(&[0.04, 0.02]), [true, true]);
-        assert_eq!(equal(&[0.02, 0.01, 0.9]), [true, true, false]);
-        assert_eq!(equal(&[0.02, 0.017, 0.018]), [false, false, false]);
-        assert_eq!(equal(&[]), Vec::<bool>::new());
+        assert_eq!(alone(&[0.04]), [true]);
+        assert_eq!(alone(&[0.06, 0.04]), [false, false]);
+        assert_eq!(alone(&[0.06, 0.02]), [false, true]);
+        assert_eq!(alone(&[0.02, 0.01, 0.9]), [true, true, false]);
+        assert_eq!(alone(&[0.06, 0.026, 0.027]), [false, false, false]);
     }
 
     #[test]
-    fn weight_is_a_share_of_the_error_budget() {
-        let test = |p_value, weight| Test { p_value, weight };
-        assert_eq!(shown(&[test(0.03, 3.0), test(0.03, 1.0)]), [true, true]);
-        assert_eq!(shown(&[test(0.9, 3.0), test(0.03, 1.0)]), [false, false]);
-        assert_eq!(shown(&[test(0.9, 3.0), test(0.01, 1.0)]), [false, true]);
+    fn tests_that_all_hold_the_level_are_all_shown() {
+        assert_eq!(alone(&[0.04, 0.05, 0.03]), [true, true, true]);
+        assert_eq!(alone(&[0.04, 0.051, 0.03]), [false, false, false]);
+    }
+
+    #[test]
+    fn share_is_spent_by_its_figure_and_passed_on_once_all_of_it_is_shown() {
+        let shown = |one: &[f64], other: &[f64]| {
+            let group = |share, p_values: &[f64]| Group { share, p_values: p_values.to_vec() };
+            shown(&[group(3.0, one), group(1.0, other), group(2.0, &[])])
+        };
+        assert_eq!(shown(&[0.03], &[0.03]), [vec![true], vec![true], vec![]]);
+        assert_eq!(shown(&[0.9], &[0.03]), [vec![false], vec![false], vec![]]);
+        assert_eq!(shown(&[0.9], &[0.01]), [vec![false], vec![true], vec![]]);
+        assert_eq!(shown(&[0.001, 0.9], &[0.03]), [vec![true, false], vec![false], vec![]]);
     }
 }

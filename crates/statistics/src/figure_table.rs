@@ -3,7 +3,7 @@
 //! Intervals estimate the noise of a trial from all cells ([`crate::noise`]). With too few cells or values
 //! for that, each cell uses its own ([`crate::interval`]). Docs: docs/decisions/0001-intervals.md.
 
-use crate::interval::{self, ALLOWANCE};
+use crate::interval;
 use crate::noise::{Noise, Place, Spread, Values};
 use crate::student;
 use experiment::schema::Estimate;
@@ -69,7 +69,7 @@ impl FigureTable {
         let n = values.len();
         let estimate = values.iter().sum::<f64>() / n as f64;
         let sum = parts.into_iter().fold(Sum::default(), |sum, part| sum.with(part, 1.0 / n as f64));
-        let half = ALLOWANCE * student::t_95(sum.freedom()) * sum.variance.sqrt();
+        let half = self.half_width(sum);
         let (low, high) = (estimate * (-half).exp(), estimate * (1.0 + upwards(half)));
         Some(Estimate {
             estimate,
@@ -89,7 +89,9 @@ impl FigureTable {
         let choices = choices.iter().filter(|sides| sides.iter().all(|values| values.len() >= 2));
         let contrasts = choices.map(|sides| Contrast::new(sides, trials, repeats));
         let best = contrasts.min_by(|one, other| one.sum.variance.total_cmp(&other.sum.variance))?;
-        Some(Difference { estimate: best.interval(resolution), p_value: Some(best.p_value()) })
+        let (difference, sum) = best.of_logarithms();
+        let estimate = best.interval(self.noise.allowance(), resolution);
+        Some(Difference { estimate, p_value: Some(self.p_value(difference, sum)) })
     }
 
     /// The relative change from one cell to another, as a fraction. `None` if a value has no logarithm.
@@ -109,14 +111,14 @@ impl FigureTable {
         let ratios = choices.map(|sides| (Sum::of_ratio(sides, trials, repeats), sides));
         let (sum, sides) = ratios.min_by(|(one, _), (other, _)| one.variance.total_cmp(&other.variance))?;
         let difference = mean(&sides[0]) - mean(&sides[1]);
-        let half = ALLOWANCE * student::t_95(sum.freedom()) * sum.variance.sqrt();
+        let half = self.half_width(sum);
         let estimate = Estimate {
             estimate: difference,
             low: Some(difference - half),
             high: Some(difference + half),
             n: sides[0].len().min(sides[1].len()),
         };
-        let p_value = student::two_sided(difference / sum.variance.sqrt(), sum.freedom());
+        let p_value = self.p_value(difference, sum);
         Some(Difference { estimate: estimate.map(f64::exp_m1), p_value: Some(p_value) })
     }
 
@@ -140,10 +142,20 @@ impl FigureTable {
             sum = sum.with(self.noise.of_trials(*cell)?, part * part / n as f64);
         }
         let sum = sum.with(self.noise.of_repeats()?, estimate * estimate / n as f64);
-        let half = (ALLOWANCE * student::t_95(sum.freedom()) * sum.variance.sqrt()).max(resolution);
-        let p_value = student::two_sided(estimate / sum.variance.sqrt(), sum.freedom());
+        let half = self.half_width(sum).max(resolution);
+        let p_value = self.p_value(estimate, sum);
         let estimate = Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n };
         Some(Difference { estimate, p_value: Some(p_value) })
+    }
+
+    /// Half-width of the interval of a figure with this variance.
+    fn half_width(&self, sum: Sum) -> f64 {
+        self.noise.allowance() * student::t_95(sum.freedom()) * sum.variance.sqrt()
+    }
+
+    fn p_value(&self, difference: f64, sum: Sum) -> f64 {
+        let error = self.noise.allowance_of_tests() * sum.variance.sqrt();
+        student::two_sided(difference / error, sum.freedom())
     }
 
     fn spreads(&self, with: usize, without: usize) -> Option<[Spread; 2]> {
@@ -217,8 +229,8 @@ impl<'a> Contrast<'a> {
 
     /// Combines the intervals of both means on their logarithms, which are skewed (G. Y. Zou and A. Donner,
     /// 2008), with the repeats' effect on the difference.
-    fn interval(&self, resolution: f64) -> Estimate {
-        let t = ALLOWANCE * student::t_95(self.sum.freedom());
+    fn interval(&self, allowance: f64, resolution: f64) -> Estimate {
+        let t = allowance * student::t_95(self.sum.freedom());
         let reach = |side: usize| {
             let half = t * (self.trials[side].variance / self.sides[side].len() as f64).sqrt();
             (self.means[side] * -(-half).exp_m1(), self.means[side] * upwards(half))
@@ -236,12 +248,15 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// P-value on the logarithms, in which effects common to a repeat cancel.
-    fn p_value(&self) -> f64 {
-        let sum = Sum::of_ratio(self.sides, self.trials, self.repeats);
+    /// The difference of the logarithms, in which effects common to a repeat cancel, and its variance.
+    fn of_logarithms(&self) -> (f64, Sum) {
         let logarithm =
             |values: &Values| values.values().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
         let difference = logarithm(&self.sides[0]) - logarithm(&self.sides[1]);
-        student::two_sided(difference / sum.variance.sqrt(), sum.freedom())
+        (difference, Sum::of_ratio(self.sides, self.trials, self.repeats))
     }
 }
+
+#[cfg(test)]
+#[path = "few_tests.rs"]
+mod few_tests;

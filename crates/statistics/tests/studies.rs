@@ -10,7 +10,9 @@ use experiment::schema::{
     Host, LoadPoint, ModeComparison, SizedFigure, Summary, TrialRecord,
 };
 use experiment::{Experiment, Mode, Plan, TimeFigure};
-use simulator::{AFTER, Design, Upgrade};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use simulator::{AFTER, Design, Shape, Upgrade};
 use statistics::{interval, objective_met, summarize};
 use std::collections::BTreeMap;
 
@@ -473,20 +475,29 @@ fn with_factors(repeats: usize) -> [Design; 3] {
     ]
 }
 
-/// Kinds of noise between trials: of the rounds, of a mode, of single cells.
+/// Kinds of noise between trials: alike everywhere, three times as great in one mode or one cell, skewed, and with heavy tails.
 fn noises(design: &Design) -> [Design; 5] {
     [
         design.clone(),
-        Design { repeat: 0.1, ..design.clone() },
-        Design { heavy_tails: true, ..design.clone() },
         Design { last_mode: 3.0, ..design.clone() },
         Design { last_word: 3.0, ..design.clone() },
+        Design { shape: Shape::Skewed, ..design.clone() },
+        Design { shape: Shape::HeavyTails, ..design.clone() },
     ]
+}
+
+/// The same, and rounds that differ.
+fn noises_and_rounds(design: &Design) -> impl Iterator<Item = Design> {
+    noises(design).into_iter().chain([Design { repeat: 0.1, ..design.clone() }])
 }
 
 #[test]
 fn intervals_of_few_repeats_with_factors_contain_the_truth_in_93_of_100() {
-    for design in [2, 3].into_iter().flat_map(with_factors).flat_map(|design| noises(&design)) {
+    for design in [2, 3]
+        .into_iter()
+        .flat_map(with_factors)
+        .flat_map(|design| noises_and_rounds(&design).collect::<Vec<_>>())
+    {
         let mut all = Share::default();
         coverage(&design).values().for_each(|share| all.merge(share));
         println!("{:.3} covered in {design:?}", all.of());
@@ -494,12 +505,14 @@ fn intervals_of_few_repeats_with_factors_contain_the_truth_in_93_of_100() {
     }
 }
 
-/// With the least cells, 2 x 2 in two repeats, cells of unlike noise show something in 6 to 8 of 100 runs
-/// (docs/decisions/0001-intervals.md).
 #[test]
 fn few_repeats_with_factors_and_without_effect_show_nothing_in_95_of_100() {
     let (mut all, mut runs) = (Share::default(), 0);
-    for design in [2, 3].into_iter().flat_map(with_factors).flat_map(|design| noises(&design)) {
+    for design in [2, 3]
+        .into_iter()
+        .flat_map(with_factors)
+        .flat_map(|design| noises_and_rounds(&design).collect::<Vec<_>>())
+    {
         let mut silent = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
             silent.add(study as u64, shown(&summary) == 0);
@@ -512,67 +525,112 @@ fn few_repeats_with_factors_and_without_effect_show_nothing_in_95_of_100() {
     all.assert_all_at_least(0.95, "nothing shown in all designs");
 }
 
-/// Ten standard deviations, between modes and over the values of a factor.
+/// Ten of the greatest standard deviations, between modes and over the values of a factor. One trial far out among eight raises
+/// the noise of all: a few in a hundred 2 x 2 runs have one, if the noise is skewed or has heavy tails
+/// (docs/decisions/0001-intervals.md).
 #[test]
 fn effect_of_ten_times_the_spread_is_found_in_two_repeats() {
-    let ten = f64::exp_m1(10.0 * Design::default().between);
-    for (design, expected) in with_factors(2).into_iter().zip([0.97, 0.99, 0.99]) {
-        let design = Design { effect: ten, per_connection: ten / 7.0, ..design };
-        let mut found = Share::default();
-        for (study, (_, summary)) in summaries(&design).enumerate() {
-            let effects = summary.factor_effects.iter();
-            let of_connections = effects
-                .filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us)
-                .map(|effect| effect.judged());
-            let of_modes = summary.comparisons.iter().filter_map(|comparison| {
-                comparison.response_time_us.judged(TimeFigure::P50).map(|(_, verdict)| verdict)
-            });
-            for verdict in of_connections.chain(of_modes) {
-                found.add(study as u64, verdict == FindingVerdict::Shown);
-            }
+    const OF_EACH_NOISE: [f64; 5] = [0.99, 0.99, 0.99, 0.98, 0.98];
+    const OF_EACH_NOISE_IN_2_X_2: [f64; 5] = [0.99, 0.99, 0.99, 0.95, 0.96];
+    let [least, others @ ..] = with_factors(2);
+    let others = others.iter().map(|design| (design, OF_EACH_NOISE));
+    for (design, expected) in [(&least, OF_EACH_NOISE_IN_2_X_2)].into_iter().chain(others) {
+        for (design, expected) in noises(design).into_iter().zip(expected) {
+            assert_ten_times_the_spread_is_found(&design, expected);
         }
-        println!("{:.3} found in {design:?}", found.of());
-        found.assert_at_least(expected, &format!("found in {design:?}"));
     }
+}
+
+fn assert_ten_times_the_spread_is_found(design: &Design, expected: f64) {
+    let ten = f64::exp_m1(10.0 * design.between * design.last_mode.max(design.last_word));
+    let design = Design { effect: ten, per_connection: ten / 7.0, ..design.clone() };
+    let mut found = Share::default();
+    for (study, (_, summary)) in summaries(&design).enumerate() {
+        let effects = summary.factor_effects.iter();
+        let of_connections = effects
+            .filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us)
+            .map(|effect| effect.judged());
+        let of_modes = summary.comparisons.iter().filter_map(|comparison| {
+            comparison.response_time_us.judged(TimeFigure::P50).map(|(_, verdict)| verdict)
+        });
+        for verdict in of_connections.chain(of_modes) {
+            found.add(study as u64, verdict == FindingVerdict::Shown);
+        }
+    }
+    println!("{:.3} found in {design:?}", found.of());
+    found.assert_at_least(expected, &format!("found in {design:?}"));
 }
 
 /// Access log and mutual TLS crossed, twice: every trial of `none` took 23 to 25 µs, every one of `sidecar` 311 to 595 µs.
 #[test]
 fn what_nobody_doubts_at_the_sight_of_two_trials_each_is_shown() {
-    let (experiment, mut trials) = with_factors(2)[1].study(1);
     let none = [[23.0, 24.0], [25.0, 24.0], [24.0, 23.0], [24.0, 25.0]];
     let sidecar = [[321.0, 379.0], [362.0, 311.0], [470.0, 595.0], [505.0, 420.0]];
+    let summary = crossed_twice([none, sidecar]);
+    assert_eq!((summary.cells.len(), summary.comparisons.len()), (8, 4));
+    assert!(intervals_are_narrow(&summary), "{:?}", summary.cells);
+    for cell in &summary.cells {
+        let (proxy, all) = (&cell.components[0].cpu_cores, &cell.totals[0].cpu_cores);
+        assert_eq!(proxy, all, "one proxy is all of them");
+        assert!(cell.mode == Mode::None || reach(proxy) < 0.6, "{proxy:?}");
+    }
+    assert_eq!(medians_shown(&summary), 4);
+    assert!(
+        summary.findings.iter().any(|finding| finding.kind == FindingKind::Headline && finding.is_shown())
+    );
+}
+
+/// Readings anywhere in the ranges that were seen: all four differences are shown. The intervals of `none`, of noise seven times
+/// less than the other mode's, are as narrow in most of the runs.
+#[test]
+fn what_nobody_doubts_is_shown_wherever_in_their_ranges_the_trials_lie() {
+    let mut random = StdRng::seed_from_u64(1);
+    let mut readings = |from: f64, to: f64| -> [[f64; 2]; 4] {
+        std::array::from_fn(|_| std::array::from_fn(|_| random.random_range(from..to)))
+    };
+    let runs: Vec<Summary> =
+        (0..200).map(|_| crossed_twice([readings(23.0, 25.0), readings(311.0, 595.0)])).collect();
+    let shown = runs.iter().filter(|summary| medians_shown(summary) == 4).count();
+    let narrow = runs.iter().filter(|summary| intervals_are_narrow(summary)).count();
+    println!("{shown} of 200 shown, {narrow} narrow");
+    assert!(shown >= 199, "{shown} of 200 shown");
+    assert!(narrow >= 150, "{narrow} of 200 narrow");
+}
+
+/// A 2 x 4 run of two repeats with these medians, by mode, condition and repeat.
+fn crossed_twice(medians: [[[f64; 2]; 4]; 2]) -> Summary {
+    let (experiment, mut trials) = with_factors(2)[1].study(1);
     let mut conditions: Vec<_> = trials.iter().map(|trial| trial.factors.clone()).collect();
     conditions.sort_by_key(|factors| format!("{factors:?}"));
     conditions.dedup();
     for trial in &mut trials {
         let place = conditions.iter().position(|factors| *factors == trial.factors).expect("known");
-        let medians = if trial.mode == Mode::None { none } else { sidecar };
+        let medians = medians[usize::from(trial.mode != Mode::None)];
         let times = &mut trial.result.as_mut().expect("a result").response_time_us;
         times.p50 = Some(medians[place][trial.repeat]);
         trial.components[0].cpu_user_s *= if (place + trial.repeat) % 2 == 0 { 1.1 } else { 0.9 };
     }
-    let summary = summarize(&experiment, 1, trials.len(), &Host::default(), &trials);
-    assert_eq!((summary.cells.len(), summary.comparisons.len()), (8, 4));
-    let reach = |estimate: &Estimate| {
-        let (low, high) = (estimate.low.expect("an interval"), estimate.high.expect("an interval"));
-        f64::max(high / estimate.estimate - 1.0, 1.0 - low / estimate.estimate)
-    };
-    for cell in &summary.cells {
+    summarize(&experiment, 1, trials.len(), &Host::default(), &trials)
+}
+
+/// How far an interval reaches beyond its estimate, as a fraction.
+fn reach(estimate: &Estimate) -> f64 {
+    let (low, high) = (estimate.low.expect("an interval"), estimate.high.expect("an interval"));
+    f64::max(high / estimate.estimate - 1.0, 1.0 - low / estimate.estimate)
+}
+
+/// True if each cell of `none` is known within 30 %, each of `sidecar` within 60 %.
+fn intervals_are_narrow(summary: &Summary) -> bool {
+    summary.cells.iter().all(|cell| {
         let median = cell.response_time_us.and_then(|times| times.p50).expect("a median");
-        let allowed = if cell.mode == Mode::None { 0.3 } else { 0.6 };
-        assert!(reach(&median) <= allowed, "{}: {median:?}", cell.mode);
-        let (proxy, all) = (&cell.components[0].cpu_cores, &cell.totals[0].cpu_cores);
-        assert_eq!(proxy, all, "one proxy is all of them");
-        assert!(cell.mode == Mode::None || reach(proxy) < 0.6, "{proxy:?}");
-    }
-    for comparison in &summary.comparisons {
-        let (added, verdict) = comparison.response_time_us.judged(TimeFigure::P50).expect("a difference");
-        assert_eq!(verdict, FindingVerdict::Shown, "{added:?}");
-    }
-    assert!(
-        summary.findings.iter().any(|finding| finding.kind == FindingKind::Headline && finding.is_shown())
-    );
+        reach(&median) <= if cell.mode == Mode::None { 0.3 } else { 0.6 }
+    })
+}
+
+fn medians_shown(summary: &Summary) -> usize {
+    let verdicts =
+        summary.comparisons.iter().filter_map(|added| added.response_time_us.judged(TimeFigure::P50));
+    verdicts.filter(|(_, verdict)| *verdict == FindingVerdict::Shown).count()
 }
 
 #[test]

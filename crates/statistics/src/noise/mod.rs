@@ -2,14 +2,17 @@
 //!
 //! The logarithm of a figure in a trial is the sum of three terms: its cell, the repeat (the machine's
 //! performance drifts), and noise of the trial. Cells of a run share a machine, so their variances borrow
-//! from each other ([`moderated`]); the variance of the repeats has nothing to borrow from. With two trials in
-//! each cell none can show a spread of its own: they are pooled ([`pooled`]). Figures:
+//! from each other ([`mod@moderated`]); the variance of the repeats has nothing to borrow from. With two trials in
+//! each cell none can show a spread of its own: they are pooled ([`mod@pooled`]). Figures:
 //! docs/decisions/0001-intervals.md.
 
 mod moderated;
+mod pooled;
 
+use crate::interval;
 pub(crate) use moderated::{Place, Spread};
-use moderated::{SampleVariance, dense, moderated, pooled};
+use moderated::{SampleVariance, dense, moderated};
+use pooled::pooled;
 use std::collections::BTreeMap;
 
 /// A figure in the trials of a cell, by repeat.
@@ -19,6 +22,10 @@ pub(crate) type Values = BTreeMap<usize, f64>;
 const MIN_CELLS: usize = 3;
 /// Cells with this many trials or fewer have one degree of freedom of their own.
 const FEW: usize = 2;
+/// Like [`interval::ALLOWANCE`], for at most [`FEW`] trials: their variances are pooled as if all cells were alike.
+const ALLOWANCE_OF_FEW: f64 = 1.2;
+/// Repeats of [`FEW`] trials differ if their variance exceeds that of trials by this factor.
+const REPEATS_DIFFER: f64 = 4.0;
 /// Rounds of fitting and reweighting: quieter cells say more about the repeats, and the repeats about the
 /// cells.
 const ROUNDS: usize = 2;
@@ -88,6 +95,17 @@ impl Noise {
         self.is_few
     }
 
+    /// Factor of half-widths: see [`interval::ALLOWANCE`].
+    pub(crate) fn allowance(&self) -> f64 {
+        if self.is_few { ALLOWANCE_OF_FEW } else { interval::ALLOWANCE }
+    }
+
+    /// Factor of the standard error in tests. Variances of few trials are pooled whether or not the cells are alike,
+    /// and tests would suffer from it as intervals would.
+    pub(crate) fn allowance_of_tests(&self) -> f64 {
+        if self.is_few { ALLOWANCE_OF_FEW } else { 1.0 }
+    }
+
     /// Variance of the repeats' effects beyond what the trials' noise makes it look like.
     pub(crate) fn of_repeats(&self) -> Option<Spread> {
         self.repeats
@@ -99,7 +117,10 @@ impl Noise {
     pub(crate) fn of_cell(&self, cell: usize) -> Option<[Spread; 2]> {
         let trials = self.trials[cell]?;
         let own = Spread { variance: trials.variance * (1.0 - self.shares[cell]), ..trials };
-        Some([own, self.repeats?])
+        let seen = self.repeats?;
+        // Two repeats may look alike by chance.
+        let least = if self.is_few { self.repeats_by_trials } else { 0.0 };
+        Some([own, Spread { variance: seen.variance.max(least), ..seen }])
     }
 }
 
@@ -133,9 +154,8 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Fraction of the repeats' effects beyond what the noise of trials makes them look like (positive-part
-    /// James-Stein). Repeats that differ no more than trials do are noise of trials, and a degree of freedom
-    /// more.
+    /// Fraction of the repeats' effects that cannot be the noise of trials (positive-part James-Stein). Repeats that
+    /// differ by less are noise of trials, and a degree of freedom more.
     fn beyond_chance(&self) -> f64 {
         let (mut within, mut freedom) = (0.0, 0.0);
         for (cell, weight) in self.weights.iter().enumerate() {
@@ -144,7 +164,7 @@ impl<'a> Fit<'a> {
         }
         let between: f64 = self.repeats.values().map(|(effect, weight)| weight * effect * effect).sum();
         let between = between / (self.repeats.len() as f64 - 1.0);
-        if between > 0.0 { (1.0 - within / freedom / between).max(0.0) } else { 0.0 }
+        if between > 0.0 { (1.0 - REPEATS_DIFFER * within / freedom / between).max(0.0) } else { 0.0 }
     }
 
     fn improve(&mut self) {

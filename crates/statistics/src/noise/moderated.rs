@@ -93,25 +93,6 @@ pub(super) fn moderated(samples: &[SampleVariance]) -> Vec<Spread> {
     })
 }
 
-/// Prior odds that all cells are alike, against only those of each mode.
-const ALL_ALIKE: f64 = 4.0;
-
-/// Each cell's variance where no cell has more than one degree of freedom of its own: a widest estimate would
-/// then be that degree's, and show nothing. All cells are alike, or those of each mode; the samples tell how
-/// likely each is, and the result is the mixture of both.
-pub(super) fn pooled(samples: &[SampleVariance]) -> Vec<Spread> {
-    let modes = dense(samples.iter().map(|sample| sample.place.mode));
-    let (all, by_mode) = (Grouped::new(samples, &vec![0; samples.len()]), Grouped::new(samples, &modes));
-    let of_all = 1.0 / (1.0 + (by_mode.evidence - all.evidence).exp() / ALL_ALIKE);
-    let cells = samples.iter().zip(all.precisions.into_iter().zip(by_mode.precisions));
-    cells
-        .map(|(sample, (one, other))| {
-            let spread = one.scaled(of_all).plus(other.scaled(1.0 - of_all)).spread(sample.freedom);
-            Spread { shared: 1.0 - sample.freedom / spread.freedom, ..spread }
-        })
-        .collect()
-}
-
 /// Scale of each cell: the geometric mean of its mode's variances.
 fn scales(spreads: &[Spread], modes: &[usize]) -> Vec<f64> {
     let of_mode = |mode: usize| {
@@ -285,14 +266,6 @@ impl Precision {
             }
         }
         Self { mean: mean / sum, square: square / sum }
-    }
-
-    fn scaled(self, weight: f64) -> Self {
-        Self { mean: self.mean * weight, square: self.square * weight }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self { mean: self.mean + other.mean, square: self.square + other.square }
     }
 
     /// Approximates the mixture by a single gamma variable with the same moments.

@@ -1,9 +1,9 @@
 //! Which differences of a run are shown: everything that it tests is one family (`crate::family`).
 //!
-//! The error budget is first divided among figures, so that many figures of little weight do not cost the
-//! median its power. It is then divided evenly among the differences of a figure.
+//! The error budget is divided among figures, so that many figures of little weight do not cost the median its
+//! power.
 
-use crate::family::{Test, shown};
+use crate::family::{Group, shown};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
 use crate::findings::resources::CpuScaling;
@@ -123,17 +123,21 @@ pub(super) struct Subjects<'a> {
 
 /// Writes into the subjects whether each difference is shown.
 pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
-    let same = |one: &Tested, other: &Tested| one.statement.is_alike(other.statement);
-    let told: Vec<&Tested> = tested.iter().filter(|tested| tested.difference.p_value.is_some()).collect();
-    let tests: Vec<Test> = told
-        .iter()
-        .map(|tested| Test {
-            p_value: tested.difference.p_value.unwrap_or(1.0),
-            weight: tested.statement.share() / told.iter().filter(|other| same(tested, other)).count() as f64,
-        })
-        .collect();
-    let shown = shown(&tests);
-    for (tested, shown) in told.iter().zip(shown) {
+    let (testable, others): (Vec<&Tested>, Vec<&Tested>) =
+        tested.iter().partition(|tested| tested.difference.p_value.is_some());
+    let mut figures: Vec<Vec<&Tested>> = Vec::new();
+    for tested in testable {
+        match figures.iter_mut().find(|figure| figure[0].statement.is_alike(tested.statement)) {
+            Some(figure) => figure.push(tested),
+            None => figures.push(vec![tested]),
+        }
+    }
+    let group = |figure: &Vec<&Tested>| Group {
+        share: figure[0].statement.share(),
+        p_values: figure.iter().filter_map(|tested| tested.difference.p_value).collect(),
+    };
+    let shown = shown(&figures.iter().map(group).collect::<Vec<_>>());
+    for (tested, shown) in figures.into_iter().flatten().zip(shown.into_iter().flatten()) {
         // If the interval includes zero, a verdict that excludes zero would contradict it.
         let verdict = if shown && tested.difference.estimate.excludes_zero() {
             FindingVerdict::Shown
@@ -142,7 +146,7 @@ pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
         };
         subjects.write(tested.statement, verdict);
     }
-    for tested in tested.iter().filter(|tested| tested.difference.p_value.is_none()) {
+    for tested in others {
         subjects.write(tested.statement, FindingVerdict::CannotTell);
     }
 }

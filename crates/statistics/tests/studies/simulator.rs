@@ -32,8 +32,7 @@ pub struct Design {
     pub last_mode: f64,
     pub last_word: f64,
     pub greatest_load: f64,
-    /// Noise between trials has heavy tails: Student's t with three degrees of freedom, of the same deviation.
-    pub heavy_tails: bool,
+    pub shape: Shape,
     /// Standard deviation of the effect that all trials of a mode within a repeat share: one bring-up differs
     /// from the next.
     pub mode_repeat: f64,
@@ -59,6 +58,16 @@ pub struct Design {
     pub mtls: bool,
     /// Extra cost of the second of two versions; without it, versions are not a factor.
     pub upgrade: Option<Upgrade>,
+}
+
+/// Distribution of the noise between trials, each of the same deviation.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    Normal,
+    /// Student's t with three degrees of freedom.
+    HeavyTails,
+    /// Exponential: most trials a little below the mean, some far above it.
+    Skewed,
 }
 
 /// Extra cost of a version relative to the one before, each as a fraction.
@@ -92,7 +101,7 @@ impl Default for Design {
             last_mode: 1.0,
             last_word: 1.0,
             greatest_load: 1.0,
-            heavy_tails: false,
+            shape: Shape::Normal,
             mode_repeat: 0.0,
             repeat: 0.0,
             drift: 0.0,
@@ -216,8 +225,7 @@ impl Design {
         common: f64,
         deviation: f64,
     ) -> TrialRecord {
-        let of_trial = if self.heavy_tails { heavy(random) } else { normal(random) };
-        let noise = common + deviation * of_trial - deviation * deviation / 2.0;
+        let noise = common + self.shape.noise(deviation, random);
         let of_word = planned.factors.get(WORDS).map_or(1.0, |value| self.of_word(value));
         let true_median = self.median(mode, &planned.load) * of_word;
         let median = true_median * noise.exp();
@@ -258,6 +266,17 @@ impl Design {
             upgrade.apply(planned, random, deviation, &mut record);
         }
         record
+    }
+}
+
+impl Shape {
+    /// Logarithm of what a trial is multiplied by; the mean of the factor is 1 (nearly, with heavy tails).
+    fn noise(self, deviation: f64, random: &mut StdRng) -> f64 {
+        match self {
+            Self::Normal => deviation * normal(random) - deviation * deviation / 2.0,
+            Self::HeavyTails => deviation * heavy(random) - deviation * deviation / 2.0,
+            Self::Skewed => (-deviation).ln_1p() - deviation * (1.0 - random.random::<f64>()).ln(),
+        }
     }
 }
 
