@@ -96,9 +96,10 @@ vet: components
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go vet -tags no_fs_access -trimpath -buildvcs=false ./...
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go test -tags no_fs_access -trimpath -buildvcs=false ./...
 
-# As the tests are compiled, and linted on the way: nothing is built twice, and nothing checked that is compiled anyway.
+# As the tests are compiled, and linted on the way: nothing is built twice, and nothing checked that is compiled anyway. With a test
+# along, libraries have the features that tests need; without one, half of the packages would be compiled once more for the tests.
 program: check-format
-	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-with-lints.sh $(CARGO) build --locked --bin meshmeter
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-with-lints.sh $(CARGO) build --locked --workspace --bin meshmeter --test scale
 
 # Go compiles beside it.
 lint-and-compile:
