@@ -80,10 +80,15 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         while self.fetch()? {}
         let name = self.name();
         let found = self.hasher.finish();
-        if found != self.descriptor.digest {
-            return Err(self.session.wrong_digest(format!("{name} came with other content, {found}")));
+        if found == self.descriptor.digest {
+            return Ok(());
         }
-        Ok(())
+        // A read may have ended exactly at the blob's size.
+        let more = self.response.as_mut().map(|response| self.session.next_chunk(response)).transpose()?;
+        if matches!(more, Some(Ok(Some(chunk))) if !chunk.is_empty()) {
+            return Err(too_long(self.session, &name, self.descriptor.size));
+        }
+        Err(self.session.wrong_digest(format!("{name} came with other content, {found}")))
     }
 
     /// Fetches the next chunk; `false` at the end.
@@ -117,10 +122,7 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         }
         let length = chunk.len() as u64;
         if length > self.descriptor.size - self.received_bytes {
-            let size = self.descriptor.size;
-            return Err(self
-                .session
-                .wrong_digest(format!("{} is longer than its {size} bytes", self.name())));
+            return Err(too_long(self.session, &self.name(), self.descriptor.size));
         }
         self.hasher.update(&chunk);
         self.received_bytes += length;
@@ -179,6 +181,10 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         let (came, size) = (self.received_bytes, self.descriptor.size);
         self.session.wrong_digest(format!("{} ends after {came} of its {size} bytes", self.name()))
     }
+}
+
+fn too_long(session: &Session<'_>, name: &str, size: u64) -> ImageError {
+    session.wrong_digest(format!("{name} is longer than its {size} bytes"))
 }
 
 /// Errors are stored in the session.
