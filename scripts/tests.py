@@ -59,6 +59,8 @@ class Ended:
     program: Program
     status: int | None
     output: str
+    # Apart from the output: tests write to it while outcomes are printed.
+    errors: str
     wall_s: float
     cpu_s: float
 
@@ -151,11 +153,11 @@ def only(tests):
 def run(program):
     """Runs a program to its end. Its tests read CARGO_MANIFEST_DIR, as under Cargo."""
     began = time.monotonic()
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         environment = {**os.environ, "CARGO_MANIFEST_DIR": program.folder}
         child = subprocess.Popen(
             [program.path, *program.arguments],
-            cwd=program.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            cwd=program.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
         )
         timer = threading.Timer(PROGRAM_TIMEOUT_S, child.kill)
         timer.start()
@@ -164,10 +166,14 @@ def run(program):
         timer.cancel()
         # Popen must not wait for a process that is gone.
         child.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
+        texts = [written(file) for file in (output, errors)]
     wall_s = time.monotonic() - began
-    return Ended(program, None if hung else child.returncode, text, wall_s, usage.ru_utime + usage.ru_stime)
+    return Ended(program, None if hung else child.returncode, *texts, wall_s, usage.ru_utime + usage.ru_stime)
+
+
+def written(file):
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def rows(programs, in_a_row):
@@ -207,7 +213,7 @@ def run_side_by_side(rows, slots, report):
 
 
 def show(ended):
-    print(f"     Running {ended.program.name} ({ended.wall_s:.0f} s)\n{ended.output}", flush=True)
+    print(f"     Running {ended.program.name} ({ended.wall_s:.0f} s)\n{ended.output}{ended.errors}", flush=True)
 
 
 def summarise(all_ended, began):
