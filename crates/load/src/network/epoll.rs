@@ -348,12 +348,25 @@ mod tests {
         const STEP_BYTES: usize = 64 << 10;
         let (mut network, mut peer) = EpollNetwork::opened();
         network.send(0, &vec![b'x'; BACKLOG_BYTES]).unwrap();
+        // The peer must not wait for what only this thread sends.
+        peer.set_nonblocking(true).unwrap();
         let mut step = vec![0; STEP_BYTES];
         for _ in 0..4 * BACKLOG_BYTES / STEP_BYTES {
-            peer.read_exact(&mut step).unwrap();
+            let mut read = 0;
+            while read < STEP_BYTES {
+                network.wait(Duration::ZERO).unwrap();
+                assert!(network.next_event(&mut []).is_none());
+                match peer.read(&mut step[read..]) {
+                    Ok(0) => panic!("the connection is closed"),
+                    Ok(length) => read += length,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            }
+            network.send(0, &step).unwrap();
+        }
+        while network.queued_bytes(0) == BACKLOG_BYTES {
             network.wait(Duration::ZERO).unwrap();
             assert!(network.next_event(&mut []).is_none());
-            network.send(0, &step).unwrap();
         }
         assert!((1..BACKLOG_BYTES).contains(&network.queued_bytes(0)));
         assert!(network.sockets[0].rest.len() < 2 * BACKLOG_BYTES);
