@@ -95,7 +95,7 @@ impl Observer for Watching<'_> {
 
 /// Turns the options into a load.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
-    destination::check(destination::named(&args.output.files))?;
+    destination::check(&destination::named(&args.output.files))?;
     let (mut targets, protocol) = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;

@@ -9,11 +9,11 @@ use report::side_by_side::SideBySide;
 use report::terminal::{self, Options};
 use statistics::{ObjectiveOutcome, is_missed, objective_met};
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    destination::check_distinct(destinations(args))?;
+    destination::check_distinct(&outputs(args))?;
     let run = RunData::read(&args.folder).map_err(folder_failure)?;
     for note in &run.notes {
         tell!("note: {note}");
@@ -37,7 +37,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(objective_status(&run))
 }
 
-fn destinations(args: &ReportArgs) -> impl Iterator<Item = (&'static str, Destination)> {
+fn outputs(args: &ReportArgs) -> Vec<destination::Output> {
     let files = [
         ("--output", &args.output),
         ("--csv", &args.csv),
@@ -45,16 +45,17 @@ fn destinations(args: &ReportArgs) -> impl Iterator<Item = (&'static str, Destin
         ("--drivers-csv", &args.drivers_csv),
         ("--services-csv", &args.services_csv),
         ("--edges-csv", &args.edges_csv),
-        ("--junit", &args.automation.junit),
-        ("--markdown", &args.automation.markdown),
     ];
-    destination::of_options(args.json, files)
+    destination::of_options(args.json, files.into_iter().chain(automation_files(&args.automation)))
+}
+
+fn automation_files(args: &AutomationArgs) -> [(&'static str, &Option<PathBuf>); 2] {
+    [("--junit", &args.junit), ("--markdown", &args.markdown)]
 }
 
 /// Checks the outputs of a command that publishes a run, before the run.
 pub fn check_destinations(json: bool, automation: &AutomationArgs) -> Result<(), Failure> {
-    let files = [("--junit", &automation.junit), ("--markdown", &automation.markdown)];
-    destination::check_distinct(destination::of_options(json, files))
+    destination::check_distinct(&destination::of_options(json, automation_files(automation)))
 }
 
 /// Files that a command has written. They are written before anything is printed, and named after the result.
@@ -70,17 +71,12 @@ impl Files {
     /// Writes a text file if a path is given.
     fn write(&mut self, name: &str, path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
         let Some(path) = path else { return Ok(()) };
-        let text = text();
-        match Destination::from_path(path) {
-            Destination::Stdout => {
-                self.is_stdout_taken = true;
-                Destination::Stdout.write(text.as_bytes())
-            }
-            Destination::File(path) => {
-                self.lines.push(format!("{name}: {}", path.display()));
-                folder::write_whole(&path, text.as_bytes()).map_err(folder_failure)
-            }
+        let destination = Destination::from_path(path);
+        match &destination {
+            Destination::Stdout => self.is_stdout_taken = true,
+            Destination::File(path) => self.lines.push(format!("{name}: {}", path.display())),
         }
+        write(&destination, &text())
     }
 
     /// Writes the files that CI systems read.
@@ -96,6 +92,14 @@ impl Files {
         }
         self.lines.iter().for_each(|line| tell!("{line}"));
         Ok(())
+    }
+}
+
+/// Writes a text. An error of a file has its hint.
+pub(super) fn write(destination: &Destination, text: &str) -> Result<(), Failure> {
+    match destination {
+        Destination::Stdout => destination.write(text.as_bytes()),
+        Destination::File(path) => folder::write_whole(path, text.as_bytes()).map_err(folder_failure),
     }
 }
 

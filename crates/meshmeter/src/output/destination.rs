@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// File name for standard output.
 const STDOUT: &str = "-";
 
+/// An output option, and its destination.
+pub type Output = (&'static str, Destination);
+
 /// Destination of one output.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Destination {
@@ -64,7 +67,7 @@ pub fn ignore_broken_pipe(written: io::Result<()>) -> io::Result<()> {
 }
 
 /// Each requested output, with its option.
-pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Destination)> + Clone {
+pub fn named(args: &ResultFileArgs) -> Vec<Output> {
     let options = [
         ("--json", &args.json),
         ("--csv", &args.csv),
@@ -76,36 +79,33 @@ pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Desti
 }
 
 /// True if standard output is only used for text for people.
-pub fn stdout_is_free(args: &ResultFileArgs) -> bool {
-    named(args).all(|(_, destination)| destination != Destination::Stdout)
+pub fn stdout_is_free(outputs: &[Output]) -> bool {
+    outputs.iter().all(|(_, destination)| *destination != Destination::Stdout)
 }
 
 /// Each of a command's output options with its value; `--json` without a value is standard output.
-pub fn of_options<'a, const N: usize>(
+pub fn of_options<'a>(
     prints_json: bool,
-    files: [(&'static str, &'a Option<PathBuf>); N],
-) -> impl Iterator<Item = (&'static str, Destination)> + Clone + use<'a, N> {
+    files: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>,
+) -> Vec<Output> {
     let printed = prints_json.then_some(("--json", Destination::Stdout));
-    let file =
-        |(option, path): (_, &Option<PathBuf>)| Some((option, Destination::from_path(path.as_deref()?)));
-    printed.into_iter().chain(files.into_iter().filter_map(file))
+    let files = files.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
+    printed.into_iter().chain(files.map(|(option, path)| (option, Destination::from_path(path)))).collect()
 }
 
 /// Reports outputs that collide or cannot be written, before the measurement.
-pub fn check(outputs: impl Iterator<Item = (&'static str, Destination)> + Clone) -> Result<(), Failure> {
-    outputs.clone().try_for_each(|(option, destination)| check_path(option, &destination))?;
+pub fn check(outputs: &[Output]) -> Result<(), Failure> {
+    outputs.iter().try_for_each(|(option, destination)| check_path(option, destination))?;
     check_distinct(outputs)
 }
 
 /// Reports outputs that collide: of standard output and of each file there is one.
-pub fn check_distinct(outputs: impl Iterator<Item = (&'static str, Destination)>) -> Result<(), Failure> {
-    let mut before: Vec<(&str, Destination)> = Vec::new();
-    for (option, destination) in outputs {
-        if let Some((other, _)) = before.iter().find(|(_, other)| are_one(other, &destination)) {
+pub fn check_distinct(outputs: &[Output]) -> Result<(), Failure> {
+    for (index, (option, destination)) in outputs.iter().enumerate() {
+        if let Some((other, _)) = outputs[..index].iter().find(|(_, other)| are_one(other, destination)) {
             let both = format!("{other} and {option} cannot both write to {}", destination.name());
             return Err(Failure::usage(both).with_hint("name a file of its own for each"));
         }
-        before.push((option, destination));
     }
     Ok(())
 }

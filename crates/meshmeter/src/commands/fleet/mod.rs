@@ -38,7 +38,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
     if let Some(run_id) = &args.mesh.remove {
         return remove::run(args, run_id);
     }
-    destination::check(destination::of_options(false, [("--json", &args.json)]))?;
+    destination::check(&outputs(args))?;
     let settings = settings::settings(args)?;
     match settings::control_plane(args)? {
         ControlPlane::Lab(istiods) => in_lab::run(args, &settings, &istiods),
@@ -54,6 +54,10 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
     }
 }
 
+fn outputs(args: &FleetArgs) -> Vec<destination::Output> {
+    destination::of_options(false, [("--json", &args.json)])
+}
+
 /// Writes the JSON if requested.
 fn write_json(args: &FleetArgs, result: &FleetResult) -> Result<(), Failure> {
     let Some(path) = &args.json else { return Ok(()) };
@@ -62,9 +66,7 @@ fn write_json(args: &FleetArgs, result: &FleetResult) -> Result<(), Failure> {
 
 /// Prints a result and returns the exit status.
 fn show(args: &FleetArgs, result: &FleetResult) -> Result<ExitCode, Failure> {
-    let stdout_is_free =
-        args.json.as_deref().is_none_or(|path| Destination::from_path(path) != Destination::Stdout);
-    if stdout_is_free {
+    if destination::stdout_is_free(&outputs(args)) {
         let text = report::terminal::fleet_text(result, super::report::terminal_options());
         output::print(&text)?;
     }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 const MAX_RESULT_BYTES: u64 = 256 * 1024 * 1024;
 
 pub fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
-    destination::check(destination::named(&args.files))?;
+    destination::check(&destination::named(&args.files))?;
     let parts = args.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let merged = statistics::merge(parts).map_err(|error| Failure::from_usage(&error).about("merge"))?;
     let mut failures = write_seconds(args, &merged)?;

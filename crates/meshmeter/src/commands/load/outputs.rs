@@ -138,8 +138,9 @@ pub fn length_s(start_s: f64, window_s: f64) -> f64 {
 /// Writes the outputs made from the whole result, and the text for people if standard output is free.
 pub fn write_at_end(args: &ResultFileArgs, result: &LoadResult, text: Option<String>) -> Vec<Failure> {
     let mut failures = Vec::new();
-    for (option, destination) in destination::named(args) {
-        let contents = match option {
+    let outputs = destination::named(args);
+    for (option, destination) in &outputs {
+        let contents = match *option {
             "--json" => output::json(result).into_bytes(),
             "--percentiles" => percentiles(result),
             "--fortio" => report::fortio::json(result, args.fortio_labels.as_deref()),
@@ -147,7 +148,7 @@ pub fn write_at_end(args: &ResultFileArgs, result: &LoadResult, text: Option<Str
         };
         failures.extend(destination.write(&contents).err());
     }
-    if let Some(text) = text.filter(|_| destination::stdout_is_free(args)) {
+    if let Some(text) = text.filter(|_| destination::stdout_is_free(&outputs)) {
         failures.extend(Destination::Stdout.write(text.as_bytes()).err());
     }
     failures

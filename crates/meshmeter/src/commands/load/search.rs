@@ -119,7 +119,7 @@ fn write(args: &LoadArgs, result: &SearchResult) -> Result<(), Failure> {
     if let Some(path) = &args.output.files.json {
         failures.extend(Destination::from_path(path).write(output::json(result).as_bytes()).err());
     }
-    if destination::stdout_is_free(&args.output.files) {
+    if destination::stdout_is_free(&destination::named(&args.output.files)) {
         failures.extend(Destination::Stdout.write(report::terminal::search_text(result).as_bytes()).err());
     }
     Failure::all(failures)

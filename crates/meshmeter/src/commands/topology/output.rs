@@ -1,17 +1,13 @@
 //! Output of `meshmeter topology`.
 
-use crate::commands::report::folder_failure;
+use crate::commands::report;
 use crate::failure::Failure;
 use crate::output::{Destination, tell};
-use report::folder::write_whole;
 use std::path::Path;
 
 /// Writes to a file, or to standard output.
 pub(super) fn write(text: &str, file: Option<&Path>) -> Result<(), Failure> {
-    match file.map(Destination::from_path) {
-        Some(Destination::File(path)) => write_whole(&path, text.as_bytes()).map_err(folder_failure),
-        Some(Destination::Stdout) | None => Destination::Stdout.write(text.as_bytes()),
-    }
+    report::write(&file.map_or(Destination::Stdout, Destination::from_path), text)
 }
 
 /// Prints notes on standard error.
