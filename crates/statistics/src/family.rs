@@ -59,6 +59,7 @@ mod tests {
         assert_eq!(alone(&[0.06, 0.02]), [false, true]);
         assert_eq!(alone(&[0.02, 0.01, 0.9]), [true, true, false]);
         assert_eq!(alone(&[0.06, 0.026, 0.027]), [false, false, false]);
+        assert_eq!(alone(&[]), Vec::<bool>::new());
     }
 
     #[test]

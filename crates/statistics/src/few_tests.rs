@@ -3,8 +3,9 @@
 use super::FigureTable;
 use crate::family::{Group, shown};
 use crate::noise::{Place, Values};
+use crate::normal::normal;
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 
 const RUNS: u64 = 1000;
 const DEVIATION: f64 = 0.05;
@@ -62,7 +63,7 @@ impl Design {
         }
     }
 
-    /// What is shown between modes under each condition, and between neighbouring conditions of each mode.
+    /// Shown differences: between modes under each condition, and between neighbouring conditions of each mode.
     fn shown(self, table: &FigureTable) -> [Vec<bool>; 2] {
         let p_value = |with, without| table.difference(with, without, 0.0)?.p_value;
         let modes = (0..self.conditions).map(|at| p_value(self.conditions + at, at));
@@ -74,11 +75,6 @@ impl Design {
         };
         shown(&[group(modes.collect()), group(values.collect())]).try_into().expect("two groups")
     }
-}
-
-fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! number of requests.
 
 use super::*;
+use crate::normal::normal;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -44,11 +45,6 @@ struct Study {
     pairs: Vec<(f64, f64)>,
     true_with: f64,
     true_added: f64,
-}
-
-fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }
 
 impl Noise {

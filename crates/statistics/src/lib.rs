@@ -30,6 +30,8 @@ pub mod interval;
 pub mod lost_cpu;
 pub mod merge;
 mod noise;
+#[cfg(test)]
+mod normal;
 pub mod objective;
 pub mod pauses;
 mod published;

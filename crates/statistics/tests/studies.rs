@@ -486,18 +486,17 @@ fn noises(design: &Design) -> [Design; 5] {
     ]
 }
 
-/// The same, and rounds that differ.
-fn noises_and_rounds(design: &Design) -> impl Iterator<Item = Design> {
-    noises(design).into_iter().chain([Design { repeat: 0.1, ..design.clone() }])
+/// Two and three repeats with factors, of each noise, and of rounds that differ.
+fn of_few_repeats() -> impl Iterator<Item = Design> {
+    [2, 3].into_iter().flat_map(with_factors).flat_map(|design| {
+        let rounds_differ = Design { repeat: 0.1, ..design };
+        noises(&design).into_iter().chain([rounds_differ])
+    })
 }
 
 #[test]
 fn intervals_of_few_repeats_with_factors_contain_the_truth_in_93_of_100() {
-    for design in [2, 3]
-        .into_iter()
-        .flat_map(with_factors)
-        .flat_map(|design| noises_and_rounds(&design).collect::<Vec<_>>())
-    {
+    for design in of_few_repeats() {
         let mut all = Share::default();
         coverage(&design).values().for_each(|share| all.merge(share));
         println!("{:.3} covered in {design:?}", all.of());
@@ -508,11 +507,7 @@ fn intervals_of_few_repeats_with_factors_contain_the_truth_in_93_of_100() {
 #[test]
 fn few_repeats_with_factors_and_without_effect_show_nothing_in_95_of_100() {
     let (mut all, mut runs) = (Share::default(), 0);
-    for design in [2, 3]
-        .into_iter()
-        .flat_map(with_factors)
-        .flat_map(|design| noises_and_rounds(&design).collect::<Vec<_>>())
-    {
+    for design in of_few_repeats() {
         let mut silent = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
             silent.add(study as u64, shown(&summary) == 0);

@@ -1,7 +1,8 @@
 use super::usl::{FittedLaw, Observation, fit};
+use crate::normal::normal;
 use experiment::schema::Estimate;
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 
 /// A law with the design and the noise of its measurement.
 #[derive(Clone, Debug)]
@@ -17,11 +18,6 @@ struct Design {
 }
 
 const LAMBDA: f64 = 4000.0;
-
-fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
-}
 
 impl Design {
     fn throughput(&self, at: f64) -> f64 {

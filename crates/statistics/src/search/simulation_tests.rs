@@ -1,6 +1,7 @@
 //! Searches against simulated targets with a known highest good rate: how often is it found?
 
 use super::{Limit, ProbeOutcome, Search, SearchEnd, SearchOutcome, SearchPlan, Step};
+use crate::normal::normal;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -18,12 +19,6 @@ const PLAN: SearchPlan = SearchPlan {
 const SEARCHES: u64 = 100;
 /// Maximum number of probes of a search, all phases together.
 const MAX_PROBES: usize = 70;
-
-/// A standard normal variate (Box and Muller 1958).
-fn normal(random: &mut ChaCha8Rng) -> f64 {
-    let (one, other): (f64, f64) = (random.random(), random.random());
-    (-2.0 * (1.0 - one).ln()).sqrt() * (std::f64::consts::TAU * other).cos()
-}
 
 fn chance(random: &mut ChaCha8Rng, probability: f64) -> bool {
     random.random::<f64>() < probability
