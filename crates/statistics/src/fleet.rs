@@ -1,10 +1,7 @@
 //! Figures of a trial whose driver is a fleet of simulated proxies.
 
 use crate::histogram::LatencyHistogram;
-use experiment::schema::{Figure, FleetFigure, FleetResult, HistogramSummary, Role, TrialRecord};
-
-/// Beginning of the names of istiods among a trial's components.
-const ISTIOD: &str = "istiod";
+use experiment::schema::{Figure, FleetFigure, FleetResult, HistogramSummary, TrialRecord};
 
 /// Value of a figure. `None` if it falls among proxies never reached, or was not measured.
 pub(crate) fn value(figure: FleetFigure, trial: &TrialRecord) -> Option<f64> {
@@ -68,8 +65,7 @@ pub(crate) fn istiod_memory_bytes(fleet: &FleetResult) -> Option<f64> {
 
 /// Anonymous memory of all istiods that the environment observed; `None` if it could not read that of each.
 fn istiod_memory_anonymous_bytes(trial: &TrialRecord) -> Option<f64> {
-    let is_istiod = |role: Role, name: &str| role == Role::ControlPlane && name.starts_with(ISTIOD);
-    let istiods = trial.components.iter().filter(|usage| is_istiod(usage.role, &usage.name));
+    let istiods = trial.components.iter().filter(|usage| usage.is_istiod());
     let bytes: Vec<u64> = istiods.map(|usage| usage.memory_anonymous_bytes).collect::<Option<_>>()?;
     (!bytes.is_empty()).then(|| bytes.iter().sum::<u64>() as f64)
 }

@@ -84,7 +84,18 @@ pub struct ComponentUsage {
     pub throttling: Option<Throttling>,
 }
 
+/// True if a program of the control plane of this name is an istiod: the revision may follow.
+pub(super) fn is_istiod(name: &str) -> bool {
+    name.starts_with("istiod")
+}
+
 impl ComponentUsage {
+    /// True for usage of an istiod.
+    #[must_use]
+    pub fn is_istiod(&self) -> bool {
+        self.role == Role::ControlPlane && is_istiod(&self.name)
+    }
+
     /// A component without any readings except the time between the two readings: no CPU (source `proc`), no
     /// memory, nothing else.
     #[must_use]

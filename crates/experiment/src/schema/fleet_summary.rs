@@ -1,5 +1,6 @@
 //! Estimates of a cell whose driver is a fleet of simulated proxies.
 
+use super::component::is_istiod;
 use super::estimate::Estimate;
 use super::fleet::{ControlPlaneFigures, FleetResult};
 use serde::{Deserialize, Serialize};
@@ -174,7 +175,7 @@ impl ControlPlaneFigures {
     /// True for figures of an istiod.
     #[must_use]
     pub fn is_istiod(&self) -> bool {
-        self.name.starts_with("istiod")
+        is_istiod(&self.name)
     }
 }
 
