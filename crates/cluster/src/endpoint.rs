@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::{JoinSet, spawn_local};
 
 /// Maximum size of a request, which may hold input files of an experiment.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
@@ -31,21 +31,18 @@ pub(crate) trait Respond {
 #[derive(Default)]
 pub(crate) struct Endpoint {
     connections: Rc<GracefulShutdown>,
-    listeners: Vec<JoinHandle<()>>,
+    listeners: JoinSet<()>,
 }
 
 impl Endpoint {
     /// Serves each connection of this listener in a task of its own.
     pub(crate) fn serve<R: Respond + 'static>(&mut self, listener: TcpListener, responder: Rc<R>) {
-        self.listeners.push(spawn_local(accept(listener, responder, Rc::clone(&self.connections))));
+        self.listeners.spawn_local(accept(listener, responder, Rc::clone(&self.connections)));
     }
 
     /// Accepts nothing more and sends the rest of each response, for at most this time.
-    pub(crate) async fn finish(self, max_time: Duration) {
-        for listener in self.listeners {
-            listener.abort();
-            let _ = listener.await;
-        }
+    pub(crate) async fn finish(mut self, max_time: Duration) {
+        self.listeners.shutdown().await;
         if let Ok(connections) = Rc::try_unwrap(self.connections) {
             let _ = tokio::time::timeout(max_time, connections.shutdown()).await;
         }

@@ -62,7 +62,7 @@ fn run(experiment: &Experiment) -> MeasuredRun {
     run_of(experiment, trials)
 }
 
-/// What an open loop counts and times: completed is what came within the window. Of the backlog a tenth of the window is answered
+/// Counts and times of an open loop: completed are responses within the window. Of the backlog a tenth of the window is answered
 /// after it, and the rest is never sent.
 fn offered(planned: &PlannedTrial, rate: f64, capacity: f64, cores: f64) -> TrialRecord {
     let completed = rate.min(capacity);
@@ -154,7 +154,7 @@ fn assert_sizes(result: &SizeResult, share: f64, basis: CapacityBasis) {
     }
 }
 
-/// What `scaling` says of each number of cores: both measured and by its law.
+/// Compares `scaling` with the capacity of each number of cores: the measured rates, and its law.
 fn assert_scales(experiment: &Experiment, run: &MeasuredRun) {
     let summary = summarize(experiment, 1, run.trials.len(), &run.host, &run.trials);
     let law = summary.scaling.expect("a law").main;

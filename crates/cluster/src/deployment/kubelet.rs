@@ -52,7 +52,7 @@ impl Reading {
         Self { notes, ..Self::of_pages(node, &summary, &groups, subject) }
     }
 
-    /// What the two pages of a kubelet show.
+    /// Reading of a kubelet's two pages: its summary, and the counters of cAdvisor.
     pub fn of_pages(node: &str, summary: &Value, groups: &ControlGroups, subject: Subject<'_>) -> Self {
         let mut samples = read_summary(summary);
         let other_proxies = samples.keys().filter(|key| subject.is_other_proxy(key)).count();

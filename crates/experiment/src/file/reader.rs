@@ -198,7 +198,8 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
         None => entry.map_or_else(Protocol::default, |entry| entry.protocol),
     };
     let levels = levels(section, scale)?;
-    let expected_status = section.field("expect-status")?.map(|field| expected_status(&field, protocol));
+    let expected_status =
+        section.field("expect-status")?.map(|field| expected_status(&field, protocol)).transpose()?;
     let connections = match (section.field("connections")?, &levels) {
         (Some(field), _) => Some(field.whole(1..=MAX_CONNECTIONS)?),
         (None, LoadLevels::Open { .. }) => Some(DEFAULT_CONNECTIONS),
@@ -216,7 +217,7 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
         warmup: span("warmup", DEFAULT_WARMUP)?,
         duration: span("duration", DEFAULT_DURATION)?,
         timeout: span("timeout", DEFAULT_TIMEOUT)?,
-        expected_status: expected_status.transpose()?,
+        expected_status,
         threads: section
             .field("threads")?
             .map_or(Ok(DEFAULT_THREADS), |field| field.whole(1..=MAX_THREADS))?,

@@ -18,8 +18,13 @@ impl Default for Options {
 /// From this width on, an interval is shown beside its estimate and not below it.
 pub(crate) const WIDE: usize = 118;
 
+const BOLD: &str = "\u{1b}[1m";
+const YELLOW: &str = "\u{1b}[33m";
+const RED: &str = "\u{1b}[31m";
+const RESET: &str = "\u{1b}[0m";
+
 pub(super) fn bold(text: &str, options: Options) -> String {
-    if options.colours { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+    if options.colours { format!("{BOLD}{text}{RESET}") } else { text.to_owned() }
 }
 
 /// Style of a table's cell.
@@ -31,8 +36,7 @@ pub(super) enum CellStyle {
 }
 
 /// A character without width, and the escape sequence for it.
-const MARKS: [(char, &str); 4] =
-    [('\u{2061}', "\u{1b}[1m"), ('\u{2062}', "\u{1b}[33m"), ('\u{2063}', "\u{1b}[31m"), (END, "\u{1b}[0m")];
+const MARKS: [(char, &str); 4] = [('\u{2061}', BOLD), ('\u{2062}', YELLOW), ('\u{2063}', RED), (END, RESET)];
 const END: char = '\u{2064}';
 
 /// Marks each word of a cell, since a table may break its text anywhere between them. A table measures what it
@@ -41,8 +45,8 @@ pub(super) fn marked(text: &str, style: CellStyle) -> String {
     let (start, _) = MARKS[style as usize];
     let is_space = |character: char| character == ' ' || character == '\n';
     let words = text.split_inclusive(is_space).map(|word| {
-        let space = &word[word.trim_end_matches(is_space).len()..];
-        format!("{start}{}{END}{space}", word.trim_end_matches(is_space))
+        let (word, space) = word.split_at(word.trim_end_matches(is_space).len());
+        format!("{start}{word}{END}{space}")
     });
     words.collect()
 }

@@ -10,7 +10,7 @@ use experiment::schema::{
 };
 use experiment::{Experiment, Mode};
 
-/// How much memory two istiods take is compared by this, where it was read: the rest depends on the page cache.
+/// Memory by which two istiods are compared, where it was read: the rest depends on the page cache.
 const ISTIOD_MEMORY_ANONYMOUS: ComparedFigure =
     ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes);
 

@@ -23,7 +23,7 @@ pub fn check_connection(input: &[u8]) {
     assert_eq!(whole, in_pieces);
 }
 
-/// What a server's bytes bring.
+/// Result of a server's bytes.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// Announced length and body of each message; the last one may be incomplete.
