@@ -22,6 +22,8 @@ test: setup-test check-format $(if $(GO_PROGRAMS),,program) ## Lints and the tes
 	@$(MAKE) --no-print-directory $(if $(GO_PROGRAMS),,--jobs 2 --output-sync=line) lint-and-compile quick-components
 	@scripts/tests.py quick --no-build
 
+# Simulated studies take five times as long if they are not optimised; compiling them for `make test` would take longer than they do.
+test-all: export SIMULATIONS := --config profile.dev.package.meshmeter-statistics.opt-level=1
 test-all: setup-test program ## All tests: every mode and death with real Istio, clusters, releases, tests that measure, benchmarks
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile components
 	@$(MAKE) --no-print-directory vet clippy
@@ -99,12 +101,12 @@ vet: components
 # As the tests are compiled, and linted on the way: nothing is built twice, and nothing checked that is compiled anyway. With a test
 # along, libraries have the features that tests need; without one, half of the packages would be compiled once more for the tests.
 program: check-format
-	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-with-lints.sh $(CARGO) build --locked --workspace --bin meshmeter --test scale
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-with-lints.sh $(CARGO) build --locked $(SIMULATIONS) --workspace --bin meshmeter --test scale
 
 # Go compiles beside it.
 lint-and-compile:
 	@$(MAKE) --no-print-directory --jobs 1 shellcheck deny
-	@scripts/tests.py build
+	@scripts/tests.py build $(SIMULATIONS)
 
 # Built beside what lints and compiles.
 tools:

@@ -10,6 +10,8 @@ Options of quick and all:
   --results FILE       write the outcome of each test as JSON
   --only TEXT          programs whose name (crate/target) contains TEXT
   --no-build           run the programs of the last build
+Option of build:
+  --config SETTING     handed to Cargo
 
 scripts/test-programs.toml says which programs and tests are selected, and which tests measure. Tests of behaviour run side by
 side, the longest programs first. Tests that measure run afterwards, one at a time. Every test runs once.
@@ -75,10 +77,11 @@ class Ended:
         return failed
 
 
-def build():
-    """Builds all test programs. Returns them by name, and keeps the list for --no-build."""
+def build(config=()):
+    """Builds all test programs, with more settings of Cargo. Returns them by name, and keeps the list for --no-build."""
     cargo = os.environ.get("CARGO", "cargo")
     command = [cargo, "test", "--locked", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]
+    command += [option for setting in config for option in ("--config", setting)]
     # Linted while it is compiled. `make program` does the same, so that it is compiled once.
     environment = os.environ | {"RUSTC_WORKSPACE_WRAPPER": str(ROOT / "scripts/rustc-with-lints.sh")}
     messages = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=False)
@@ -117,7 +120,7 @@ def select(programs, table, everything):
         measured = table["measuring"].get(name, [])
         if everything:
             if measured != ["*"]:
-                behaviour.append(with_arguments(program, excluding(measured)))
+                behaviour.append(with_arguments(program, excluding(measured), table["cases-not-in-quick"].get(name, [])))
             if measured:
                 names = [] if measured == ["*"] else measured
                 measuring.append(with_arguments(program, only(measured), names, measures=True))
@@ -125,13 +128,13 @@ def select(programs, table, everything):
             cases = table["cases-of-quick"][name]
             behaviour.append(with_arguments(program, cases, cases))
         elif name not in table["not-in-quick"] and measured != ["*"]:
-            behaviour.append(with_arguments(program, excluding(measured)))
+            behaviour.append(with_arguments(program, excluding(measured + table["cases-not-in-quick"].get(name, []))))
     return behaviour, measuring
 
 
 def check_names(programs, table):
     rows_named = [name for row in table["in-a-row"] for name in row]
-    lists = ("longest-first", "measuring", "cases-of-quick", "not-in-quick")
+    lists = ("longest-first", "measuring", "cases-of-quick", "cases-not-in-quick", "not-in-quick")
     named = [*rows_named, *(name for key in lists for name in table[key])]
     unknown = sorted(set(named) - set(programs))
     if unknown:
@@ -267,6 +270,7 @@ def parse():
     parser.add_argument("--results", metavar="FILE")
     parser.add_argument("--only", metavar="TEXT", default="")
     parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--config", metavar="SETTING", action="append", default=[])
     return parser.parse_args()
 
 
@@ -275,12 +279,12 @@ def main():
     if options.what == "rates":
         return print_rates(options.files)
     if options.what == "build":
-        build()
+        build(options.config)
         return 0
     if options.no_build:
         programs = {name: Program(name, folder, path) for name, folder, path in json.loads(built_list().read_text())}
     else:
-        programs = build()
+        programs = build(options.config)
     table = tomllib.loads((ROOT / "scripts/test-programs.toml").read_text())
     selected = select(programs, table, options.what == "all")
     behaviour, measuring = ([program for program in some if options.only in program.name] for some in selected)

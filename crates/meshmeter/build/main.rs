@@ -1,4 +1,4 @@
-//! Build script: commit and state of the sources, for `meshmeter --version` and results.
+//! Build script: commit and state of the sources, for `meshmeter --version` and results; options of the linker.
 //!
 //! Only the crate of the command is recompiled when they change; other crates get them from `experiment`'s `Build`. `source.rs`
 //! determines them. A program for tests has the state of its last recompilation: a commit alone does not change its sources,
@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "Cargo reads it")]
 
+mod linker;
 mod source;
 
 use source::{Source, VARIABLE};
@@ -13,6 +14,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 fn main() {
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+        for option in linker::options_for_size() {
+            println!("cargo::rustc-link-arg-bins=-Wl,{option}");
+        }
+    }
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
     println!("cargo::rerun-if-changed={}", package.join("build").display());
     println!("cargo::rerun-if-env-changed={VARIABLE}");

@@ -1,5 +1,7 @@
-//! The build script's knowledge of the sources' commit, in repositories made here. Needs `git`.
+//! The build script's knowledge of the sources' commit, in repositories made here, and of the machine's glibc. Needs `git`.
 
+#[path = "../build/linker.rs"]
+mod linker;
 #[path = "../build/source.rs"]
 mod source;
 
@@ -116,4 +118,14 @@ fn variable_names_commit_date_and_state() {
     for text in ["v0.1.0", "6f9f", "6f9fdd3b yesterday", "6f9fdd3b modified"] {
         assert!(Source::parse(text).unwrap_err().contains("is not a commit"), "{text}");
     }
+}
+
+#[test]
+fn version_of_libc_is_read() {
+    assert_eq!(linker::parse("glibc 2.36\n"), Some((2, 36)));
+    assert_eq!(linker::parse("glibc 2.40.1"), Some((2, 40)));
+    for text in ["", "musl", "glibc", "glibc two", "glibc 2"] {
+        assert_eq!(linker::parse(text), None, "{text}");
+    }
+    assert!(linker::options_for_size().is_empty(), "nothing names a target here");
 }
