@@ -490,6 +490,32 @@ fn times_between_messages_that_are_read_together_are_said_to_be_unknown() {
 }
 
 #[test]
+fn clients_of_a_closed_loop_wait_for_connections_to_open() {
+    const OPENING_MS: f64 = 100.0;
+    // Each connection carries one request.
+    let server = Http2Server::of_frames(|frames| {
+        std::thread::sleep(Duration::from_secs_f64(OPENING_MS / 1e3));
+        frames.greet(&[])?;
+        let stream = frames.next_request()?;
+        frames.answer(stream)
+    });
+    let load = LoadSpec {
+        connections: 2,
+        requests_per_connection: NonZeroU64::new(1),
+        ..spec(&server.url(), HTTP2, ScheduleSpec::closed(2), Duration::from_secs(1))
+    };
+    let result = run(&load);
+    let completed = result.requests.completed;
+    assert!(completed > 2 && completed <= 2 + 2 * 10, "{:?}", result.requests);
+    for times in [&result.response_time_us, &result.schedule_lag_us] {
+        let times = LatencyHistogram::decode(&times.histogram).expect("the engine's own");
+        let waited = times.recorded().filter(|value| value.value_us as f64 > 0.99 * OPENING_MS * 1e3);
+        // All but the first two, whose connections were opened before the schedule started.
+        assert_eq!(waited.map(|value| value.count).sum::<u64>(), completed - 2);
+    }
+}
+
+#[test]
 fn slow_handshakes_limit_no_thread() {
     // Each connection carries one request, and is open after 0.4 s.
     let server = Http2Server::of_frames(|frames| {

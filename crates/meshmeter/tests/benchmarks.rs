@@ -1,11 +1,15 @@
 //! Runs the benchmarks in a tiny form, so that they keep working. Their figures mean nothing here.
 
+#[path = "../benches/lateness/arrivals.rs"]
+mod arrivals;
 #[path = "../benches/fan_out/bare.rs"]
 mod bare;
 #[path = "../benches/contest/mod.rs"]
 mod contest;
 #[path = "../benches/fan_out/fan_out_contest.rs"]
 mod fan_out_contest;
+#[path = "../benches/lateness/frontier.rs"]
+mod frontier;
 #[path = "../benches/load_against_peers/generator_contest.rs"]
 mod generator_contest;
 #[path = "../benches/load_against_peers/generators.rs"]
@@ -16,11 +20,14 @@ mod parts;
 mod peers;
 #[path = "../benches/load_against_peers/promises.rs"]
 mod promises;
+#[path = "../benches/lateness/schedule.rs"]
+mod schedule;
 #[path = "../benches/serve_against_nginx/server_contest.rs"]
 mod server_contest;
 
 use contest::process::run_to_end;
 use contest::{h2load, median, turns};
+use frontier::Frontier;
 use generator_contest::{
     CPU_US, ContenderResult, Effort, HANDSHAKES, IMBALANCE_PERCENT, LAG_P99_US, MEMORY_MB, P50_US, P99_US,
     PartResult, RATE, Round,
@@ -32,6 +39,7 @@ use parts::{
 };
 use peers::{Peer, Peers, fortio, oha, wrk2};
 use promises::promises;
+use schedule::{Arrival, Lateness, Schedule, hidden_us};
 use server_contest::Contest;
 use std::path::Path;
 use std::process::Command;
@@ -123,6 +131,68 @@ fn load_against_peers() {
         "each connection had some of the requests"
     );
     assert!(text.contains("meshmeter load over wrk:  answers/s x "), "{text}");
+}
+
+#[test]
+fn lateness() {
+    let frontier = Frontier::new(500, Path::new(MESHMETER), &Peers::find(|_| None, |_| None));
+    let result = frontier.run(1, 1).unwrap_or_else(|error| panic!("{error}"));
+    let text = result.to_string();
+    for contender in &result.contenders {
+        assert!(contender.median(|round| Some(round.requests_per_second)) > 100.0, "{text}");
+        assert!(contender.median(|round| Some(round.cpu_us_per_request)) > 0.0, "{text}");
+        // No request is earlier than announced, but for the steps of two clocks.
+        assert!(contender.median(|round| round.hidden_us) > -100.0, "{text}");
+    }
+    assert_eq!(result.contenders.len(), 6);
+    assert!(
+        text.contains("meshmeter, 1 ms tolerated") && text.contains("not run: oha is not on PATH"),
+        "{text}"
+    );
+}
+
+/// Requests of `connections` in turn, each this late after its slot of a millisecond.
+fn arrivals_late_by(late_us: &[u64], connections: usize) -> Vec<Arrival> {
+    let at_us = late_us.iter().zip(0_u64..).map(|(late_us, slot)| 1_000_000 + 1000 * slot + late_us);
+    let arrivals = at_us.enumerate();
+    arrivals
+        .map(|(number, at_us)| Arrival { connection: number % connections, at: Duration::from_micros(at_us) })
+        .collect()
+}
+
+#[test]
+fn lateness_is_by_the_last_schedule_that_no_arrival_precedes() {
+    let late_us = [27, 7, 7, 507, 7, 7, 7, 7, 7, 7];
+    let arrivals = arrivals_late_by(&late_us, 3);
+    let lateness = Lateness::fitted(&arrivals, 1000.0, Schedule::Load);
+    let percentiles = [50.0, 80.0, 90.0, 100.0].map(|percent| lateness.percentile_us(percent).round());
+    assert_eq!(percentiles, [0.0, 0.0, 20.0, 500.0]);
+    // It hides what all are late by.
+    let announced = Duration::from_secs(1);
+    assert!((hidden_us(&arrivals, 1000.0, announced, 0) - 7.0).abs() < 0.01);
+    assert!((hidden_us(&arrivals[4..], 1000.0, announced, 4) - 7.0).abs() < 0.01);
+    // Half of the rate is missed: the last of ten requests is nine slots late.
+    let lateness = Lateness::fitted(&arrivals_late_by(&[0; 10], 1), 2000.0, Schedule::Load);
+    assert_eq!(lateness.percentile_us(100.0).round(), 4500.0);
+}
+
+#[test]
+fn a_schedule_per_connection_is_one_if_it_fits_better() {
+    // Four connections fire together every four milliseconds.
+    let arrivals: Vec<Arrival> = (0..40)
+        .map(|number| Arrival {
+            connection: number % 4,
+            at: Duration::from_millis(1000 + 4 * (number as u64 / 4)),
+        })
+        .collect();
+    let load = Lateness::fitted(&arrivals, 1000.0, Schedule::Load);
+    assert_eq!((load.percentile_us(25.0).round(), load.percentile_us(100.0).round()), (0.0, 3000.0));
+    let best = Lateness::best(&arrivals, 1000.0);
+    assert_eq!((best.schedule, best.percentile_us(100.0).round()), (Schedule::Connection, 0.0));
+    // Whichever connection is free sends the next request.
+    let mut arrivals = arrivals_late_by(&[0; 40], 4);
+    arrivals.iter_mut().take(10).for_each(|arrival| arrival.connection = 0);
+    assert_eq!(Lateness::best(&arrivals, 1000.0).schedule, Schedule::Load);
 }
 
 fn round(reading: Reading, cpu_us_per_request: f64) -> Round {

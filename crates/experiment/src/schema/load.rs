@@ -92,8 +92,8 @@ pub struct LoadResult {
     /// the duration of the stall.
     pub generator_lag_us: HistogramSummary,
     /// From when the kernel received a response until the generator read it. If
-    /// `generator.pacing.answers_timed_by_kernel` is set, no other figure includes it. Absent if the kernel
-    /// does not timestamp received data.
+    /// `generator.pacing.answers_timed_by_kernel` is set, no other time includes it, except of bodies that end with their
+    /// connection; the rate of a closed loop does. Absent if the kernel does not timestamp received data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading_lag_us: Option<HistogramSummary>,
     /// Maximum time by which responses may have come earlier than measured: the kernel has one time for all of a read, that of its
@@ -110,10 +110,11 @@ pub struct LoadResult {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<SlowRequests>,
-    /// TCP connection setup time, over the whole run.
+    /// TCP connection setup time, over the whole run. If requests wait for the connection, as clients of a closed loop do for the
+    /// next one, `response_time_us` and `schedule_lag_us` include it.
     pub connect_time_us: HistogramSummary,
     /// TLS handshake time, from the open TCP connection until the session can carry requests, over the whole
-    /// run. Full handshakes unless sessions are resumed. Empty if there were none, and in older results.
+    /// run; in other times as `connect_time_us` is. Full handshakes unless sessions are resumed. Empty if there were none, and in older results.
     #[serde(default)]
     pub handshake_time_us: HistogramSummary,
     /// gRPC: messages of the calls; absent for other protocols.

@@ -26,21 +26,28 @@ pub enum Place {
     Generator,
 }
 
+/// Number of the CPU of a place.
+///
+/// # Errors
+/// Returns an error if the kernel does not report which CPUs may be used.
+pub fn cpu(place: Place) -> Outcome<usize> {
+    let allowed = sched_getaffinity(None)?;
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let first = cpus.next().ok_or("no CPU may be used")?;
+    Ok(match place {
+        Place::Server => first,
+        Place::Generator => cpus.next().unwrap_or(first),
+    })
+}
+
 /// A command pinned to one CPU, with empty standard input.
 ///
 /// # Errors
 /// Returns an error if the kernel does not report which CPUs may be used.
 pub fn pinned(place: Place, program: &Path) -> Outcome<Command> {
-    let allowed = sched_getaffinity(None)?;
-    let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-    let first = cpus.next().ok_or("no CPU may be used")?;
-    let cpu = match place {
-        Place::Server => first,
-        Place::Generator => cpus.next().unwrap_or(first),
-    };
     let mut command = Command::new("taskset");
     command.stdin(Stdio::null());
-    command.args(["-c", &cpu.to_string()]).arg(program);
+    command.args(["-c", &cpu(place)?.to_string()]).arg(program);
     Ok(command)
 }
 

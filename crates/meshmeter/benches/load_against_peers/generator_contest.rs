@@ -107,7 +107,7 @@ impl Contender {
     fn run(&self, server: &Server, seconds: u32) -> Outcome<Round> {
         let seconds = seconds * self.lasting;
         let before_s = server.cpu_s()?;
-        let (reading, cpu_s) = self.generator.run(self.load, seconds, server)?;
+        let (reading, cpu_s) = self.generator.run(self.load, seconds, url(self.load, server))?;
         Ok(Round {
             cpu_us_per_request: cpu_s * 1e6 / reading.requests,
             server_busy_fraction: (server.cpu_s()? - before_s) / f64::from(seconds),
@@ -118,6 +118,16 @@ impl Contender {
             },
             reading,
         })
+    }
+}
+
+/// The server's URL for a task.
+fn url(load: Load, server: &Server) -> &str {
+    match load {
+        Load::Closed { .. } | Load::Open { .. } => &server.url,
+        Load::Http2 { .. } => &server.http2_url,
+        Load::Tls { .. } | Load::TlsChurn { .. } => &server.tls_url,
+        Load::Noted { .. } => &server.noted_url,
     }
 }
 

@@ -5,10 +5,10 @@
 //! wait. The output of peers is parsed in `peers.rs`.
 
 use crate::contest::process::{EXIT_TIMEOUT, Ended, Place, pinned, run_to_end};
-use crate::contest::server::Server;
 use crate::contest::{Outcome, h2load, wrk};
 use crate::peers::{Peer, fortio, oha, wrk2};
 use experiment::schema::LoadResult;
+use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub struct Reading {
     /// TLS handshakes, if it counts them.
     pub handshakes: Option<f64>,
     pub memory_peak_bytes: Option<f64>,
+    /// Start of its schedule, since the epoch, if it says so.
+    pub started_at: Option<Duration>,
     /// Reasons of its own verdict against these figures.
     pub invalid: Vec<String>,
 }
@@ -76,7 +78,7 @@ impl Generator {
     ///
     /// # Errors
     /// Returns an error if it is missing, hangs, fails, or had responses other than 200.
-    pub fn run(&self, load: Load, seconds: u32, server: &Server) -> Outcome<(Reading, f64)> {
+    pub fn run(&self, load: Load, seconds: u32, url: &str) -> Outcome<(Reading, f64)> {
         let (program, arguments) = match self {
             Self::Meshmeter(program, options) => {
                 (program.as_path(), meshmeter_arguments(load, options, seconds))
@@ -91,7 +93,7 @@ impl Generator {
             Self::Peer(peer, program) => (program.as_path(), peer.arguments(load, seconds)?),
         };
         let mut command = pinned(Place::Generator, program)?;
-        command.args(arguments).arg(load.url(server));
+        command.args(arguments).arg(url);
         let ended = run_to_end(&mut command, Duration::from_secs(seconds.into()) + EXIT_TIMEOUT)?;
         Ok((self.read(&ended)?, ended.cpu_s))
     }
@@ -125,17 +127,6 @@ impl Generator {
             Err(error) => {
                 Err(format!("{} ended with {}: {error}: {}", self.name(), ended.status, ended.stderr).into())
             }
-        }
-    }
-}
-
-impl Load {
-    fn url(self, server: &Server) -> &str {
-        match self {
-            Self::Closed { .. } | Self::Open { .. } => &server.url,
-            Self::Http2 { .. } => &server.http2_url,
-            Self::Tls { .. } | Self::TlsChurn { .. } => &server.tls_url,
-            Self::Noted { .. } => &server.noted_url,
         }
     }
 }
@@ -183,6 +174,7 @@ fn meshmeter_arguments(load: Load, options: &[&str], seconds: u32) -> Vec<String
 fn read_meshmeter(json: &str) -> Outcome<Reading> {
     let result: LoadResult = serde_json::from_str(json)?;
     let response_time = &result.response_time_us;
+    let started_at: Timestamp = result.started_at.parse()?;
     Ok(Reading {
         requests: result.requests.completed as f64,
         requests_per_second: result.rate.completed,
@@ -190,6 +182,7 @@ fn read_meshmeter(json: &str) -> Outcome<Reading> {
         schedule_lag_us_p99: result.schedule_lag_us.p99,
         handshakes: Some(result.handshake_time_us.count as f64),
         memory_peak_bytes: Some(result.generator.memory_peak_bytes as f64),
+        started_at: Some(started_at.duration_since(Timestamp::UNIX_EPOCH).try_into()?),
         invalid: result.verdict.reasons,
     })
 }
