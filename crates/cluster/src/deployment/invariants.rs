@@ -119,9 +119,9 @@ pub fn check_worker(input: &[u8]) {
     if let Ok(progress) = serde_json::from_str::<Progress>(part(0)) {
         let again = serde_json::to_string(&progress).expect("it has text alone");
         assert_eq!(serde_json::from_str::<Progress>(&again).expect("it was written here"), progress);
-        check_lines(progress.lines);
+        check_lines(&progress.lines);
     }
-    check_lines(text.lines().map(str::to_owned).collect());
+    check_lines(&text.lines().map(str::to_owned).collect::<Vec<_>>());
     let snapshot = |part: &str| {
         let Status { now_ns, usage } = serde_json::from_str(part).unwrap_or_default();
         let component =
@@ -133,18 +133,18 @@ pub fn check_worker(input: &[u8]) {
 }
 
 /// Checks that each line is an event, and that a worker drops none that a trial waits for.
-fn check_lines(lines: Vec<String>) {
+fn check_lines(lines: &[String]) {
     let mut kept = Lines::default();
-    for line in &lines {
+    for line in lines {
         kept.push(line.clone(), is_detail(line));
     }
     let count = lines.len();
     // Inputs are far shorter than what a worker keeps, and than a batch.
-    assert_eq!(kept.batch(0), Batch { lines: lines.clone(), next: count, is_last: true });
+    assert_eq!(kept.batch(0), Batch { lines: lines.to_vec(), next: count, is_last: true });
     let mut last_lines = VecDeque::new();
-    let events: Vec<DriverEventKind> = events(lines.clone(), &mut last_lines).collect();
+    let events: Vec<DriverEventKind> = events(lines.to_vec(), &mut last_lines).collect();
     assert_eq!((events.len(), last_lines.len()), (count, count.min(LAST_LINES)));
-    for (event, line) in events.iter().zip(&lines) {
+    for (event, line) in events.iter().zip(lines) {
         if let DriverEventKind::Message(message) = event {
             assert_eq!(message, line);
         }
