@@ -5,6 +5,6 @@ mod message;
 #[path = "../src/spans.rs"]
 mod spans;
 
-use message::spans_by_service;
+use message::senders;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| spans::check(input));

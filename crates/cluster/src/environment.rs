@@ -13,7 +13,7 @@ use crate::settings::ClusterSettings;
 use crate::{in_pod, objects};
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, ProgressSink};
-use experiment::schema::{ComponentVersion, Host};
+use experiment::schema::{ClusterPlace, ComponentVersion, Host};
 use experiment::{MeshKind, Mode};
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::Value;
@@ -151,6 +151,27 @@ impl Cluster {
         roll_out(self, spec, &*plug)
     }
 
+    /// The cluster, and what the run uses of it.
+    fn place(&self) -> ClusterPlace {
+        let ClusterSettings { image, mesh, revision, generator_nodes, reads_nodes, prometheus, .. } =
+            &self.settings;
+        // A user without the right to read it has no UID.
+        let system = self.connected.api.get(&ObjectRef::new("v1", "Namespace", None, "kube-system"));
+        let uid = system.ok().flatten().map(|namespace| text(&namespace["metadata"]["uid"]));
+        ClusterPlace {
+            uid: uid.filter(|uid| !uid.is_empty()),
+            image: image.clone(),
+            mesh: mesh.name().to_owned(),
+            revision: revision.clone(),
+            generator_nodes: generator_nodes.as_ref().map(|(label, value)| format!("{label}={value}")),
+            usage_source: match prometheus {
+                Some(address) => address.to_string(),
+                None if *reads_nodes => "kubelets".to_owned(),
+                None => "none".to_owned(),
+            },
+        }
+    }
+
     fn deploy_on(&mut self, spec: &DeploymentSpec, label: &str) -> Result<ClusterDeployment<'_>> {
         let plug = plug::for_mode(spec.mesh, spec.mode, &self.settings)?;
         self.claim_namespaces(spec)?;
@@ -202,6 +223,7 @@ impl Environment for Cluster {
             cgroups: "kubelet".to_owned(),
             privileges: "cluster".to_owned(),
             versions,
+            cluster: Some(self.place()),
             ..Host::default()
         }
     }

@@ -37,7 +37,7 @@ pub mod settings;
 mod startup;
 pub mod worker;
 
-pub use deployment::check_kubelet;
+pub use deployment::{check_kubelet, check_prometheus, check_worker};
 
 /// The result type of most functions here. The error names the operation.
 pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

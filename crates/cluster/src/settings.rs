@@ -93,6 +93,16 @@ pub enum MeshName {
     Cilium,
 }
 
+impl MeshName {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Istio => "istio",
+            Self::Linkerd => "linkerd",
+            Self::Cilium => "cilium",
+        }
+    }
+}
+
 impl ClusterSettings {
     pub fn new(image: &str, run: &str) -> Self {
         Self {

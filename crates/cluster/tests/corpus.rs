@@ -5,7 +5,19 @@ mod kubelet;
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 
+use replay::replay;
+
 #[test]
 fn corpus_of_kubelets_passes() {
-    replay::replay("kubelet", kubelet::check);
+    replay("kubelet", kubelet::check);
+}
+
+#[test]
+fn corpus_of_prometheus_responses_passes() {
+    replay("prometheus", cluster::check_prometheus);
+}
+
+#[test]
+fn corpus_of_workers_passes() {
+    replay("worker", cluster::check_worker);
 }

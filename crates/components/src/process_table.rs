@@ -5,7 +5,7 @@ use procfs_core::FromRead as _;
 pub use procfs_core::process::Stat;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,23 @@ pub fn stat(proc: &Path, pid: i32) -> io::Result<Stat> {
 }
 
 fn read_stat(process: &Path) -> io::Result<Stat> {
-    Stat::from_read(File::open(process.join("stat"))?).map_err(io::Error::other)
+    parse_stat(&fs::read(process.join("stat"))?)
+}
+
+/// Parses `/proc/<pid>/stat`: the PID, the name in parentheses, and other fields.
+pub fn parse_stat(text: &[u8]) -> io::Result<Stat> {
+    let begin = text.iter().position(|byte| *byte == b'(');
+    let end = text.iter().rposition(|byte| *byte == b')');
+    let is_whole = begin.zip(end).is_some_and(|(begin, end)| {
+        let state = text.get(end + 2).is_some_and(u8::is_ascii_alphabetic);
+        let has_fields = state && text[..end + 2].ends_with(b") ");
+        begin < end && text[0].is_ascii_digit() && text[..begin].ends_with(b" ") && has_fields
+    });
+    if !is_whole {
+        // `procfs-core` panics for want of these.
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "no PID, name and state"));
+    }
+    Stat::from_read(text).map_err(io::Error::other)
 }
 
 pub fn pids(proc: &Path) -> io::Result<Vec<i32>> {
@@ -109,6 +125,16 @@ fn children(proc: &Path, pid: i32) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_without_fields_around_the_name_is_error() {
+        for text in ["", "(a)", "7 (a)", "7 (a) ", " (a) S", "7 )a( S", "7(a) S", "7 (a)S", "7 (a) \u{a0}"] {
+            assert!(parse_stat(text.as_bytes()).is_err(), "{text}");
+        }
+        let fields = " 1".repeat(20);
+        let stat = parse_stat(format!("71 (en) (voy) S{fields} 18446744073709551615{fields}\n").as_bytes());
+        assert_eq!(stat.map(|stat| (stat.pid, stat.comm)).unwrap(), (71, "en) (voy".to_owned()));
+    }
 
     #[test]
     fn reused_pid_is_other_process() {

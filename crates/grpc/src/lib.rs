@@ -18,7 +18,7 @@ pub use error::{DescribeError, ReflectionError};
 pub use files::SourceError;
 pub use message::MessageError;
 pub use method::{Method, MethodPath, Streaming};
-pub use reflection::{AnswerError, Server, Tls};
+pub use reflection::{AnswerError, Server, Tls, check_reflection};
 
 use std::path::PathBuf;
 

@@ -5,7 +5,14 @@ mod replay;
 #[path = "../../../fuzz/src/zds.rs"]
 mod zds;
 
+use replay::replay;
+
 #[test]
 fn corpus_of_ztunnels_passes() {
-    replay::replay("zds", zds::check);
+    replay("zds", zds::check);
+}
+
+#[test]
+fn corpus_of_proc_texts_passes() {
+    replay("proc_texts", lab::observe::check_proc_texts);
 }

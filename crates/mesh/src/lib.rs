@@ -12,6 +12,7 @@ pub mod config_dump;
 pub mod envoy;
 pub mod filters;
 pub mod gateway_probe;
+pub mod inbound;
 pub mod invariants;
 pub mod istio;
 pub mod kubernetes;

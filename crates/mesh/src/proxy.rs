@@ -4,6 +4,7 @@ use crate::admin::liveness::LivenessProbe;
 use crate::admin::{Admin, AdminCause, AdminError};
 use crate::config_dump::DumpCopy;
 use crate::envoy::footprint;
+use crate::inbound::Inbound;
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -20,8 +21,8 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// True if this port of the application accepts plaintext; absent if the proxy does not report it.
-    fn accepts_plaintext(&self, _port: u16) -> Result<Option<bool>, AdminError> {
+    /// What it accepts; absent if it does not show that.
+    fn inbound(&self) -> Result<Option<Inbound>, AdminError> {
         Ok(None)
     }
 

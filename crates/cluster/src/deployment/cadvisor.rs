@@ -73,7 +73,9 @@ impl Counters {
             "container_cpu_system_seconds_total" => self.system = time(),
             "container_cpu_cfs_periods_total" => self.periods = count,
             "container_cpu_cfs_throttled_periods_total" => self.throttled_periods = count,
-            "container_cpu_cfs_throttled_seconds_total" => self.throttled_s = Some(value),
+            "container_cpu_cfs_throttled_seconds_total" => {
+                self.throttled_s = time().map(|time| time.as_secs_f64());
+            }
             "container_memory_working_set_bytes" => self.working_set_bytes = count,
             "container_memory_rss" => self.anonymous_bytes = count,
             _ => {}

@@ -22,7 +22,7 @@ mod worker;
 pub use self::rollout::RolledOut;
 pub(crate) use self::rollout::{bring_up, roll_out};
 
-pub use self::invariants::check_kubelet;
+pub use self::invariants::{check_kubelet, check_prometheus, check_worker};
 use self::proof::{ProxyCounters, Readings};
 use self::rollout::PROBE;
 use self::shared::SharedPods;

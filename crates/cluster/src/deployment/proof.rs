@@ -10,8 +10,9 @@ use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence, e
 use experiment::environment::{EnvironmentError, error_chain};
 use experiment::schema::{ComponentVersion, PathProof};
 use experiment::topology::{Call, WorkloadId};
+use mesh::admin::{Admin, AdminError};
 use mesh::concurrent::side_by_side;
-use mesh::envoy::plaintext;
+use mesh::inbound::{Claim, Inbound, note_accepted};
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CallCounters, CountedService, Evidence};
 use mesh::service::ServiceReading;
@@ -25,6 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Readings by pod of the topology.
 pub(super) type Readings = BTreeMap<String, Result<ServiceReading, String>>;
+type ReadInbound = fn(&Admin) -> Result<Inbound, AdminError>;
 pub(super) type Counters = BTreeMap<String, u64>;
 pub(super) type ProxyCounters = BTreeMap<String, Result<Counters, String>>;
 
@@ -176,27 +178,54 @@ impl ClusterDeployment<'_> {
         }
     }
 
-    /// Reads what proxies accept for their service, and compares it with what the experiment sets.
+    /// Compares what proxies accept for the services behind them with what the experiment sets.
     fn check_accepted(&self, stations: &[Station], path: &mut PathProof) {
-        let proxies = stations.iter().flat_map(|station| &station.proxies);
-        // A proxy is in the station of each call to its service.
-        let claims: BTreeMap<&str, (&StationProxy, Accepts)> = proxies
-            .filter_map(|proxy| Some((proxy, proxy.evidence.accepts?)))
-            .flat_map(|(proxy, claimed)| {
-                proxy.replicas.iter().map(move |name| (name.as_str(), (proxy, claimed)))
-            })
-            .collect();
-        let pods = self.all_pods().filter_map(|pod| {
-            let (station, claimed) = claims.get(pod.proxy_name.as_str())?;
-            Some((pod.proxy_name.as_str(), pod.proxy.as_ref()?, station.name.as_str(), *claimed))
-        });
-        let read = side_by_side(pods, |(name, proxy, station, claimed)| {
-            let takes = plaintext::read(&proxy.forward.admin(name), claimed.port);
-            (name, station, claimed, takes.map_err(|error| error_chain(&error)))
-        });
-        for (name, station, claimed, takes) in read {
-            note_accepted(path, (name, station), claimed, takes);
+        // A proxy is in the station of each call to its services.
+        let mut claimed: BTreeMap<&str, (&str, BTreeMap<WorkloadId, Accepts>)> = BTreeMap::new();
+        for station in stations {
+            for proxy in &station.proxies {
+                let Some(accepts) = proxy.evidence.accepts else { continue };
+                for name in &proxy.replicas {
+                    let (_, services) = claimed.entry(name).or_insert((&proxy.name, BTreeMap::new()));
+                    services.insert(station.call.to, accepts);
+                }
+            }
         }
+        let claimed = claimed.into_iter().map(|(name, claimed)| (name, claimed, self.inbound_of(name)));
+        let read = side_by_side(claimed, |(name, claimed, (admin, read))| {
+            (name, claimed, read(&admin).map_err(|error| error_chain(&error)))
+        });
+        for (name, (station, services), inbound) in read {
+            let claims: Vec<Claim<'_>> =
+                services.iter().map(|(id, accepts)| self.claim(name, *id, *accepts)).collect();
+            note_accepted(path, (name, station), &claims, inbound);
+        }
+    }
+
+    /// Admin interface of the proxy with this name in results, and how it shows what it accepts.
+    fn inbound_of(&self, name: &str) -> (Admin, ReadInbound) {
+        if let Some(pod) = self.shared_pod(name) {
+            return (pod.admin(), Inbound::of_ztunnel);
+        }
+        let pod = self.all_pods().find(|pod| pod.proxy_name == name);
+        let proxy = pod.and_then(|pod| pod.proxy.as_ref()).expect("stations have open proxies alone");
+        (proxy.forward.admin(name), Inbound::of_sidecar)
+    }
+
+    /// A claim for the pods of a service that this proxy serves; a ztunnel serves those of its node.
+    fn claim(&self, proxy: &str, id: WorkloadId, accepts: Accepts) -> Claim<'_> {
+        let node = self.shared_pod(proxy).map(|pod| pod.state.node.as_str());
+        let pods = self.pods[id].iter().map(|pod| &pod.state);
+        let pods = pods.filter(|pod| node.is_none_or(|node| pod.node == node));
+        Claim {
+            service: &self.spec.topology.workloads[id].name,
+            accepts,
+            pods: pods.map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect(),
+        }
+    }
+
+    fn shared_pod(&self, name: &str) -> Option<&SharedPod> {
+        self.shared.pods.iter().find(|pod| pod.name == name)
     }
 
     /// Distinct versions of the proxies that the mesh has injected, and of gateways.
@@ -325,25 +354,6 @@ impl ClusterDeployment<'_> {
     }
 }
 
-/// Notes what a proxy accepts at its station, and why the path is unproven if that contradicts the experiment.
-fn note_accepted(
-    path: &mut PathProof,
-    (proxy, station): (&str, &str),
-    claimed: Accepts,
-    takes: Result<Option<bool>, String>,
-) {
-    let takes = match takes {
-        Ok(takes) => takes,
-        Err(error) => {
-            return path.reasons.push(format!("whether {proxy} takes plain text is not known: {error}"));
-        }
-    };
-    path.reasons.extend(claimed.contradiction(proxy, takes));
-    for proof in path.proxies.iter_mut().filter(|proof| proof.name == station) {
-        proof.takes_plain_text = proof.takes_plain_text.max(takes);
-    }
-}
-
 /// The counters of a ztunnel that are part of the evidence.
 fn of_run(counters: &Counters, own: &BTreeSet<&str>) -> Counters {
     let own = counters.iter().filter(|(name, _)| own.contains(name.as_str()));
@@ -382,43 +392,5 @@ fn edge<'a>(
         sent: sent.clone(),
         service: services.iter().collect(),
         proxies: proxies.collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use experiment::environment::MutualTls;
-    use experiment::schema::ProxyProof;
-
-    fn server_proxy() -> ProxyProof {
-        ProxyProof {
-            name: "server-proxy".to_owned(),
-            requests_received: 0,
-            requests_expected: 0,
-            streams: None,
-            tls_handshakes: 0,
-            tls_expected: true,
-            takes_plain_text: None,
-            counters: Counters::new(),
-        }
-    }
-
-    #[test]
-    fn listeners_that_contradict_the_experiment_leave_the_path_unproven() {
-        let reasons = |mtls: MutualTls, takes: Result<Option<bool>, String>| {
-            let mut path = PathProof { proxies: vec![server_proxy()], ..PathProof::default() };
-            note_accepted(&mut path, ("server-1-proxy", "server-proxy"), Accepts::new(8080, mtls), takes);
-            (path.reasons.join("; "), path.proxies[0].takes_plain_text)
-        };
-        assert_eq!(reasons(MutualTls::Strict, Ok(Some(false))), (String::new(), Some(false)));
-        assert_eq!(reasons(MutualTls::Permissive, Ok(Some(true))), (String::new(), Some(true)));
-        let (reason, takes) = reasons(MutualTls::Strict, Ok(Some(true)));
-        assert_eq!(reason, "server-1-proxy takes plain text, against what `proxy.mtls` says");
-        assert_eq!(takes, Some(true));
-        assert!(reasons(MutualTls::Permissive, Ok(None)).0.contains("does not take plain text"));
-        assert!(
-            reasons(MutualTls::Strict, Err("it is gone".to_owned())).0.ends_with("not known: it is gone")
-        );
     }
 }

@@ -25,7 +25,7 @@ impl Reading {
         }
     }
 
-    fn of_samples(samples: &[LastSample], own: &BTreeSet<(&str, &str)>) -> Self {
+    pub fn of_samples(samples: &[LastSample], own: &BTreeSet<(&str, &str)>) -> Self {
         let mut groups = ControlGroups::default();
         for LastSample { labels, at, value } in samples {
             let label = |name: &str| labels.get(name).cloned().unwrap_or_default();

@@ -15,6 +15,7 @@ use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
+use mesh::admin::Admin;
 use mesh::istio::propagation::{Awaited, wait_until_propagated};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -277,6 +278,11 @@ impl SharedPod {
     /// Its counters, including those of other pods' traffic; absent if no call passes it.
     pub fn counters(&self) -> Option<Result<Counters, String>> {
         Some(read_counters(&self.ports.as_ref()?.counters, &self.name))
+    }
+
+    /// Admin interface of a proxy.
+    pub fn admin(&self) -> Admin {
+        self.ports.as_ref().expect("ports of proxies are open").admin.admin(&self.name)
     }
 
     /// Failure of its pod since the deployment began; absent if the API does not respond.

@@ -22,12 +22,12 @@ const READ_INTERVAL: Duration = Duration::from_secs(2);
 /// A container whose usage belongs to the experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
-    name: String,
-    role: Role,
-    pod: String,
-    key: Key,
-    node: String,
-    shows_network: bool,
+    pub name: String,
+    pub role: Role,
+    pub pod: String,
+    pub key: Key,
+    pub node: String,
+    pub shows_network: bool,
 }
 
 /// An open window.
@@ -246,7 +246,7 @@ impl ClusterDeployment<'_> {
     }
 }
 
-fn snapshot_of(watched: &Watched, sample: &Sample, source: &str) -> ComponentSnapshot {
+pub(super) fn snapshot_of(watched: &Watched, sample: &Sample, source: &str) -> ComponentSnapshot {
     let network = sample.network.filter(|_| watched.shows_network);
     ComponentSnapshot {
         pod: Some(watched.pod.clone()),
@@ -268,7 +268,7 @@ fn snapshot_of(watched: &Watched, sample: &Sample, source: &str) -> ComponentSna
     }
 }
 
-fn generator_snapshot(name: String, pod: &str, now_ns: u64, usage: &Usage) -> ComponentSnapshot {
+pub(super) fn generator_snapshot(name: String, pod: &str, now_ns: u64, usage: &Usage) -> ComponentSnapshot {
     let nanoseconds = Duration::from_nanos;
     ComponentSnapshot {
         pod: Some(pod.to_owned()),

@@ -31,7 +31,7 @@ const CLOCK_READINGS: usize = 5;
 /// A worker that does not respond for this long is lost.
 const LOST_AFTER: Duration = Duration::from_secs(20);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-const LAST_LINES: usize = 20;
+pub(super) const LAST_LINES: usize = 20;
 /// Minimum time that generators get for the message that starts them. Messages pass the API server and a kubelet: on
 /// a full node of two CPUs this took up to 0.9 s, with compilers beside it more than two.
 const MIN_RELEASE_DELAY: Duration = Duration::from_secs(2);
@@ -235,14 +235,7 @@ impl Followed {
             self.note_silence(heard_at);
             heard_at = Instant::now();
             read = progress.next;
-            for line in progress.lines {
-                let event = LoadEvent::from_json(&line).map(DriverEventKind::Load);
-                self.send(event.unwrap_or_else(|_| DriverEventKind::Message(line.clone())));
-                if last_lines.len() == LAST_LINES {
-                    last_lines.pop_front();
-                }
-                last_lines.push_back(line);
-            }
+            events(progress.lines, last_lines).for_each(|event| self.send(event));
             if let Some(end) = progress.ended {
                 return Ok(end);
             }
@@ -275,6 +268,23 @@ impl Followed {
         // There is no receiver any more once the trial has ended.
         let _ = self.events.send(DriverEvent { generator: self.generator.clone(), kind });
     }
+}
+
+/// Events of these lines: those that a generator reports, and any other line as a message. The last lines are
+/// kept.
+pub(super) fn events(
+    lines: Vec<String>,
+    last_lines: &mut VecDeque<String>,
+) -> impl Iterator<Item = DriverEventKind> {
+    lines.into_iter().map(|line| {
+        let event = LoadEvent::from_json(&line).map(DriverEventKind::Load);
+        let event = event.unwrap_or_else(|_| DriverEventKind::Message(line.clone()));
+        if last_lines.len() == LAST_LINES {
+            last_lines.pop_front();
+        }
+        last_lines.push_back(line);
+        event
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use mesh::istio::objects::{extra, policy, waypoint};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::{STATUS_PORT, SYSTEM_NAMESPACE, service_host};
-use mesh::proof::Evidence;
+use mesh::proof::{Accepts, Evidence};
 use mesh::ztunnel::evidence::AmbientCall;
 use mesh::ztunnel::metrics;
 use serde_json::{Value, json};
@@ -178,6 +178,7 @@ impl MeshPlug for Ambient {
             from: (&workloads[call.from].name, &namespaces[0]),
             to: (&workloads[call.to].name, &namespaces[1]),
             through_waypoint: self.has_waypoint(),
+            accepts: Accepts::new(SERVICE_PORT, context.spec.proxy.mtls),
             is_shared_with_others: true,
         };
         let (source, destination) = ambient.evidence();

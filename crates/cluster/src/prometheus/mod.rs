@@ -13,7 +13,6 @@ use http::Uri;
 use mesh::envoy::traffic::percent_encode;
 use mesh::kubernetes::client::ApiClient;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -111,33 +110,23 @@ impl Prometheus {
     /// The last sample of each series that matches the selector and is not older than `within`, a duration in
     /// Prometheus syntax.
     pub fn last_samples(&self, selector: &str, within: &str) -> Result<Vec<LastSample>> {
-        let series: Vec<Series> = self.query(&format!("{selector}[{within}]"))?;
-        let last = series.into_iter().filter_map(|Series { metric, values }| {
-            let (at_s, value) = values.into_iter().next_back()?;
-            let at = Duration::from_millis((at_s * 1e3).round() as u64);
-            Some(LastSample { labels: metric, at, value: value.parse().ok()? })
-        });
-        Ok(last.collect())
+        self.query(&format!("{selector}[{within}]"), LastSample::read)
     }
 
     /// Number of series that match the selector now.
     pub fn count(&self, selector: &str) -> Result<u64> {
-        let counted: Vec<Counted> = self.query(&format!("count({selector})"))?;
-        // An empty result means zero series.
-        Ok(counted.first().and_then(|counted| counted.value.1.parse().ok()).unwrap_or(0))
+        self.query(&format!("count({selector})"), read_count)
     }
 
-    fn query<T: DeserializeOwned>(&self, query: &str) -> Result<Vec<T>> {
+    /// The response to a query, which `read` parses.
+    fn query<T>(&self, query: &str, read: fn(&str) -> serde_json::Result<T>) -> Result<T> {
         let operation = format!("query Prometheus at {}", self.address);
         let path = format!("{}/api/v1/query?query={}", self.prefix, percent_encode(query));
         let text = self.api.get_text(&operation, &path).map_err(|error| error.with_hint(self.hint()))?;
-        match serde_json::from_str::<Response<T>>(&text) {
-            Ok(response) => Ok(response.data.result),
-            Err(_) => {
-                let reason = "another program responds there";
-                Err(EnvironmentError::new(operation, reason).with_hint(self.hint()))
-            }
-        }
+        read(&text).map_err(|_| {
+            let reason = "another program responds there";
+            EnvironmentError::new(operation, reason).with_hint(self.hint())
+        })
     }
 
     fn hint(&self) -> &'static str {
@@ -150,6 +139,26 @@ impl Prometheus {
             }
         }
     }
+}
+
+impl LastSample {
+    /// The last sample of each series of a response.
+    pub fn read(response: &str) -> serde_json::Result<Vec<Self>> {
+        let response: Response<Series> = serde_json::from_str(response)?;
+        let last = response.data.result.into_iter().filter_map(|Series { metric, values }| {
+            let (at_s, value) = values.into_iter().next_back()?;
+            let at = Duration::from_millis((at_s * 1e3).round() as u64);
+            Some(Self { labels: metric, at, value: value.parse().ok()? })
+        });
+        Ok(last.collect())
+    }
+}
+
+/// The count in a response; an empty result means zero series.
+pub(crate) fn read_count(response: &str) -> serde_json::Result<u64> {
+    let response: Response<Counted> = serde_json::from_str(response)?;
+    let counted = response.data.result.first();
+    Ok(counted.and_then(|counted| counted.value.1.parse().ok()).unwrap_or(0))
 }
 
 /// A client that sends no credentials.

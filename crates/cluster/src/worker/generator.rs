@@ -145,7 +145,7 @@ impl Generator {
 }
 
 /// True unless the line is one of the few events that a trial waits for.
-fn is_detail(line: &str) -> bool {
+pub(crate) fn is_detail(line: &str) -> bool {
     matches!(LoadEvent::from_json(line), Err(_) | Ok(LoadEvent::Second(_) | LoadEvent::SecondDetail(_)))
 }
 

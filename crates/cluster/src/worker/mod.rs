@@ -4,9 +4,9 @@
 //!
 //! It listens on the loopback of its pod, which the run reaches through a port forward ([`protocol`]).
 
-mod generator;
+pub(crate) mod generator;
 pub mod protocol;
-mod usage;
+pub(crate) mod usage;
 
 use self::generator::Generator;
 use self::protocol::{

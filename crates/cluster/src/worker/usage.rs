@@ -26,7 +26,7 @@ pub(super) fn oom_kills(root: &Path) -> u64 {
 fn of_version_2(root: &Path) -> Option<Usage> {
     let stat = fs::read_to_string(root.join("cpu.stat")).ok()?;
     let value = |name: &str| field(&stat, name);
-    let microseconds = |name: &str| value(name).map(|us| us * 1000);
+    let microseconds = |name: &str| value(name).map(|us| us.saturating_mul(1000));
     let memory = fs::read_to_string(root.join("memory.stat")).unwrap_or_default();
     let current = number(&root.join("memory.current"));
     let inactive = field(&memory, "inactive_file").unwrap_or(0);
@@ -70,18 +70,18 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 /// The number after a name in a file of `name number` lines.
-fn field(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 /// Bytes received and sent by all devices except loopback.
-fn traffic(devices: &str) -> Option<(u64, u64)> {
+pub(crate) fn traffic(devices: &str) -> Option<(u64, u64)> {
     let devices = devices.lines().filter_map(|line| {
         let (name, numbers) = line.split_once(':')?;
         let numbers: Vec<u64> = numbers.split_ascii_whitespace().map_while(|one| one.parse().ok()).collect();
         (name.trim() != "lo").then_some((*numbers.first()?, *numbers.get(8)?))
     });
-    devices.reduce(|sum, own| (sum.0 + own.0, sum.1 + own.1))
+    devices.reduce(|sum, own| (sum.0.saturating_add(own.0), sum.1.saturating_add(own.1)))
 }
 
 #[cfg(test)]

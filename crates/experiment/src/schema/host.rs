@@ -56,6 +56,9 @@ pub struct Host {
     /// Modes of the experiment that were unavailable here. They are left out, not substituted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_modes: Vec<UnavailableMode>,
+    /// Cluster that it was measured on; absent for a lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterPlace>,
     /// Interruptions after which the run was continued (`meshmeter run --resume`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumption>,
@@ -76,6 +79,26 @@ impl Host {
     pub fn noise_floor(&self) -> Option<&Floor> {
         self.noise_floor.as_ref().or(self.floor.as_ref())
     }
+}
+
+/// Cluster of a run, and what the run uses of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterPlace {
+    /// UID of its namespace `kube-system`, which identifies it; absent if this user may not read that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Image of Meshmeter.
+    pub image: String,
+    /// Mesh: `istio`, `linkerd` or `cilium`.
+    pub mesh: String,
+    /// Revision of istiod, or a tag; absent: the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Label of the nodes on which generators run, as `label=value`; absent: any nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_nodes: Option<String>,
+    /// Source of the usage of services and proxies: `kubelets`, the address of a Prometheus, or `none`.
+    pub usage_source: String,
 }
 
 /// Continuation of a run that had ended before its last trial.

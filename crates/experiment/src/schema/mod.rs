@@ -102,7 +102,9 @@ pub use gateway::{
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
 pub use hop::{HopProof, HopProtocol};
-pub use host::{ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode};
+pub use host::{
+    ClusterPlace, ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode,
+};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MAX_COUNT, MergedPart, MergedResults,
     Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol,

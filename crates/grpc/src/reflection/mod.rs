@@ -5,12 +5,14 @@
 //! requested by name, in rounds, until all are known. `connection` is the HTTP/2 layer.
 
 mod connection;
+mod invariants;
 
 use crate::error::{DescribeError, ReflectionError};
 pub use connection::AnswerError;
 use connection::Channel;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
+pub use invariants::check_reflection;
 use prost::Message as _;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};

@@ -14,6 +14,7 @@ use crate::pod::PodSpec;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
 use crate::running::PodIdentity;
+use crate::running::service::SERVICE_PORT;
 use experiment::Mode;
 use experiment::dataplane::DataPlane;
 use experiment::environment::EnvironmentError;
@@ -24,7 +25,7 @@ use mesh::istio::objects::{extra, policy};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};
 use mesh::names::{SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
-use mesh::proof::Evidence;
+use mesh::proof::{Accepts, Evidence};
 use mesh::ztunnel::evidence::AmbientCall;
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -125,6 +126,7 @@ impl Part for Ztunnels<'_> {
             from: end(call.from),
             to: end(call.to),
             through_waypoint: has_waypoint(rollout),
+            accepts: Accepts::new(SERVICE_PORT, rollout.context.spec.proxy.mtls),
             is_shared_with_others: false,
         };
         let (source, destination) = ambient.evidence();

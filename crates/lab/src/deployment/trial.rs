@@ -2,7 +2,7 @@
 
 use super::driver::Drivers;
 use super::footprint::Held;
-use super::station::Destination;
+use super::station::{Destination, ProxyId};
 use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::certificates::write_private;
@@ -12,9 +12,11 @@ use crate::filters::proof::received;
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
 use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, DriverVerb, TrialEvidence};
-use experiment::environment::{EnvironmentError, ErrorContext};
+use experiment::environment::{EnvironmentError, ErrorContext, error_chain};
 use experiment::schema::{ComponentVersion, FurtherDomain, PathProof};
+use experiment::topology::WorkloadId;
 use mesh::concurrent::side_by_side;
+use mesh::inbound::{Claim, note_accepted};
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService, filters};
 use std::collections::BTreeMap;
@@ -242,28 +244,42 @@ impl LabDeployment<'_> {
         path.reasons.extend(reasons);
     }
 
+    /// Compares what proxies accept for the services behind them with what the experiment sets.
     fn check_accepted(&self, path: &mut PathProof) {
-        for proof in &mut path.proxies {
-            let mut stations = self.edges.iter().flat_map(|edge| &edge.stations);
-            let Some(station) = stations.find(|station| station.name == proof.name) else { continue };
-            let Some(claimed) = station.evidence.accepts else { continue };
-            for proxy in station.proxies.iter().map(|id| &self.proxies[*id]) {
-                let takes = accepts_plaintext(proxy, claimed, &mut path.reasons);
-                proof.takes_plain_text = proof.takes_plain_text.or(takes);
+        // A proxy is in the station of each call to its services.
+        let mut claimed: BTreeMap<ProxyId, (&str, BTreeMap<WorkloadId, Accepts>)> = BTreeMap::new();
+        for edge in &self.edges {
+            for station in &edge.stations {
+                let Some(accepts) = station.evidence.accepts else { continue };
+                for id in &station.proxies {
+                    let (_, services) = claimed.entry(*id).or_insert((&station.name, BTreeMap::new()));
+                    services.insert(edge.call.to, accepts);
+                }
             }
         }
+        // A proxy that has failed was reported when its counters were read.
+        claimed.retain(|id, _| self.proxies[*id].container.failed().is_none());
+        let claimed = claimed.into_iter().map(|(id, claimed)| (&self.proxies[id], claimed));
+        let read = side_by_side(claimed, |(proxy, claimed)| {
+            let inbound = proxy.counters.inbound().map_err(|error| error_chain(&error));
+            (proxy.name.as_str(), claimed, inbound)
+        });
+        for (proxy, (station, services), inbound) in read {
+            let Some(inbound) = inbound.transpose() else { continue };
+            let claims: Vec<Claim<'_>> =
+                services.iter().map(|(id, accepts)| self.claim(*id, *accepts)).collect();
+            note_accepted(path, (proxy, station), &claims, inbound);
+        }
     }
-}
 
-/// True if a proxy reports that it accepts plaintext; absent if it cannot be queried.
-fn accepts_plaintext(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) -> Option<bool> {
-    // A proxy that has failed or does not respond was reported when its counters were read.
-    if proxy.container.failed().is_some() {
-        return None;
+    fn claim(&self, id: WorkloadId, accepts: Accepts) -> Claim<'_> {
+        let identities = self.pods.workloads[id].pods.iter().filter_map(|running| running.identity.as_ref());
+        Claim {
+            service: &self.spec.topology.workloads[id].name,
+            accepts,
+            pods: identities.map(|own| (own.namespace.as_str(), own.pod.as_str())).collect(),
+        }
     }
-    let takes = proxy.counters.accepts_plaintext(claimed.port).ok()?;
-    reasons.extend(claimed.contradiction(&proxy.name, takes));
-    takes
 }
 
 /// An argument in its command line form. A file argument is written to `directory`.

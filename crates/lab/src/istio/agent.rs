@@ -20,8 +20,8 @@ use experiment::schema::{ProxyBuild, ProxyConfiguration, ProxyHeap};
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
-use mesh::envoy::plaintext;
 use mesh::envoy::traffic::{BOOTSTRAP_FLUSH, plain_name};
+use mesh::inbound::Inbound;
 use mesh::names::{ADMIN_PORT, STATUS_PORT, UPDATE_TIME, setting_for_keys};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use mesh::spans::SentSpans;
@@ -237,8 +237,8 @@ impl CounterSource for AgentCounters {
         CounterSource::configuration(&self.envoy, copy)
     }
 
-    fn accepts_plaintext(&self, port: u16) -> Result<Option<bool>, AdminError> {
-        plaintext::read(&self.envoy, port)
+    fn inbound(&self) -> Result<Option<Inbound>, AdminError> {
+        Inbound::of_sidecar(&self.envoy).map(Some)
     }
 
     fn liveness_probes(&self) -> Vec<LivenessProbe> {

@@ -104,15 +104,15 @@ fn list_length(list: &str) -> usize {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
-        last.checked_sub(first).map(|more| more + 1)
+        last.checked_sub(first).map(|more| more.saturating_add(1))
     });
-    ranges.sum::<usize>().max(1)
+    ranges.fold(0, usize::saturating_add).max(1)
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
     let total = value_lines(meminfo, "MemTotal").next();
     let kibibytes = total.and_then(|value| value.split_ascii_whitespace().next()?.parse::<u64>().ok());
-    kibibytes.unwrap_or(0) * 1024
+    kibibytes.unwrap_or(0).saturating_mul(1024)
 }
 
 fn distribution(os_release: &str) -> String {

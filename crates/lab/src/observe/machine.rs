@@ -19,14 +19,14 @@ pub fn read_times(proc: &Path) -> io::Result<MachineSnapshot> {
     Ok(MachineSnapshot { at, ..machine })
 }
 
-fn parse_machine(stat: &str) -> Option<MachineSnapshot> {
+pub(super) fn parse_machine(stat: &str) -> Option<MachineSnapshot> {
     let total = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = total.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
     let [_user, _nice, _system, idle, iowait, irq, softirq, steal, ..] = fields[..] else { return None };
     let is_cpu = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
     Some(MachineSnapshot {
-        idle: ticks(idle + iowait),
-        interrupt: ticks(irq + softirq),
+        idle: ticks(idle.saturating_add(iowait)),
+        interrupt: ticks(irq.saturating_add(softirq)),
         steal: ticks(steal),
         cpus: stat.lines().filter(is_cpu).count(),
         ..MachineSnapshot::default()
@@ -41,19 +41,20 @@ pub(super) fn read(host: &HostProc) -> io::Result<MachineSnapshot> {
     let stats = pids.filter_map(|pid| Some((pid, process_table::stat(&host.path, pid).ok()?)));
     let processes: BTreeMap<i32, Stat> = stats.collect();
     let lab = descendants(&processes, host.lab_root);
-    let other = |(pid, stat): (i32, Stat)| {
-        let process = OtherProcess {
-            name: stat.comm,
-            parent_pid: stat.ppid,
-            cpu: ticks(stat.utime + stat.stime),
-            ended_children: ticks((stat.cutime + stat.cstime).unsigned_abs()),
-        };
-        (ProcessId { pid, started: ticks(stat.starttime) }, process)
-    };
     let others = processes
         .into_iter()
         .filter(|(pid, stat)| !process_table::is_kernel_thread(stat) && !lab.contains(pid));
-    Ok(MachineSnapshot { others: others.map(other).collect(), ..machine })
+    Ok(MachineSnapshot { others: others.map(other_process).collect(), ..machine })
+}
+
+pub(super) fn other_process((pid, stat): (i32, Stat)) -> (ProcessId, OtherProcess) {
+    let process = OtherProcess {
+        name: stat.comm,
+        parent_pid: stat.ppid,
+        cpu: ticks(stat.utime.saturating_add(stat.stime)),
+        ended_children: ticks(stat.cutime.saturating_add(stat.cstime).unsigned_abs()),
+    };
+    (ProcessId { pid, started: ticks(stat.starttime) }, process)
 }
 
 fn descendants(processes: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {

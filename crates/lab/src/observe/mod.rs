@@ -9,12 +9,14 @@
 mod component;
 pub mod host;
 mod host_proc;
+mod invariants;
 mod machine;
 mod observer;
 mod process;
 
 pub use component::Watched;
 pub use host_proc::HostProc;
+pub use invariants::check_proc_texts;
 pub use machine::read_times;
 pub(crate) use process::now;
 

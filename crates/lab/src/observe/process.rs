@@ -15,13 +15,13 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Resident and anonymous memory from `/proc/<pid>/status`, in bytes; 0 for a dead process.
-fn parse_memory(status: &str) -> (u64, u64) {
-    let bytes = |label| labelled_number(status, label).unwrap_or(0) * 1024;
+pub(super) fn parse_memory(status: &str) -> (u64, u64) {
+    let bytes = |label| labelled_number(status, label).unwrap_or(0).saturating_mul(1024);
     (bytes("VmRSS:"), bytes("RssAnon:"))
 }
 
 /// Context switches from `/proc/<pid>/task/<tid>/status`.
-fn parse_switches(status: &str) -> Option<SchedulingUsage> {
+pub(super) fn parse_switches(status: &str) -> Option<SchedulingUsage> {
     Some(SchedulingUsage {
         voluntary_switches: labelled_number(status, "voluntary_ctxt_switches:")?,
         involuntary_switches: labelled_number(status, "nonvoluntary_ctxt_switches:")?,

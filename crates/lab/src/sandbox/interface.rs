@@ -27,9 +27,14 @@ impl Interface {
         // Seeking to the start makes the kernel generate the table anew.
         let mut file = &*self.table;
         file.seek(SeekFrom::Start(0)).ok()?;
-        let device = InterfaceDeviceStatus::from_read(file).ok()?.0.remove(self.name)?;
-        Some(NetworkUsage { received_bytes: device.recv_bytes, sent_bytes: device.sent_bytes })
+        traffic(file, self.name)
     }
+}
+
+/// Bytes of an interface in a table of interfaces; absent if it is not there.
+pub(crate) fn traffic(table: impl io::Read, name: &str) -> Option<NetworkUsage> {
+    let device = InterfaceDeviceStatus::from_read(table).ok()?.0.remove(name)?;
+    Some(NetworkUsage { received_bytes: device.recv_bytes, sent_bytes: device.sent_bytes })
 }
 
 #[cfg(test)]

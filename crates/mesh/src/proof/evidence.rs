@@ -37,10 +37,15 @@ impl Accepts {
         Self { port, plaintext: mtls != MutualTls::Strict }
     }
 
-    /// Contradiction between this and a proxy's listener, which may have no filter chain for the port.
-    pub fn contradiction(self, proxy: &str, takes: Option<bool>) -> Option<String> {
-        let manner = if self.plaintext { "does not take plain text" } else { "takes plain text" };
-        (takes != Some(self.plaintext)).then(|| format!("{proxy} {manner}, against what `proxy.mtls` says"))
+    /// Contradiction between this and whether a proxy accepts plaintext, which it may not show.
+    pub fn contradiction(self, proxy: &str, accepted: Option<bool>) -> Option<String> {
+        let manner = match accepted {
+            Some(accepted) if accepted == self.plaintext => return None,
+            Some(true) => "accepts plaintext, against what `proxy.mtls` says",
+            Some(false) => "refuses plaintext, against what `proxy.mtls` says",
+            None => "does not show whether plaintext is accepted",
+        };
+        Some(format!("{proxy} {manner}"))
     }
 }
 

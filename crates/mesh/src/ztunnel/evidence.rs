@@ -3,7 +3,9 @@
 
 use super::metrics::{Peer, Side, Stream};
 use crate::istio::objects::waypoint;
-use crate::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters};
+use crate::proof::{
+    Accepts, Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters,
+};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 
@@ -14,6 +16,8 @@ pub struct AmbientCall<'a> {
     pub from: Peer<'a>,
     pub to: Peer<'a>,
     pub through_waypoint: bool,
+    /// Claimed of the callee's ztunnel.
+    pub accepts: Accepts,
     /// True if the ztunnels also carry other pods, which may use plaintext.
     pub is_shared_with_others: bool,
 }
@@ -22,13 +26,14 @@ impl AmbientCall<'_> {
     /// Evidence at the caller's ztunnel and at the callee's. A waypoint, which is in the callee's namespace,
     /// adds headers to requests that it reads.
     pub fn evidence(&self) -> (Evidence, Evidence) {
-        let Self { protocol, from, to, through_waypoint, .. } = *self;
+        let Self { protocol, from, to, through_waypoint, accepts, .. } = *self;
         let is_added_to = through_waypoint && protocol.is_http();
         let waypoint = (waypoint::NAME, to.1);
         let (first, second) = if through_waypoint { (waypoint, waypoint) } else { (to, from) };
         let source = Stream { side: Side::Source, from, to: first };
         let destination = Stream { side: Side::Destination, from: second, to };
-        (self.at(source, false), self.at(destination, is_added_to))
+        let callee = Evidence { accepts: Some(accepts), ..self.at(destination, is_added_to) };
+        (self.at(source, false), callee)
     }
 
     fn at(&self, stream: Stream<'_>, added_to: bool) -> Evidence {

@@ -2,8 +2,9 @@
 
 use crate::fixture::{CountedProxy, prove};
 use experiment::Protocol;
-use experiment::environment::SentLoad;
+use experiment::environment::{MutualTls, SentLoad};
 use experiment::schema::PathProof;
+use mesh::proof::Accepts;
 use mesh::ztunnel::evidence::AmbientCall;
 use mesh::ztunnel::metrics::counters;
 use std::collections::BTreeMap;
@@ -40,6 +41,7 @@ fn proof(is_shared_with_others: bool, after: &str) -> PathProof {
         from: ("client", "perf"),
         to: ("server", "perf"),
         through_waypoint: false,
+        accepts: Accepts::new(8080, MutualTls::Strict),
         is_shared_with_others,
     };
     let (source, destination) = call.evidence();

@@ -4,12 +4,13 @@
 //! It counts spans by sender and stores none. It accepts OTLP over HTTP/1.1 in protobuf, on any path; not gRPC,
 //! JSON, compression or TLS. `GET /counters` returns the counts. A sender is the spans' `service.name`. istiod
 //! builds it from a proxy's label `app` and its namespace (`client.mesh-3`), so it belongs to one trial only.
-//! The collector has one thread, and its cost is reported separately from that of proxies.
+//! A line on standard output says where it listens. The collector has one thread, and its cost is reported separately from that of proxies.
 
 mod message;
 
 use crate::cli::CollectSpansArgs;
 use crate::failure::Failure;
+use crate::output;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -24,15 +25,20 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Maximum size of an export in bytes. Envoy's exports are a few kilobytes.
-const MAX_EXPORT_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum size of an export in bytes: that of the OpenTelemetry Collector's gRPC receiver by default. Envoy's
+/// exports are a few kilobytes.
+const MAX_EXPORT_BYTES: usize = 4 << 20;
 /// Maximum number of senders: their names are untrusted input.
 const MAX_SENDERS: usize = 10_000;
+/// Maximum length of a sender's name: istiod joins two labels of at most 63 bytes.
+const MAX_SENDER_BYTES: usize = 256;
 /// Pause after a failed accept: there may be too many connections.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 pub fn run(args: &CollectSpansArgs) -> Result<ExitCode, Failure> {
     let listener = TcpListener::bind(args.listen).map_err(|error| Failure::environment(&error))?;
+    let address = listener.local_addr().map_err(|error| Failure::environment(&error))?;
+    output::print(&format!("listening on http://{address}\n"))?;
     collect(listener).map_err(|error| Failure::environment(&error))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -89,17 +95,45 @@ fn response(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<F
     response
 }
 
-/// Counts the spans of an export. Returns false if it is not one.
+/// Counts the spans of an export. Returns false if it is not one, and then counts none of them.
 fn count(received: &mut Received, export: &[u8]) -> bool {
-    let Some(counted) = message::spans_by_service(export) else {
+    if message::senders(export).any(|sender| sender.is_err()) {
         received.unreadable += 1;
         return false;
-    };
+    }
     received.exports += 1;
-    for (name, spans) in counted {
-        if received.spans.len() < MAX_SENDERS || received.spans.contains_key(&name) {
-            *received.spans.entry(name).or_default() += spans;
+    for (name, spans) in message::senders(export).flatten() {
+        if let Some(known) = received.spans.get_mut(name) {
+            *known += spans;
+        } else if received.spans.len() < MAX_SENDERS && name.len() <= MAX_SENDER_BYTES {
+            received.spans.insert(name.to_owned(), spans);
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use message::tests::export_of;
+
+    #[test]
+    fn names_of_senders_are_bounded_in_number_and_length() {
+        let mut received = Received::default();
+        let long = "n".repeat(MAX_SENDER_BYTES + 1);
+        for name in (0..MAX_SENDERS + 10).map(|number| number.to_string()).chain([long]) {
+            assert!(count(&mut received, &export_of(&name, 1)));
+        }
+        assert_eq!(received.spans.len(), MAX_SENDERS);
+        assert!(count(&mut received, &export_of("0", 2)), "known senders are counted further");
+        assert_eq!(received.spans["0"], 3);
+    }
+
+    #[test]
+    fn export_that_breaks_off_counts_for_no_sender() {
+        let mut received = Received::default();
+        let whole = [export_of("a", 1), export_of("b", 1)].concat();
+        assert!(!count(&mut received, &whole[..whole.len() - 1]));
+        assert_eq!(received, Received { unreadable: 1, ..Received::default() });
+    }
 }

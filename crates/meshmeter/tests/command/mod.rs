@@ -56,7 +56,12 @@ pub struct Serving {
 
 impl Serving {
     pub fn start(arguments: &[&str]) -> Self {
-        let child = start(meshmeter().args(["serve", "--listen", "127.0.0.1:0"]).args(arguments));
+        Self::of("serve", arguments)
+    }
+
+    /// Another command that serves.
+    pub fn of(command: &str, arguments: &[&str]) -> Self {
+        let child = start(meshmeter().args([command, "--listen", "127.0.0.1:0"]).args(arguments));
         let mut serving = Self { child, listeners: Vec::new() };
         // The server writes all lines at once.
         let mut lines = vec![0; 4096];

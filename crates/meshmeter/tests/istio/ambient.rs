@@ -29,7 +29,7 @@ fn check_answered(what: &str, trial: &Trial) {
     assert_eq!(trial.answered(), REQUESTS, "{what}");
 }
 
-/// Each ztunnel had all requests over mutual TLS, from the client's side to the server's.
+/// Each ztunnel had all requests over mutual TLS, from the client's side to the server's, and accepts nothing else.
 fn check_ztunnels(what: &str, trial: &Trial, protocol: Protocol, changed_on_the_way: bool) {
     let ztunnels: Vec<_> = trial
         .observation
@@ -45,6 +45,7 @@ fn check_ztunnels(what: &str, trial: &Trial, protocol: Protocol, changed_on_the_
             ztunnel.tls_expected && (1..=CONNECTIONS).contains(&ztunnel.tls_handshakes),
             "{what}: {ztunnel:?}"
         );
+        assert_eq!(ztunnel.takes_plain_text, Some(false), "{what}");
         // An HTTP/2 connection carries more than requests.
         let most = if protocol == Protocol::Tcp { REQUESTS } else { REQUESTS + 16 * CONNECTIONS };
         assert!((REQUESTS..=most).contains(&ztunnel.requests_received), "{what}: {ztunnel:?}");

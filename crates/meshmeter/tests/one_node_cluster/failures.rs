@@ -3,7 +3,7 @@
 //! last.
 
 use crate::cluster::OneNodeCluster;
-use crate::runs::{Run, kubeconfig_of, meshmeter, text};
+use crate::runs::{IMAGE, Run, kubeconfig_of, meshmeter, text};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::TcpListener;
@@ -178,7 +178,7 @@ fn generator_out_of_memory(cluster: &OneNodeCluster) {
     assert!(reasons[0].contains("(OOMKilled)"), "{reasons:?}");
 }
 
-/// Completed measurements are kept, and what the run has left can be removed.
+/// Completed measurements are kept, what the run has left can be removed, and then the run can be continued.
 fn command_killed(cluster: &OneNodeCluster) {
     let run = Run::new(cluster, "case-killed", "pair", SHORT);
     let mut command = run.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -187,6 +187,15 @@ fn command_killed(cluster: &OneNodeCluster) {
     command.wait().unwrap();
     let report = meshmeter(cluster).arg("report").arg(run.folder()).output().unwrap();
     assert!(text(&report.stdout).contains("of 3 planned"), "{}", text(&report.stderr));
+    let before = run.trials();
+    let resumed = |image: &str| {
+        let output = run.resumption().args(["--image", image]).output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let (status, says) = resumed(IMAGE);
+    assert_eq!(status, Some(3), "{says}");
+    assert!(says.contains("namespace case-killed is that of the run"), "{says}");
+
     let namespace =
         cluster.kubectl(&["get", "namespace", "case-killed", "--output=jsonpath={.metadata.labels}"]);
     let labels: serde_json::Value = serde_json::from_str(&namespace).unwrap();
@@ -194,6 +203,22 @@ fn command_killed(cluster: &OneNodeCluster) {
     let clean = meshmeter(cluster).args(["cluster", "clean", "--run", id]).output().unwrap();
     assert!(clean.status.success(), "{}", text(&clean.stderr));
     assert!(text(&clean.stdout).contains("Namespace case-killed"), "{}", text(&clean.stdout));
+
+    let (status, says) = resumed("localhost/meshmeter:other");
+    assert_eq!(status, Some(2), "{says}");
+    assert!(says.contains(&format!("image: {IMAGE}, now localhost/meshmeter:other")), "{says}");
+    let (status, says) = resumed(IMAGE);
+    assert!(matches!(status, Some(0 | 1)), "{says}");
+    let trials = run.trials();
+    assert_eq!(trials[..before.len()], before, "what was there stays");
+    let mut repeats: Vec<_> = trials.iter().map(|trial| trial["repeat"].as_u64().unwrap()).collect();
+    repeats.dedup();
+    assert_eq!(repeats, [0, 1, 2], "a rerun follows its trial");
+    assert!(trials.iter().all(|trial| trial["outcome"] == "finished"), "{trials:?}");
+    let host = fs::read_to_string(run.folder().join("host.json")).unwrap();
+    let host: serde_json::Value = serde_json::from_str(&host).unwrap();
+    assert_eq!(host["resumed"][0]["after_trials"], before.len());
+    assert_eq!(host["cluster"]["image"], IMAGE);
 }
 
 /// The API server is killed and the kubelet stopped: the load continues, but is not observed.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const IMAGE: &str = "localhost/meshmeter:test";
+pub(super) const IMAGE: &str = "localhost/meshmeter:test";
 /// Timeout of every wait.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
 /// Each poll starts processes, which take CPU time from what is waited for.
@@ -53,6 +53,13 @@ impl<'a> Run<'a> {
         if !self.arguments.iter().any(|argument| argument == "--detach") {
             command.arg("--out").arg(self.folder());
         }
+        command
+    }
+
+    /// The command that continues it, without an image yet.
+    pub fn resumption(&self) -> Command {
+        let mut command = meshmeter(self.cluster);
+        command.arg("run").arg("--resume").arg(self.folder()).args(&self.arguments);
         command
     }
 

@@ -18,6 +18,7 @@ use experiment::schema::ProxyConfiguration;
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
+use mesh::inbound::Inbound;
 use mesh::names::{
     ADMIN_PORT, DISCOVERY_NAME, DISCOVERY_PORT, NODE, READINESS_PORT, STATUS_PORT, SYSTEM_NAMESPACE,
 };
@@ -164,6 +165,10 @@ impl CounterSource for Ztunnel {
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         self.admin.read("/config_dump", |answer| footprint::count(answer, copy)).map(Some)
+    }
+
+    fn inbound(&self) -> Result<Option<Inbound>, AdminError> {
+        Inbound::of_ztunnel(&self.admin).map(Some)
     }
 
     fn liveness_probes(&self) -> Vec<LivenessProbe> {
