@@ -108,7 +108,7 @@ fn pinned_component(component: Component, path: PathBuf) -> Installed {
 
 fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed> {
     let path = std::path::absolute(path).context(format!("resolve the path {}", path.display()))?;
-    let version = version::ask(component, &path).map_err(|reason| {
+    let version = version::ask_users_own(component, &path).map_err(|reason| {
         EnvironmentError::new(format!("use {component} at {}", path.display()), reason)
             .with_hint(how_to_get(component))
     })?;

@@ -2,8 +2,12 @@
 
 use super::catalog::Component;
 use super::manifest::{record_of, sha256_of_file};
+use super::subprocess::{answer_within, confined_answer_within};
 use experiment::schema::{ComponentImage, ComponentVersion};
+use std::io;
 use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
@@ -40,6 +44,25 @@ impl Origin {
 }
 
 impl Installed {
+    /// Runs it for what it prints: confined, unless the user named it.
+    pub fn answer_within(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        limit: Duration,
+    ) -> io::Result<Output> {
+        if !self.is_users_own() {
+            return confined_answer_within(&self.path, arguments, environment, limit);
+        }
+        let mut command = Command::new(&self.path);
+        answer_within(command.args(arguments).envs(environment.iter().copied()), limit)
+    }
+
+    /// True if the user named it, so that it is not of a registry or an image.
+    pub fn is_users_own(&self) -> bool {
+        self.origin.named_by().is_some()
+    }
+
     /// The version as results record it. A user's own program is hashed here; its digest is absent if it
     /// cannot be read.
     pub fn recorded(&self) -> ComponentVersion {

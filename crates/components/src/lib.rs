@@ -61,7 +61,7 @@ pub use package::Package;
 pub use release::{installed_releases, is_installed};
 pub use release_source::ReleaseRequest;
 pub use status::{ComponentState, ComponentStatus, status};
-pub use subprocess::{answer_within, output_within};
+pub use subprocess::{answer_within, confined_answer_within, output_within};
 pub use supervised_command::end_with_parent;
 
 pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

@@ -99,7 +99,8 @@ impl ReleaseRequest {
         version::ask(*component, &package.join(path)).map(Some).map_err(|reason| {
             let operation = format!("run the {name} of {}", image.unwrap_or_default());
             EnvironmentError::new(operation, reason).with_hint(
-                "its programs need a Linux of this architecture with a C library as recent as their image's",
+                "its programs need a Linux of this architecture with a C library as recent as their image's, which lets \
+                 Meshmeter make namespaces (see `meshmeter doctor`)",
             )
         })
     }

@@ -3,6 +3,7 @@
 use super::supervised_command::Running;
 use crate::process_end::ends_within;
 use crate::process_table;
+use confinement::confine_question;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -23,6 +24,21 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Runs a command and collects its output. Kills it after `limit`.
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     output(command, limit, limit)
+}
+
+/// Asks a program that comes from a registry or an image: it runs confined ([`confine_question`]), with
+/// these arguments and environment only. Otherwise like [`answer_within`]. It is not run on a machine that
+/// refuses to confine it.
+pub fn confined_answer_within(
+    program: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    limit: Duration,
+) -> io::Result<Output> {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(environment.iter().copied());
+    let confinement = confine_question(&mut command, vec![program.to_owned()])?;
+    answer_within(&mut command, limit).map_err(|error| confinement.explain(error))
 }
 
 /// Like [`output_within`], for a command that never waits: it is also killed after 3 s of idleness.

@@ -1,8 +1,9 @@
 //! Queries a program for its version, in the format of each component.
 
-use super::{Component, answer_within};
+use super::{Component, answer_within, confined_answer_within};
+use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 /// Envoy takes some 50 ms to print its version, longer from a cold disk.
@@ -11,8 +12,23 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 /// In characters; longer texts are not versions.
 const MAX_LENGTH: usize = 80;
 
-/// Runs the program. The error says why it is not usable as that component.
+/// Runs a program of a registry or an image, confined. The error says why it is not usable as that component.
 pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
+    let ask = |argument: &str| confined_answer_within(path, &[argument], &[], VERSION_TIMEOUT);
+    ask_with(component, path, ask)
+}
+
+/// Runs a program that the user named, as the user would. The error says why it is not usable as that
+/// component.
+pub(super) fn ask_users_own(component: Component, path: &Path) -> Result<String, String> {
+    ask_with(component, path, |argument| answer_within(Command::new(path).arg(argument), VERSION_TIMEOUT))
+}
+
+fn ask_with(
+    component: Component,
+    path: &Path,
+    ask: impl FnOnce(&str) -> io::Result<Output>,
+) -> Result<String, String> {
     if !path.exists() {
         return Err("there is no such file".to_owned());
     }
@@ -22,8 +38,7 @@ pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
         }
         _ => "--version",
     };
-    let output = answer_within(Command::new(path).arg(argument), VERSION_TIMEOUT)
-        .map_err(|error| format!("it does not run: {error}"))?;
+    let output = ask(argument).map_err(|error| format!("it does not run: {error}"))?;
     if !output.status.success() {
         return Err(format!("`{argument}` ended with {}", output.status));
     }
@@ -120,6 +135,26 @@ mod tests {
                 assert_eq!(parse(component, other), None, "{component}: {other}");
             }
         }
+    }
+
+    #[test]
+    fn question_shows_program_nothing_of_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "3.6.8").unwrap();
+        let script = format!("echo \"etcd Version: $(cat {})\"", secret.display());
+        let path = test_support::program(folder.path(), "etcd", &script);
+        let path = Path::new(&path);
+        assert!(ask(Component::Etcd, path).unwrap_err().contains("no version of etcd"));
+        assert_eq!(ask_users_own(Component::Etcd, path).unwrap(), "3.6.8");
+    }
+
+    #[test]
+    fn hanging_program_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "trap '' TERM INT HUP; exec sleep 600";
+        let path = test_support::program(folder.path(), "etcd", script);
+        assert!(ask(Component::Etcd, Path::new(&path)).unwrap_err().contains("it hangs"));
     }
 
     #[test]

@@ -16,6 +16,7 @@
 
 mod admin_port;
 mod component_name;
+mod confined;
 mod context;
 mod dataplane;
 pub mod deployment;
@@ -35,7 +36,7 @@ pub mod sandbox;
 pub use istio::check_messages as check_zds_messages;
 pub use mesh::certificates;
 pub use mesh::wait::{self, wait_for};
-pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser};
+pub use sandbox::container::{self, Confined, Container, ContainerSpec, ContainerUser};
 pub use sandbox::end_signals::end_signals;
 pub use sandbox::enter::{Entered, enter, enter_after, exit_code, is_inside};
 pub use sandbox::interface::Interface;

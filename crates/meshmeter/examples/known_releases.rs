@@ -16,7 +16,7 @@ fn main() {
     let ztunnel = std::env::var_os("MESHMETER_ZTUNNEL").map(PathBuf::from);
     let registry = Registry::start(RegistryOptions::default());
     for name in ["base", "burning", "larger", "same"] {
-        push_release(&registry, &format!("1.99.0-{name}"), &proxies.join(name), ztunnel.as_deref());
+        push_release(&registry, &format!("1.99.0-{name}"), &proxies.join(name), ztunnel.as_deref(), 0);
     }
     println!("{}/istio", registry.address());
     stdin().read_to_end(&mut Vec::new()).expect("an input that ends");

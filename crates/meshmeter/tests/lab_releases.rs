@@ -117,7 +117,7 @@ fn read_json(path: &Path) -> Value {
 #[test]
 fn release_from_private_registry_is_installed_and_runs() {
     let registry = Registry::start(RegistryOptions { token: true, tls: true, ..RegistryOptions::default() });
-    push_release(&registry, VERSION, &installed(Component::Envoy), None);
+    push_release(&registry, VERSION, &installed(Component::Envoy), None, 0);
     let scene = Scene::new();
     scene.link(Component::Etcd);
     scene.link(Component::ApiServer);
@@ -189,38 +189,12 @@ fn release_from_private_registry_is_installed_and_runs() {
     assert!(version("etcd").get("image").is_none());
 }
 
-/// A proxy with this many additional clusters, run by the installed Envoy.
-fn proxy(scene: &Scene, name: &str, clusters: usize) -> PathBuf {
-    let envoy = scene.path("envoy");
-    if !envoy.exists() {
-        // Proxies run as their own user, who may not be able to reach the installed program.
-        fs::copy(installed(Component::Envoy), &envoy).unwrap();
-    }
-    let cluster = |number| {
-        format!(
-            "{{name: further_{number}, type: STATIC, connect_timeout: 1s, load_assignment: {{cluster_name: further_{number}}}}}"
-        )
-    };
-    let clusters: Vec<String> = (0..clusters).map(cluster).collect();
-    let configuration = scene.path(&format!("{name}.yaml"));
-    fs::write(&configuration, format!("static_resources: {{clusters: [{}]}}\n", clusters.join(","))).unwrap();
-    fs::set_permissions(&configuration, fs::Permissions::from_mode(0o644)).unwrap();
-    let (envoy, configuration) = (envoy.display(), configuration.display());
-    let wrapper = scene.path(name);
-    let text = format!(
-        "#!/bin/sh\ncase \" $* \" in\n*\" --mode \"* | *\" --version \"*) ;;\n\
-         *\" -c \"*) exec {envoy} \"$@\" --config-yaml \"$(cat {configuration})\" ;;\nesac\nexec {envoy} \"$@\"\n"
-    );
-    fs::write(&wrapper, text).unwrap();
-    wrapper
-}
-
 #[test]
 fn releases_are_fetched_and_compared_in_one_run() {
     let registry = Registry::start(RegistryOptions::default());
     let scene = Scene::new();
-    push_release(&registry, "1.98.0", &proxy(&scene, "usual", 0), None);
-    push_release(&registry, "1.99.0", &proxy(&scene, "larger", 400), None);
+    push_release(&registry, "1.98.0", &installed(Component::Envoy), None, 0);
+    push_release(&registry, "1.99.0", &installed(Component::Envoy), None, 400);
     scene.link(Component::Etcd);
     scene.link(Component::ApiServer);
     fs::write(scene.path("experiment.yaml"), EXPERIMENT.replace("repeats: 1", "repeats: 2")).unwrap();

@@ -1,11 +1,13 @@
 //! Shared by the tests of several crates. [`Registry`] is a real server (Debian's `docker-registry`) with or without TLS and
 //! credentials; [`HostileRegistry`] misbehaves in ways that no real one would. [`ImageBuilder`], [`Index`]
-//! and [`Chart`] build their content. [`program`] makes a program of a shell script.
+//! and [`Chart`] build their content. [`program`] makes a program of a shell script, and
+//! [`intruder`] is what a hostile one does.
 //!
 //! Failures panic: this crate is only for tests.
 
 mod hostile;
 mod image;
+pub mod intruder;
 mod layer;
 mod program;
 mod registry;

@@ -38,7 +38,7 @@ impl Part for StaticEnvoys<'_> {
         let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
         let pods = rollout.pods.select(&places).into_iter().zip(wanted);
         let started = try_side_by_side(pods, |(pod, (name, position, identity))| {
-            factory.start(pod, &name, position, Some(&identity))
+            factory.start(pod, &name, position, Some(&identity), None)
         })?;
         let proxies = rollout.add_proxies(started);
         rollout.record_proxies_of_members(proxies);

@@ -62,7 +62,7 @@ impl Ztunnels<'_> {
         let own = PodIdentity::for_workload(&workload).next().expect("it has one pod");
         let token = api.pod_token(&own.object_ref(), &own.account, TOKEN_AUDIENCE)?;
         let factory = rollout.mesh().proxies(&rollout.context);
-        let started = factory.start_shared_ztunnel(&self.programs.ztunnel.path, &mut pod, &token, &served)?;
+        let started = factory.start_shared_ztunnel(&self.programs.ztunnel, &mut pod, &token, &served)?;
         rollout.pods.infrastructure.push(pod);
         let proxies = rollout.add_proxies(vec![started]);
         for id in rollout.members() {
@@ -84,7 +84,7 @@ impl Ztunnels<'_> {
         let places = rollout.places_of(&rollout.members());
         let mesh = rollout.mesh.as_ref().expect("ztunnel is configured by a control plane");
         let factory = mesh.proxies(&rollout.context);
-        let program = self.programs.ztunnel.path.as_path();
+        let program = &self.programs.ztunnel;
         let pods = rollout.pods.select(&places).into_iter().zip(&wanted);
         let started = try_side_by_side(pods, |(pod, (name, identity, token))| {
             factory.start_dedicated_ztunnel((name, program), pod, identity, token)

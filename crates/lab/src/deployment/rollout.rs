@@ -157,6 +157,8 @@ impl<'a> Rollout<'a> {
             let directory = running.service.as_ref()?.credentials.as_ref()?;
             Some(CredentialFiles::in_folder(directory.path()).authority)
         });
+        // A database's directory is its user's.
+        let authority = authority.map(|file| self.context.lab.expose_file(&file)).transpose()?;
         let wanted = topology.workloads.iter().enumerate().map(|(id, workload)| {
             let is_started = is_started(self, id);
             is_started.then(|| (workload, self.connect_options(id)))

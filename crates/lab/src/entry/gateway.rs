@@ -22,6 +22,7 @@ use mesh::istio::objects::ingress::PORT;
 use mesh::proof::client_tls::with_client_tls;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
+use std::path::PathBuf;
 use std::time::Duration;
 
 const NAME: &str = "gateway";
@@ -40,18 +41,20 @@ fn port(rollout: &Rollout<'_>) -> u16 {
 }
 
 impl StaticGateway<'_> {
-    /// The proxy's position. Any host and no TLS, or the experiment's domains with their certificates.
+    /// The proxy's position, and the directory of its certificates. Any host and no TLS, or the experiment's
+    /// domains with their certificates.
     fn position(
         &self,
         rollout: &mut Rollout<'_>,
         target: WorkloadId,
         name: &str,
         pod: usize,
-    ) -> Result<Position> {
+    ) -> Result<(Position, Option<PathBuf>)> {
         let (callee, port) = (callee(rollout, target)?, port(rollout));
         let spec = rollout.context.spec;
         if !spec.ingress.declared {
-            return Ok(Position::Gateway { port, callee, domains: None, filters: GatewayFilters::default() });
+            let filters = GatewayFilters::default();
+            return Ok((Position::Gateway { port, callee, domains: None, filters }, None));
         }
         let client = domains::client_files(rollout, name)?;
         let hop = callee.hop_of_gateway(port);
@@ -64,6 +67,7 @@ impl StaticGateway<'_> {
         for (index, credentials) in domains::certificates(rollout, &served.public_name)?.iter().enumerate() {
             files.push(credentials.write(&directory.path().join(index.to_string()), owner)?);
         }
+        let certificates = directory.path().to_path_buf();
         rollout.directories.push(directory);
         let host = |domain| DomainHost {
             name: served.host(domain),
@@ -79,7 +83,7 @@ impl StaticGateway<'_> {
         let filters = rollout.filters.as_ref().map(|filters| filters.configuration.clone());
         rollout.domains.insert(target, served);
         let filters = filters.unwrap_or_default();
-        Ok(Position::Gateway { port, callee, domains: Some(domains), filters })
+        Ok((Position::Gateway { port, callee, domains: Some(domains), filters }, Some(certificates)))
     }
 }
 
@@ -110,8 +114,9 @@ impl Part for StaticGateway<'_> {
         let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
         let places: Vec<PodPlace> = pods.iter().copied().map(PodPlace::Infrastructure).collect();
         let selected = rollout.pods.select(&places).into_iter().zip(positions);
-        let started =
-            try_side_by_side(selected, |(pod, (name, position))| factory.start(pod, name, position, None))?;
+        let started = try_side_by_side(selected, |(pod, (name, (position, certificates)))| {
+            factory.start(pod, name, position, None, certificates.as_deref())
+        })?;
         let gateways = pods.into_iter().zip(rollout.add_proxies(started));
         self.gateways = targets.into_iter().zip(gateways).collect();
         Ok(())

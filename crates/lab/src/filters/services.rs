@@ -2,7 +2,9 @@
 
 use super::FilterPrograms;
 use crate::Result;
-use crate::container::{Container, ContainerSpec, ContainerUser};
+use crate::certificates::write_private;
+use crate::confined::server_user;
+use crate::container::{Confined, Container, ContainerSpec, ContainerUser};
 use crate::context::variables;
 use crate::deployment::rollout::Rollout;
 use crate::local_lab::LocalLab;
@@ -26,7 +28,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Port on the loopback of its pod where a service serves its counters.
@@ -78,7 +80,9 @@ impl Filters {
         };
         for filter in started.configuration.filters.clone() {
             if filter == Filter::Wasm {
-                let (_, module) = write_file(rollout, "wasm", "gateway.wasm", wasm::MODULE)?;
+                let directory = create_directory(rollout, "wasm", ContainerUser::Lab)?;
+                let module = directory.join("gateway.wasm");
+                write_private(&module, wasm::MODULE, None)?;
                 started.configuration.wasm_module = rollout.context.lab.expose_file(&module)?;
             }
             if let Some(service) = filter.service() {
@@ -97,11 +101,15 @@ impl Filters {
         service: FilterService,
     ) -> Result<()> {
         let listen = format!("--listen={}", SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, service.port));
+        let mut limits = None;
         let (program, arguments, environment) = match filter {
             Filter::GlobalRateLimit => {
                 let arguments =
                     vec!["service".to_owned(), format!("--limit={LIMIT_DOMAIN}.{PROBE_DESCRIPTOR}")];
-                (&programs.rate_limit, arguments, self.rate_limit(rollout, &programs.store, service)?)
+                let user = server_user(Confined::for_programs(&[&programs.rate_limit]).as_ref());
+                let directory = limits.insert(write_limits(rollout, user)?);
+                let environment = self.rate_limit(rollout, &programs.store, service, directory)?;
+                (&programs.rate_limit, arguments, environment)
             }
             Filter::Waf => (&programs.services, vec!["waf".to_owned(), listen], BTreeMap::new()),
             _ => {
@@ -113,7 +121,12 @@ impl Filters {
             }
         };
         let counters = format!("--counters={}", SocketAddrV4::new(Ipv4Addr::LOCALHOST, COUNTERS_PORT));
+        let confined = Confined::for_programs(&[program]);
+        let confined = confined
+            .map(|confined| limits.iter().fold(confined, |confined, limits| confined.reading(limits)));
         let spec = ContainerSpec {
+            user: server_user(confined.as_ref()),
+            confined,
             arguments: arguments.into_iter().chain([counters]).map(OsString::from).collect(),
             environment,
             ..rollout.context.container(service.name, &program.path)
@@ -130,17 +143,18 @@ impl Filters {
         rollout: &mut Rollout<'_>,
         store: &Installed,
         service: FilterService,
+        limits: &Path,
     ) -> Result<BTreeMap<String, OsString>> {
+        let confined = Confined::for_programs(&[store]);
         let spec = ContainerSpec {
+            user: server_user(confined.as_ref()),
+            confined,
             arguments: store_arguments(store.component),
             ..rollout.context.container(STORE, &store.path)
         };
         let address = self.run(rollout, &spec, None)?.address();
         let (pod, container) = self.running(rollout, STORE);
         pod.wait_until_listening(container, STORE_PORT, READY_TIMEOUT)?;
-        // JSON is valid YAML.
-        let limits = service_limits().to_string();
-        let (directory, _) = write_file(rollout, "rate-limits", "config/limits.yaml", limits.as_bytes())?;
         Ok(variables([
             ("GRPC_PORT", service.port.to_string()),
             ("HOST", Ipv4Addr::LOCALHOST.to_string()),
@@ -149,7 +163,7 @@ impl Filters {
             ("DEBUG_PORT", DEBUG_PORT.to_string()),
             // Statistics are still counted, but not sent to statsd.
             ("DISABLE_STATS", "true".to_owned()),
-            ("RUNTIME_ROOT", directory.display().to_string()),
+            ("RUNTIME_ROOT", limits.display().to_string()),
             ("RUNTIME_WATCH_ROOT", "false".to_owned()),
             ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true".to_owned()),
             ("REDIS_SOCKET_TYPE", "tcp".to_owned()),
@@ -222,19 +236,24 @@ fn credential() -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Writes a file to a directory that is removed with the deployment. Returns the paths of both.
-fn write_file(
-    rollout: &mut Rollout<'_>,
-    directory: &str,
-    file: &str,
-    content: &[u8],
-) -> Result<(PathBuf, PathBuf)> {
+/// Creates a directory that is removed with the deployment.
+fn create_directory(rollout: &mut Rollout<'_>, directory: &str, user: ContainerUser) -> Result<PathBuf> {
     let name = format!("t{}-{directory}", rollout.context.number);
-    let directory = PrivateDir::create(rollout.context.lab, &name, ContainerUser::Lab)?;
-    let (path, file) = (directory.path().to_owned(), directory.path().join(file));
-    fs::create_dir_all(file.parent().unwrap_or(&path))
-        .and_then(|()| fs::write(&file, content))
-        .context(format!("write {}", file.display()))?;
+    let directory = PrivateDir::create(rollout.context.lab, &name, user)?;
+    let path = directory.path().to_owned();
     rollout.directories.push(directory);
-    Ok((path, file))
+    Ok(path)
+}
+
+/// Writes the limits of the rate limit service. Returns the directory that it reads.
+fn write_limits(rollout: &mut Rollout<'_>, user: ContainerUser) -> Result<PathBuf> {
+    let directory = create_directory(rollout, "rate-limits", user)?;
+    let lab = rollout.context.lab;
+    let configuration = directory.join("config");
+    fs::create_dir(&configuration).context(format!("make {}", configuration.display()))?;
+    lab.give_to(&configuration, user)?;
+    // JSON is valid YAML.
+    let limits = service_limits().to_string();
+    write_private(&configuration.join("limits.yaml"), limits.as_bytes(), lab.user_of(user))?;
+    Ok(directory)
 }

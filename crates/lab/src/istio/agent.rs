@@ -8,7 +8,7 @@
 
 use crate::Result;
 use crate::certificates::write_private;
-use crate::container::{ContainerSpec, ContainerUser};
+use crate::container::{Confined, ContainerSpec, ContainerUser};
 use crate::context::{MeshProxies, ProxyResources, variables};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
@@ -77,7 +77,11 @@ impl MeshProxies<'_> {
         let directory = format!("mesh-{}-{}", self.context.number, spec.name);
         let files = PrivateDir::create(lab, &directory, ContainerUser::Proxy)?;
         self.write_files(files.path(), spec, token)?;
-        let envoy = lab.expose_program(&self.programs.envoy.path)?;
+        let confined = Confined::for_programs(&[&self.programs.pilot_agent, &self.programs.envoy]);
+        let envoy = match confined {
+            Some(_) => self.programs.envoy.path.clone(),
+            None => lab.expose_program(&self.programs.envoy.path)?,
+        };
         let working_directory =
             fs::canonicalize(files.path()).context(format!("prepare the files of {}", spec.name))?;
         let arguments = [
@@ -89,7 +93,9 @@ impl MeshProxies<'_> {
             "--log_output_level=default:info".to_owned(),
             format!("--templateFile=./{TEMPLATE_FILE}"),
         ];
+        let exposed = lab.exposed_files_dir()?;
         let container = pod.start(&ContainerSpec {
+            confined: confined.map(|confined| confined.reading(&exposed).writing(files.path())),
             arguments: arguments.map(OsString::from).to_vec(),
             environment: self.environment(spec, pod, &envoy),
             working_directory: Some(working_directory),

@@ -27,7 +27,6 @@ use self::starting::{Starter, Starting, definitions};
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
-use crate::certificates::write_private;
 use crate::container::ContainerUser;
 use crate::lab::Lab;
 use crate::liveness;
@@ -124,8 +123,10 @@ impl ControlPlane {
         let name = if number == 0 { POD.to_owned() } else { format!("{POD}-{number}") };
         let directory = PrivateDir::create(lab, &name, ContainerUser::Lab)?;
         let pod = lab.create_pod(&PodSpec::new(POD))?;
-        let credentials = ApiCredentials::create(directory.path(), pod.address())?;
-        let starter = Starter { lab: lab.clone(), plan, log_dir: log_dir.to_path_buf(), directory };
+        let servers = PrivateDir::create(lab, &format!("{name}-servers"), ContainerUser::Server)?;
+        let owner = lab.user_of(ContainerUser::Server);
+        let credentials = ApiCredentials::create(directory.path(), servers.path(), owner, pod.address())?;
+        let starter = Starter { lab: lab.clone(), plan, log_dir: log_dir.to_path_buf(), directory, servers };
         let (replicas, is_studied) = (starter.plan.istiod.replicas, starter.plan.is_studied);
         let mut starting = Starting { programs, pod, parts: Vec::new(), istiod: None, starter };
         starting.etcd()?;
@@ -142,9 +143,9 @@ impl ControlPlane {
         // istiod keeps its CA in this namespace, and retries with growing delays if it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
         let mesh_config = mesh_config(starting.starter.plan.proxies.telemetry).to_string();
-        write_private(&starting.starter.file("mesh.json"), mesh_config.as_bytes(), None)?;
+        starting.starter.write_istiod_files(&credentials.kubeconfig_content.to_string(), &mesh_config)?;
         let several = replicas > 1 || !beside.is_empty();
-        let program = &programs.istiod.path;
+        let program = &programs.istiod;
         let first = match is_studied {
             true => {
                 let name = if several { format!("{ISTIOD}-1") } else { ISTIOD.to_owned() };
@@ -169,8 +170,8 @@ impl ControlPlane {
         let mut istiods = Istiods::new(first);
         if is_studied && several {
             let others = match beside {
-                [] => vec![program.as_path(); replicas - 1],
-                beside => beside.iter().map(|istiod| istiod.path.as_path()).collect(),
+                [] => vec![program; replicas - 1],
+                beside => beside.iter().collect(),
             };
             istiods.add(&starting.starter, &others, &|what| starting.check_alive(what))?;
         }

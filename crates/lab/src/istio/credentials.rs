@@ -29,7 +29,8 @@ pub struct ApiCredentials {
 }
 
 impl ApiCredentials {
-    pub fn create(folder: &Path, address: Ipv4Addr) -> Result<Self> {
+    /// Writes the kubeconfig to `folder`, and the files of kube-apiserver to `servers`, whose owner is given.
+    pub fn create(folder: &Path, servers: &Path, owner: Option<u32>, address: Ipv4Addr) -> Result<Self> {
         let operation = "make the lab API's credentials";
         let authority = RunAuthority::create().context(operation)?;
         let names = ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"];
@@ -45,8 +46,8 @@ impl ApiCredentials {
         let kubeconfig =
             kubeconfig("meshmeter", &format!("https://{address}:{API_PORT}"), None, &authority_data, &user);
         let write = |name: &str, content: &str| {
-            let path = folder.join(name);
-            write_private(&path, content.as_bytes(), None).map(|()| path)
+            let path = servers.join(name);
+            write_private(&path, content.as_bytes(), owner).map(|()| path)
         };
         let files = [
             ("tls-cert-file", "api.pem", &server.certificate_pem),
@@ -58,9 +59,11 @@ impl ApiCredentials {
         let options = files
             .into_iter()
             .map(|(option, name, content)| Ok(format!("--{option}={}", write(name, content)?.display())));
+        let path = folder.join("kubeconfig");
+        write_private(&path, kubeconfig.to_string().as_bytes(), None)?;
         Ok(Self {
             options: options.collect::<Result<_>>()?,
-            kubeconfig: write("kubeconfig", &kubeconfig.to_string())?,
+            kubeconfig: path,
             kubeconfig_content: kubeconfig,
         })
     }
@@ -74,7 +77,8 @@ mod tests {
     #[test]
     fn credential_files_are_private_and_kubeconfig_has_no_paths() {
         let folder = tempfile::tempdir().unwrap();
-        let credentials = ApiCredentials::create(folder.path(), Ipv4Addr::new(10, 77, 0, 2)).unwrap();
+        let credentials =
+            ApiCredentials::create(folder.path(), folder.path(), None, Ipv4Addr::new(10, 77, 0, 2)).unwrap();
         for entry in std::fs::read_dir(folder.path()).unwrap() {
             let entry = entry.unwrap();
             assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());

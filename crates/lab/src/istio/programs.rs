@@ -3,14 +3,13 @@
 use super::proxy_build::proxy_build;
 use crate::Result;
 use crate::lab::Lab;
-use components::{Component, Installed, IstioFiles, Overrides, answer_within, find, how_to_get, istio_files};
+use components::{Component, Installed, IstioFiles, Overrides, find, how_to_get, istio_files};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::{ProxyBuild, ProxySetup};
 use experiment::settings::istio::TelemetrySetting;
 use mesh::istio::istiod::UPSTREAM_ENVOY;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// istiod takes some 100 ms to print its version, longer from a cold disk.
@@ -101,9 +100,8 @@ impl IstioPrograms {
 /// True if this istiod is the one that `meshmeter lab install` builds, which can send upstream's Envoys
 /// filters that they have. It rejects values of the variable that are not booleans.
 fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
-    let mut command = Command::new(&istiod.path);
-    command.arg("version").env(UPSTREAM_ENVOY, "?");
-    let output = answer_within(&mut command, VERSION_TIMEOUT)
+    let output = istiod
+        .answer_within(&["version"], &[(UPSTREAM_ENVOY, "?")], VERSION_TIMEOUT)
         .context(format!("ask {} whether it serves upstream's Envoy", istiod.path.display()))?;
     let refused = String::from_utf8_lossy(&output.stderr).contains(UPSTREAM_ENVOY);
     Ok(!output.status.success() && refused)

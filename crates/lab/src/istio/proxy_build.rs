@@ -5,12 +5,10 @@
 //! that one, the same configuration without them. Each takes some 50 ms.
 
 use crate::Result;
-use components::{Installed, answer_within};
+use components::Installed;
 use experiment::environment::EnvironmentError;
 use experiment::schema::ProxyBuild;
 use mesh::envoy::istio_filters;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// Envoy takes some 50 ms, and seconds from a cold disk.
@@ -22,7 +20,7 @@ const MAX_WORDS: usize = 300;
 /// The build of this Envoy.
 pub fn proxy_build(envoy: &Installed) -> Result<ProxyBuild> {
     let path = envoy.path.display();
-    ask(&envoy.path, TIMEOUT).map_err(|reason| {
+    ask(envoy, TIMEOUT).map_err(|reason| {
         let operation = format!("ask {path} whether it has the filters of Istio's proxy");
         EnvironmentError::new(operation, reason)
             .with_hint(format!("`{path} --version` and `{path} --mode validate` must run here"))
@@ -30,14 +28,14 @@ pub fn proxy_build(envoy: &Installed) -> Result<ProxyBuild> {
 }
 
 /// Runs the program. The error says why it does not run, with the last line of its output.
-fn ask(envoy: &Path, timeout: Duration) -> Result<ProxyBuild, String> {
+fn ask(envoy: &Installed, timeout: Duration) -> Result<ProxyBuild, String> {
     let mut reason = String::new();
     for build in [ProxyBuild::Istio, ProxyBuild::Upstream] {
         let bootstrap = istio_filters::bootstrap(build == ProxyBuild::Istio);
-        let mut command = Command::new(envoy);
-        command.args(["--mode", "validate", "--log-level", "error", "--config-yaml", &bootstrap]);
-        let output =
-            answer_within(&mut command, timeout).map_err(|error| format!("it does not run: {error}"))?;
+        let arguments = ["--mode", "validate", "--log-level", "error", "--config-yaml", &bootstrap];
+        let output = envoy
+            .answer_within(&arguments, &[], timeout)
+            .map_err(|error| format!("it does not run: {error}"))?;
         if output.status.success() {
             return Ok(build);
         }
@@ -84,6 +82,6 @@ mod tests {
         let absent = Installed { path: folder.path().join("nothing"), ..program(&folder, "") };
         assert!(reason(&absent).contains("No such file"));
         let hanging = program(&folder, "exec sleep 600");
-        assert!(ask(&hanging.path, Duration::from_millis(300)).unwrap_err().contains("does not run"));
+        assert!(ask(&hanging, Duration::from_millis(300)).unwrap_err().contains("does not run"));
     }
 }

@@ -8,10 +8,11 @@
 
 use super::programs::{AmbientPrograms, IstioPrograms};
 use crate::Result;
-use crate::container::{ContainerSpec, ContainerUser};
+use crate::container::{Confined, ContainerSpec, ContainerUser};
 use crate::pod::Pod;
 use crate::redirect::{self, INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
 use crate::wait::wait_for;
+use components::Installed;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -51,8 +52,7 @@ pub fn redirect_through_sidecar(
     let options = options.iter().flat_map(|(option, value)| [*option, value]);
     let log_level = "--log_output_level=default:info";
     let arguments: Vec<&str> = std::iter::once("istio-iptables").chain(options).chain([log_level]).collect();
-    let program = &programs.pilot_agent.path;
-    set_up(pod, "istio-init", program, &arguments, log_dir)
+    set_up(pod, "istio-init", &programs.pilot_agent, &arguments, log_dir)
 }
 
 /// Installs Istio's ambient rules in a pod, as its CNI agent does. A ztunnel in the pod does not mark its own
@@ -68,16 +68,19 @@ pub fn redirect_into_ambient(
         let (ip, port) = (address.ip(), address.port());
         pod.load_rules(format!("*nat\n-A OUTPUT -d {ip}/32 -p tcp --dport {port} -j ACCEPT\nCOMMIT\n"))?;
     }
-    set_up(pod, "istio-cni", &programs.ambient_iptables.path, &[], log_dir)
+    set_up(pod, "istio-cni", &programs.ambient_iptables, &[], log_dir)
 }
 
-fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir: &Path) -> Result<()> {
+fn set_up(pod: &mut Pod, name: &str, program: &Installed, arguments: &[&str], log_dir: &Path) -> Result<()> {
     let operation = format!("redirect the traffic of pod {}", pod.name());
+    let lock_file = pod.iptables_lock()?;
+    let confined = Confined::for_programs(&[program]);
     let setup = pod.start(&ContainerSpec {
+        confined: confined.map(|confined| confined.writing(&lock_file)),
         arguments: arguments.iter().map(Into::into).collect(),
-        environment: redirect::environment(&pod.iptables_lock()),
+        environment: redirect::environment(&lock_file),
         user: ContainerUser::NetworkSetup,
-        ..ContainerSpec::new(name, program, log_dir.join(format!("{}-init.log", pod.name())))
+        ..ContainerSpec::new(name, &program.path, log_dir.join(format!("{}-init.log", pod.name())))
     })?;
     let ended = wait_for(&format!("{name} has ended"), REDIRECT_TIMEOUT, || {
         pod.lab().check_not_stopped()?;

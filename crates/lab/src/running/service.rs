@@ -4,7 +4,8 @@
 use super::database::{self, DATABASE_PORT};
 use crate::Result;
 use crate::certificates::CredentialFiles;
-use crate::container::{Container, ContainerSpec, ContainerUser};
+use crate::confined::server_user;
+use crate::container::{Confined, Container, ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
@@ -117,11 +118,14 @@ impl ServiceFactory<'_> {
         let (mut port, mut admin_port, mut credentials) = (SERVICE_PORT, COUNTERS_PORT, None);
         let mut counts = Counts::WithQueries(AtomicU64::default());
         let mut arguments = vec!["serve".to_owned()];
+        let mut confined = None;
         match &workload.runs {
             Runs::Drivers => return Ok(None),
             Runs::Database => {
                 let database = find_database(self.context.overrides)?;
-                let (files, directory) = self.credentials(pod, name)?;
+                confined = Confined::for_programs(&[&database]);
+                let (files, directory) = self.credentials(pod, name, server_user(confined.as_ref()))?;
+                confined = confined.map(|confined| confined.writing(directory.path()));
                 arguments = database::arguments(&database, &files, directory.path())?;
                 (port, admin_port, credentials) = (DATABASE_PORT, database::METRICS_PORT, Some(directory));
                 let is_own = database.component == Component::FerretDb;
@@ -152,7 +156,7 @@ impl ServiceFactory<'_> {
             }
             Runs::ExternalService(settings) => {
                 arguments.extend(synthetic_arguments(settings, workload));
-                let (files, directory) = self.credentials(pod, name)?;
+                let (files, directory) = self.credentials(pod, name, ContainerUser::Lab)?;
                 let option = if workload.protocol.is_http() { "--tls-listen" } else { "--tcp-tls-listen" };
                 arguments.extend([
                     listen_for_queries(),
@@ -166,6 +170,8 @@ impl ServiceFactory<'_> {
         let container = pod.start(&ContainerSpec {
             arguments: arguments.into_iter().map(Into::into).collect(),
             limits: workload.resources,
+            user: server_user(confined.as_ref()),
+            confined,
             ..self.context.container(name, &program)
         })?;
         let admin = pod.admin(name, admin_port);
@@ -173,13 +179,18 @@ impl ServiceFactory<'_> {
     }
 
     /// Issues a certificate for the external name and the pod's address, in a private directory.
-    fn credentials(&self, pod: &Pod, name: &str) -> Result<(CredentialFiles, PrivateDir)> {
+    fn credentials(
+        &self,
+        pod: &Pod,
+        name: &str,
+        user: ContainerUser,
+    ) -> Result<(CredentialFiles, PrivateDir)> {
         let operation = "make the certificate of the external service";
         let credentials = self.context.authority.issue_server(&[EXTERNAL_HOST], &[pod.address().into()]);
         let credentials = credentials.context(operation)?;
         let directory = format!("t{}-{name}-credentials", self.context.number);
-        let directory = PrivateDir::create(self.context.lab, &directory, ContainerUser::Lab)?;
-        let files = credentials.write(directory.path(), None).context(operation)?;
+        let directory = PrivateDir::create(self.context.lab, &directory, user)?;
+        let files = credentials.write(directory.path(), self.context.lab.user_of(user)).context(operation)?;
         Ok((files, directory))
     }
 }

@@ -3,7 +3,7 @@
 use super::proxy::Proxy;
 use crate::Result;
 use crate::certificates::{CredentialFiles, write_private};
-use crate::container::{ContainerSpec, ContainerUser};
+use crate::container::{Confined, ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
@@ -26,13 +26,15 @@ pub(crate) struct StaticEnvoyFactory<'a> {
 }
 
 impl StaticEnvoyFactory<'_> {
-    /// Starts a proxy. A sidecar gets the identity of its workload.
+    /// Starts a proxy. A sidecar gets the identity of its workload. `certificates` is a directory that the
+    /// position's files are in.
     pub fn start(
         &self,
         pod: &mut Pod,
         name: &str,
         position: Position,
         identity: Option<&str>,
+        certificates: Option<&Path>,
     ) -> Result<Proxy> {
         let DeploymentContext { lab, spec, number, .. } = self.context;
         let files = PrivateDir::create(lab, &format!("t{number}-{name}"), ContainerUser::Proxy)?;
@@ -57,8 +59,12 @@ impl StaticEnvoyFactory<'_> {
         let options =
             ["--disable-hot-restart", "--log-level", "warning", "--concurrency", &workers, "--config-path"];
         let arguments = options.map(OsString::from).into_iter().chain([file.into()]);
+        let confined = Confined::for_programs(&[self.envoy])
+            .map(|confined| certificates.into_iter().fold(confined.writing(files.path()), Confined::reading));
+        let exposed = lab.exposed_files_dir()?;
         let container = pod.start(&ContainerSpec {
             arguments: arguments.collect(),
+            confined: confined.map(|confined| confined.reading(&exposed)),
             limits: resources.limits,
             ..self.context.proxy_container(name, &self.envoy.path)
         })?;

@@ -25,8 +25,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// The user of servers in labs of root: `nonroot` in distroless images.
+const SERVER_USER: u32 = 65532;
+
 /// Mode bits that let other users read and run a file.
 const READ_AND_RUN: u32 = 0o005;
+
+/// Name of the directory of copied files.
+const EXPOSED_FILES: &str = "files";
 
 #[derive(Clone, Debug)]
 pub struct Lab(Arc<Inside>);
@@ -39,6 +45,7 @@ struct Inside {
     switch: Namespace,
     /// Why proxies cannot have a user of their own, if they cannot.
     no_proxy_user: Option<NoProxyUser>,
+    has_server_user: bool,
     proxies_dir: PathBuf,
     /// The machine's own proc, opened before the lab's was mounted over it.
     host_proc_path: PathBuf,
@@ -89,7 +96,9 @@ impl Lab {
             (Privileges::UserNamespace, None) => proxy_user::mount_folder(&private_dir)?,
             _ => private_dir.clone(),
         };
+        let can_change_user = record.privileges == Privileges::Root && no_proxy_user.is_none();
         Ok(Self(Arc::new(Inside {
+            has_server_user: can_change_user && proxy_user::exists(SERVER_USER),
             record,
             private_dir,
             host_proc_path,
@@ -114,6 +123,15 @@ impl Lab {
         &self.0.private_dir
     }
 
+    /// User and group that a container of this kind switches to; absent if it runs as the lab's.
+    pub fn user_of(&self, user: ContainerUser) -> Option<u32> {
+        match user {
+            ContainerUser::Proxy => (self.proxy_identity() == ProxyIdentity::Uid).then_some(PROXY_USER),
+            ContainerUser::Server => self.0.has_server_user.then_some(SERVER_USER),
+            ContainerUser::Lab | ContainerUser::NetworkSetup | ContainerUser::NodeProxy => None,
+        }
+    }
+
     /// Creates a directory that only `user` can enter (mode 0700).
     pub fn create_private_dir(&self, name: &str, user: ContainerUser) -> Result<PathBuf> {
         let operation = format!("make the lab's folder {name}");
@@ -130,9 +148,9 @@ impl Lab {
 
     /// Changes the owner of a file to the user of this kind of container; its mode stays.
     pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<()> {
-        if user == ContainerUser::Proxy && self.proxy_identity() == ProxyIdentity::Uid {
-            rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
-                .context(format!("give {} to the proxy", path.display()))?;
+        if let Some(user) = self.user_of(user) {
+            rustix::fs::chown(path, Some(Uid::from_raw(user)), Some(Gid::from_raw(user)))
+                .context(format!("give {} to user {user}", path.display()))?;
         }
         Ok(())
     }
@@ -260,7 +278,14 @@ impl Lab {
             fs::copy(file, exposed)?;
             fs::set_permissions(exposed, Permissions::from_mode(0o644))
         };
-        self.expose(file, "files", copy).context(format!("copy {} for the proxies", file.display()))
+        self.expose(file, EXPOSED_FILES, copy).context(format!("copy {} for the proxies", file.display()))
+    }
+
+    /// Directory of the files that [`Self::expose_file`] copies.
+    pub(crate) fn exposed_files_dir(&self) -> Result<PathBuf> {
+        let directory = self.0.private_dir.join(EXPOSED_FILES);
+        fs::create_dir_all(&directory).context(format!("make {}", directory.display()))?;
+        Ok(directory)
     }
 
     /// Exposes a file once, in a directory of its own below `folder`, where `put` creates it.

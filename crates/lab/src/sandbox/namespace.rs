@@ -7,7 +7,7 @@
 use crate::Result;
 use crate::sandbox::interface::{Interface, POD_INTERFACE};
 use crate::sandbox::permission;
-use crate::sandbox::privileges::unshare;
+use confinement::unshare;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountPropagationFlags;

@@ -5,9 +5,7 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Facts {
@@ -86,16 +84,6 @@ fn hint(error: Option<i32>, facts: &Facts) -> Option<&'static str> {
 pub(crate) fn can_change_user() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
-}
-
-/// Runs `step` in the child between fork and exec. It must make system calls only: no allocation, no locks.
-#[allow(unsafe_code)]
-pub(crate) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: the steps given within this crate make only system calls on values prepared beforehand, which is what is
-    // allowed between fork and exec in a process with other threads (signal-safety(7)).
-    unsafe {
-        command.pre_exec(step);
-    }
 }
 
 #[cfg(test)]

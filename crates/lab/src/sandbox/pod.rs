@@ -7,7 +7,7 @@ use crate::sandbox::container::{self, Container, ContainerSpec, ContainerUser, E
 use crate::sandbox::lab::Lab;
 use crate::sandbox::name::check_name;
 use crate::sandbox::namespace::{Namespace, Origin};
-use crate::sandbox::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
+use crate::sandbox::redirect::{self, PROXY_USER, Redirect};
 use crate::sandbox::registry::record::{ContainerNote, PodNote};
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::{network, process_table};
@@ -25,6 +25,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd as _;
 use std::os::linux::fs::MetadataExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -190,13 +191,13 @@ impl Pod {
             cpu_limit_cores.map_or(Ok(()), |cores| cgroup.limit_cpu(cores))?;
             memory_limit_bytes.map_or(Ok(()), |bytes| cgroup.limit_memory(bytes))?;
         }
-        let identity = self.lab.proxy_identity();
-        let program = if spec.user == ContainerUser::Proxy && identity == ProxyIdentity::Uid {
+        let user = self.lab.user_of(spec.user);
+        let program = if spec.confined.is_none() && user.is_some() {
             self.lab.expose_program(&spec.program)?
         } else {
             spec.program.clone()
         };
-        let launch = Launch { pod: &pod, namespace: &self.namespace, cgroup, identity, program };
+        let launch = Launch { pod: &pod, namespace: &self.namespace, cgroup, user, program };
         let container = container::start(launch, spec).map_err(|error| {
             let refused = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
             if spec.user != ContainerUser::Proxy
@@ -227,19 +228,22 @@ impl Pod {
     /// Loads rules into the pod's network namespace, in the format of `iptables-restore`, in addition to the
     /// existing ones.
     pub(crate) fn load_rules(&self, rules: String) -> Result<()> {
-        let lock_file = self.iptables_lock();
+        let lock_file = self.iptables_lock()?;
         self.run(move || redirect::load(&rules, &lock_file))?
     }
 
     pub(crate) fn saved_rules(&self) -> Result<Vec<String>, String> {
-        let lock_file = self.iptables_lock();
+        let lock_file = self.iptables_lock().map_err(|error| error_chain(&error))?;
         let saved = self.run(move || redirect::saved(&lock_file));
         saved.and_then(|saved| saved).map_err(|error| error_chain(&error))
     }
 
-    /// Lock file shared by all programs that change rules of a lab's pods.
-    pub(crate) fn iptables_lock(&self) -> PathBuf {
-        self.lab.private_dir().join("xtables.lock")
+    /// Lock file shared by all programs that change rules of a lab's pods. It exists.
+    pub(crate) fn iptables_lock(&self) -> Result<PathBuf> {
+        let path = self.lab.private_dir().join("xtables.lock");
+        let opened = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        opened.context(format!("make {}", path.display()))?;
+        Ok(path)
     }
 
     /// Runs `work` on a thread in the pod's network namespace, where its sockets are opened. Not reentrant.

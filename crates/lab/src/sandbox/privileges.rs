@@ -1,7 +1,6 @@
-//! Privileges of a lab, and unshare(2).
+//! Privileges of a lab.
 
-use rustix::thread::{CapabilitySet, UnshareFlags};
-use std::io;
+use rustix::thread::CapabilitySet;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -30,13 +29,4 @@ impl Privileges {
             Self::UserNamespace => "user-namespace",
         }
     }
-}
-
-/// unshare(2) for namespaces, but never for the table of open files.
-#[allow(unsafe_code)]
-pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
-    assert!(!namespaces.intersects(UnshareFlags::FILES), "the table of open files stays shared");
-    // SAFETY: unshare is unsafe only where it unshares the table of open files, which was just ruled out.
-    unsafe { rustix::thread::unshare_unsafe(namespaces) }?;
-    Ok(())
 }

@@ -26,8 +26,7 @@ pub(crate) fn check(record: &Record, folder: &Path) -> Result<(), NoProxyUser> {
     if let Some(reason) = &record.no_proxy_user {
         return Err(reason.clone());
     }
-    let mapped = |file| fs::read_to_string(file).is_ok_and(|map| is_mapped(&map, PROXY_USER));
-    if !mapped("/proc/self/uid_map") || !mapped("/proc/self/gid_map") {
+    if !exists(PROXY_USER) {
         return Err(NoProxyUser {
             reason: format!("user and group {PROXY_USER} do not exist in this user namespace"),
             hint: "map more users into the container that this is, or run as root of the machine".to_owned(),
@@ -49,6 +48,12 @@ pub(crate) fn check(record: &Record, folder: &Path) -> Result<(), NoProxyUser> {
             hint: format!("name a folder that others may pass through (mode 0711) in {RUNTIME_VARIABLE}, such as one in /tmp"),
         })
     })
+}
+
+/// True if this user namespace has this user and group.
+pub(crate) fn exists(id: u32) -> bool {
+    let mapped = |file| fs::read_to_string(file).is_ok_and(|map| is_mapped(&map, id));
+    mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
 }
 
 fn lets_others_pass(folder: &Path) -> bool {

@@ -25,6 +25,7 @@ pub fn known_cpu_burn_is_read_by_both_sources(lab: &Lab, _local_lab: &mut LocalL
             environment: BTreeMap::new(),
             limits: Resources::default(),
             user: ContainerUser::Lab,
+            confined: None,
             working_directory: None,
             output_log: log.clone(),
             pipe_error_output: false,

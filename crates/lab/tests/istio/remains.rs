@@ -52,9 +52,16 @@ pub fn keys_are_private(lab: &Lab, local_lab: &LocalLab) {
     let mode = |path: &Path| metadata(path).permissions().mode() & 0o777;
     let control_plane = local_lab.running_control_plane().expect("it configured the proxies");
     let folder = control_plane.kubeconfig().parent().expect("a file is in a folder");
-    assert_eq!(mode(folder), 0o700);
-    for file in ["kubeconfig", "api-key.pem", "token-key.pem"] {
-        assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+    let name = folder.file_name().expect("it has a name").to_string_lossy();
+    let servers = folder.with_file_name(format!("{name}-servers"));
+    for (folder, owner, files) in [
+        (folder, 0, ["kubeconfig", "mesh.json"]),
+        (servers.as_path(), 65532, ["api-key.pem", "token-key.pem"]),
+    ] {
+        assert_eq!((mode(folder), metadata(folder).uid()), (0o700, owner));
+        for file in files.map(|file| folder.join(file)) {
+            assert_eq!((mode(&file), metadata(&file).uid()), (0o600, owner), "{}", file.display());
+        }
     }
     let proxies: Vec<PathBuf> =
         folders(lab).into_iter().filter(|path| path.to_string_lossy().ends_with("-proxy")).collect();

@@ -1,5 +1,6 @@
 //! Tests that run inside a lab.
 
+mod confined;
 mod containers;
 mod pods;
 mod redirects;
@@ -15,7 +16,7 @@ pub fn run(lab: Lab) -> Result<(), String> {
     let mut arguments = Arguments::from_iter(["inside"]);
     // One after the other: the machine may have two cores, and a CPU limit is measured.
     arguments.test_threads = Some(1);
-    let tests = pods::TESTS.iter().chain(containers::TESTS).chain(redirects::TESTS);
+    let tests = pods::TESTS.iter().chain(containers::TESTS).chain(confined::TESTS).chain(redirects::TESTS);
     let trials = tests.map(|&(name, test)| {
         let lab = lab.clone();
         Trial::test(name, move || test(&lab).map_err(Failed::from))

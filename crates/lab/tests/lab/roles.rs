@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use test_support::intruder;
 
 /// Timeout of everything here that waits for the network.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -49,6 +50,12 @@ pub fn play(role: &str, arguments: &[String]) -> ExitCode {
         "sleep" => loop {
             std::thread::sleep(TEST_TIMEOUT);
         },
+        "intrude" => {
+            let mut succeeded = intruder::intrude(arguments[0].as_ref(), arguments[1].as_ref());
+            succeeded.push("tried all");
+            println!("{}", succeeded.join("\n"));
+            ExitCode::SUCCESS
+        }
         "leave-stray" => {
             let binary = std::env::current_exe().expect("proc is mounted");
             // In a process group of its own, and deliberately not waited for: it is to become an orphan.
@@ -125,6 +132,7 @@ pub fn program(lab: &Lab, name: &str, user: ContainerUser, arguments: &[&str]) -
         environment: BTreeMap::new(),
         limits: Resources::default(),
         user,
+        confined: None,
         working_directory: None,
         output_log: log_path(lab, name),
         pipe_error_output: false,

@@ -27,19 +27,34 @@ pub fn image(layers: impl IntoIterator<Item = LayerBuilder>) -> Artifact {
     Index::new(MediaTypes::Oci).image(other, foreign).image(host, image).build()
 }
 
-/// Pushes a release of the installed components with this Envoy, and with a ztunnel if one is given.
-pub fn push_release(registry: &Registry, version: &str, envoy: &Path, ztunnel: Option<&Path>) {
+/// Pushes a release of the installed components with this Envoy, and with a ztunnel if one is given. Its proxies
+/// have `further_clusters` of their own.
+pub fn push_release(
+    registry: &Registry,
+    version: &str,
+    envoy: &Path,
+    ztunnel: Option<&Path>,
+    further_clusters: usize,
+) {
     let pilot = LayerBuilder::new(Compression::None)
         .file_from("usr/local/bin/pilot-discovery", &installed(Component::Istiod));
     registry.push("istio/pilot", version, &image([pilot]));
     let IstioFiles { istio_crds, bootstrap_template, .. } = files();
+    let cluster = |number| {
+        format!(
+            r#"{{"name": "further_{number}", "type": "STATIC", "connect_timeout": "1s", "load_assignment": {{"cluster_name": "further_{number}"}}}},"#
+        )
+    };
+    let clusters: String = (0..further_clusters).map(cluster).collect();
+    let template = fs::read_to_string(bootstrap_template).unwrap();
+    let template = template.replacen(r#""clusters": ["#, &format!(r#""clusters": [{clusters}"#), 1);
     let earlier = LayerBuilder::new(Compression::Gzip)
         .file("usr/local/bin/pilot-agent", b"an earlier build")
         .file("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", b"{}");
     let gone = LayerBuilder::new(Compression::None).whiteout("usr/local/bin/pilot-agent");
     let agent = LayerBuilder::new(Compression::Gzip)
         .file_from("usr/local/bin/pilot-agent", &installed(Component::PilotAgent))
-        .file_from("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", &bootstrap_template);
+        .file("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", template.as_bytes());
     let envoy = LayerBuilder::new(Compression::Zstd).file_from("usr/local/bin/envoy", envoy);
     registry.push("istio/proxyv2", version, &image([earlier, gone, envoy, agent]));
     if let Some(ztunnel) = ztunnel {

@@ -1,12 +1,13 @@
 //! The istiods of a control plane: one next to the API server, or several in pods of their own. Those can be
 //! killed, added and removed while proxies are connected.
 
-use super::starting::Starter;
+use super::starting::{KUBECONFIG, MESH_CONFIG, Starter};
 use crate::Result;
-use crate::container::ENDED_TIMEOUT;
+use crate::container::{Confined, ENDED_TIMEOUT};
 use crate::pod::{Pod, PodSpec};
 use crate::running::Supporting;
 use crate::wait::wait_for;
+use components::Installed;
 use experiment::environment::EnvironmentError;
 use experiment::schema::{Happening, Role};
 use experiment::settings::istio::IstiodSettings;
@@ -17,7 +18,6 @@ use mesh::concurrent::try_side_by_side;
 use mesh::istio::istiod::{self, Identity};
 use mesh::names::{DISCOVERY_PORT, ISTIOD, ISTIOD_DEBUG_PORT, ISTIOD_HTTP_PORT};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ const READY_PATH: &str = "/ready";
 
 #[derive(Debug)]
 pub(super) struct Istiod {
-    pub program: PathBuf,
+    pub program: Installed,
     /// Absent if it shares the pod of the API server.
     pub own_pod: Option<Pod>,
     /// Address at which proxies reach it.
@@ -46,11 +46,11 @@ pub(super) struct Istiod {
 }
 
 impl Istiod {
-    pub fn beside_api_server(starter: &Starter, program: &Path, pod: &mut Pod) -> Result<Self> {
+    pub fn beside_api_server(starter: &Starter, program: &Installed, pod: &mut Pod) -> Result<Self> {
         Self::start(starter, ISTIOD, program, pod, Ipv4Addr::LOCALHOST)
     }
 
-    pub fn in_own_pod(starter: &Starter, name: &str, program: &Path) -> Result<Self> {
+    pub fn in_own_pod(starter: &Starter, name: &str, program: &Installed) -> Result<Self> {
         let mut pod = starter.lab.create_pod(&PodSpec::new(name))?;
         let webhook_host = pod.address();
         let istiod = Self::start(starter, name, program, &mut pod, webhook_host)?;
@@ -61,19 +61,22 @@ impl Istiod {
     fn start(
         starter: &Starter,
         name: &str,
-        program: &Path,
+        program: &Installed,
         pod: &mut Pod,
         webhook_host: Ipv4Addr,
     ) -> Result<Self> {
         let identity = Identity { pod: name, webhook_host: &webhook_host.to_string() };
         let settings = &starter.plan.istiod;
         let IstiodSettings { cpu_limit_cores, memory_limit_bytes, .. } = *settings;
-        let arguments = istiod::arguments(&starter.file("kubeconfig"), &starter.file("mesh.json"));
+        let confined = Confined::for_programs(&[program]);
+        let directory = starter.istiod_directory(confined.as_ref());
+        let arguments = istiod::arguments(&directory.join(KUBECONFIG), &directory.join(MESH_CONFIG));
         let environment = istiod::environment(starter.plan.proxies, &identity, settings);
         let limits = Resources { cpu_limit_cores, memory_limit_bytes, ..Resources::default() };
-        let container = starter.start(pod, (name, program), arguments, environment, limits)?;
+        let container =
+            starter.start(pod, (name, &program.path), confined, arguments, environment, limits)?;
         Ok(Self {
-            program: program.to_path_buf(),
+            program: program.clone(),
             own_pod: None,
             discovery: SocketAddrV4::new(pod.address(), DISCOVERY_PORT),
             webhook_host,
@@ -137,7 +140,7 @@ impl Istiods {
     pub fn add(
         &mut self,
         starter: &Starter,
-        programs: &[&Path],
+        programs: &[&Installed],
         check: &dyn Fn(&str) -> Result<()>,
     ) -> Result<Vec<Happening>> {
         let started = try_side_by_side((self.0.len() + 1..).zip(programs), |(number, program)| {

@@ -48,7 +48,7 @@ impl ControlPlane {
         let arguments = ["collect-spans".to_owned(), format!("--listen=0.0.0.0:{TRACE_COLLECTOR_PORT}")];
         let program = (TRACE_COLLECTOR, meshmeter);
         let container =
-            self.starter.start(&mut pod, program, arguments, BTreeMap::new(), Resources::default())?;
+            self.starter.start(&mut pod, program, None, arguments, BTreeMap::new(), Resources::default())?;
         pod.wait_until_listening(&container, TRACE_COLLECTOR_PORT, READY_TIMEOUT)?;
         let workload =
             Workload::single(TRACE_COLLECTOR, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);

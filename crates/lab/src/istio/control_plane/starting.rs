@@ -4,13 +4,16 @@ use super::{
     API_PORT, API_SERVER, ApiCredentials, ControlPlanePlan, ETCD, ETCD_METRICS_PORT, ETCD_PORT, IstioPrograms,
 };
 use crate::Result;
-use crate::container::{Container, ContainerSpec};
+use crate::certificates::write_private;
+use crate::confined::server_user;
+use crate::container::{Confined, Container, ContainerSpec, ContainerUser};
 use crate::context::variables;
 use crate::lab::Lab;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::Supporting;
 use crate::wait::wait_for;
+use components::Installed;
 use experiment::environment::ErrorContext;
 use experiment::schema::Role;
 use experiment::topology::Resources;
@@ -36,26 +39,46 @@ pub(super) struct Starter {
     pub(super) lab: Lab,
     pub(super) plan: ControlPlanePlan,
     pub(super) log_dir: PathBuf,
+    /// Directory of programs of the lab's user: Meshmeter's, and an istiod that the user named.
     pub(super) directory: PrivateDir,
+    /// Directory of confined servers.
+    pub(super) servers: PrivateDir,
 }
 
+/// Names of istiod's files in its directory.
+pub(super) const KUBECONFIG: &str = "kubeconfig";
+pub(super) const MESH_CONFIG: &str = "mesh.json";
+
 impl Starter {
-    pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+    /// Directory of an istiod that is confined or not.
+    pub(super) fn istiod_directory(&self, confined: Option<&Confined>) -> &Path {
+        if confined.is_some() { self.servers.path() } else { self.directory.path() }
+    }
+
+    /// Writes the files of istiods. The lab's user has the kubeconfig already.
+    pub(super) fn write_istiod_files(&self, kubeconfig: &str, mesh_config: &str) -> Result<()> {
+        let owner = self.lab.user_of(ContainerUser::Server);
+        write_private(&self.servers.path().join(KUBECONFIG), kubeconfig.as_bytes(), owner)?;
+        write_private(&self.servers.path().join(MESH_CONFIG), mesh_config.as_bytes(), owner)?;
+        write_private(&self.directory.path().join(MESH_CONFIG), mesh_config.as_bytes(), None)
     }
 
     pub(super) fn start(
         &self,
         pod: &mut Pod,
         (name, program): (&str, &Path),
+        confined: Option<Confined>,
         arguments: impl IntoIterator<Item = String>,
         environment: BTreeMap<String, OsString>,
         limits: Resources,
     ) -> Result<Container> {
+        let directory = self.istiod_directory(confined.as_ref());
         pod.start(&ContainerSpec {
+            user: server_user(confined.as_ref()),
+            working_directory: Some(directory.to_path_buf()),
+            confined: confined.map(|confined| confined.writing(directory)),
             arguments: arguments.into_iter().map(OsString::from).collect(),
             environment,
-            working_directory: Some(self.directory.path().to_path_buf()),
             limits,
             ..ContainerSpec::new(name, program, self.log_dir.join(format!("{name}.log")))
         })
@@ -75,7 +98,7 @@ pub(super) struct Starting<'a> {
 
 impl Starting<'_> {
     pub(super) fn etcd(&mut self) -> Result<()> {
-        let data = self.starter.file("etcd");
+        let data = self.starter.servers.path().join("etcd");
         let client = format!("http://127.0.0.1:{ETCD_PORT}");
         let peer = "http://127.0.0.1:2380";
         let arguments = [
@@ -92,8 +115,7 @@ impl Starting<'_> {
             "--election-timeout=500".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        let program = (ETCD, self.programs.etcd.path.as_path());
-        let etcd = self.start(program, arguments, Some((ETCD_PORT, "/version")))?;
+        let etcd = self.start((ETCD, &self.programs.etcd), arguments, Some((ETCD_PORT, "/version")))?;
         self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_TIMEOUT)
     }
 
@@ -115,25 +137,26 @@ impl Starting<'_> {
             "--profiling=false".to_owned(),
         ];
         let arguments = arguments.into_iter().chain(credentials.options.iter().cloned());
-        self.start((API_SERVER, &self.programs.api_server.path), arguments, None).map(drop)
+        self.start((API_SERVER, &self.programs.api_server), arguments, None).map(drop)
     }
 
     fn start(
         &mut self,
-        program: (&str, &Path),
+        (name, program): (&str, &Installed),
         arguments: impl IntoIterator<Item = String>,
         probe: Option<(u16, &'static str)>,
     ) -> Result<Container> {
         let container = self.starter.start(
             &mut self.pod,
-            program,
+            (name, &program.path),
+            Confined::for_programs(&[program]),
             arguments,
             runtime_variables(),
             Resources::default(),
         )?;
         // istiod, if it shares the pod, has nearly all of the pod's traffic. Without an istiod, no other
         // component shows it.
-        let shows_network = program.0 == API_SERVER && self.starter.plan.is_studied;
+        let shows_network = name == API_SERVER && self.starter.plan.is_studied;
         let part = Supporting::new(Role::ControlPlane, &self.pod, container.clone(), probe);
         self.parts.push(Supporting { shows_network, ..part });
         Ok(container)

@@ -8,11 +8,13 @@
 use super::zds::{Connection, NodeAgent, NodePod};
 use crate::Result;
 use crate::certificates::write_private;
-use crate::container::{Container, ContainerSpec, ContainerUser};
+use crate::container::{Confined, Container, ContainerSpec, ContainerUser};
 use crate::context::{MeshProxies, variables};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, PodIdentity, Proxy};
+use components::Installed;
+use confinement::Joinable;
 use experiment::environment::{AccessLog, ErrorContext};
 use experiment::schema::ProxyConfiguration;
 use mesh::admin::liveness::LivenessProbe;
@@ -26,7 +28,6 @@ use mesh::ztunnel::{footprint, metrics};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
 
 /// Name of a shared ztunnel as a component, pod and account.
 pub const NAME: &str = "ztunnel";
@@ -49,7 +50,7 @@ impl MeshProxies<'_> {
     /// return.
     pub fn start_shared_ztunnel(
         &self,
-        program: &Path,
+        program: &Installed,
         pod: &mut Pod,
         token: &str,
         served: &[NodePod<'_>],
@@ -74,7 +75,7 @@ impl MeshProxies<'_> {
 
     pub fn start_dedicated_ztunnel(
         &self,
-        program: (&str, &Path),
+        program: (&str, &Installed),
         pod: &mut Pod,
         PodIdentity { namespace, pod: pod_name, account, .. }: &PodIdentity,
         token: &str,
@@ -91,7 +92,7 @@ impl MeshProxies<'_> {
 
     fn start_ztunnel<const N: usize>(
         &self,
-        (name, program): (&str, &Path),
+        (name, program): (&str, &Installed),
         pod: &mut Pod,
         user: ContainerUser,
         files: &PrivateDir,
@@ -121,12 +122,18 @@ impl MeshProxies<'_> {
             ("RUST_LOG", log.into()),
             ("LOG_FORMAT", format.into()),
         ];
+        let confined = Confined::for_programs(&[program]).map(|confined| confined.writing(files.path()));
+        let confined = match user {
+            ContainerUser::NodeProxy => confined.map(|confined| confined.joining(Joinable::Networks)),
+            _ => confined,
+        };
         pod.start(&ContainerSpec {
+            confined,
             arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
             environment: variables(common.into_iter().chain(own)),
             user,
             working_directory: Some(directory),
-            ..self.context.proxy_container(name, program)
+            ..self.context.proxy_container(name, &program.path)
         })
     }
 

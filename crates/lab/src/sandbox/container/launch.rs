@@ -6,13 +6,12 @@ use super::{Container, ContainerSpec, ContainerUser, Process, State};
 use crate::Result;
 use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::namespace::Namespace;
-use crate::sandbox::permission::in_child;
-use crate::sandbox::redirect::{PROXY_USER, ProxyIdentity};
 use crate::sandbox::search_path::search_path;
+use confinement::{Confinement, Rights, in_child, spawn_in_pid_namespace};
 use experiment::environment::EnvironmentError;
 use rustix::fs::Mode;
-use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal, Uid};
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal};
+use rustix::thread::CapabilitySet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -25,7 +24,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) pod: &'a str,
     pub(crate) namespace: &'a Namespace,
     pub(crate) cgroup: Option<Cgroup>,
-    pub(crate) identity: ProxyIdentity,
+    /// User and group to switch to; absent if they stay the same.
+    pub(crate) user: Option<u32>,
     /// Path that the process's user can reach.
     pub(crate) program: PathBuf,
 }
@@ -33,13 +33,25 @@ pub(crate) struct Launch<'a> {
 pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Container> {
     let operation = format!("start {}/{} ({})", launch.pod, spec.name, spec.program.display());
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
-    let rights = Rights::new(spec.user, launch.identity);
+    let rights = Rights { user: launch.user, keep: kept_capabilities(spec.user, launch.user.is_some()) };
     let mut command = command(&launch.program, spec, &rights).map_err(failed)?;
+    let confinement = confinement(spec).map_err(failed)?;
     let membership_files =
         launch.cgroup.as_ref().map(Cgroup::membership_files).transpose().map_err(failed)?.unwrap_or_default();
-    in_child(&mut command, move || become_container(&membership_files, &rights));
+    let in_child_too = confinement.clone();
+    in_child(&mut command, move || become_container(&membership_files, in_child_too.as_deref(), &rights));
     let oom_kills_before = launch.cgroup.as_ref().map_or(0, Cgroup::oom_kills);
-    let mut child = launch.namespace.run(move || command.spawn())?.map_err(failed)?;
+    let is_confined = confinement.is_some();
+    let spawn = move || match is_confined {
+        true => spawn_in_pid_namespace(&mut command).map(|(child, init)| (child, Some(init))),
+        false => command.spawn().map(|child| (child, None)),
+    };
+    let (mut child, init) = launch.namespace.run(spawn)?.map_err(|error| {
+        failed(match &confinement {
+            Some(confinement) => confinement.explain(error),
+            None => error,
+        })
+    })?;
     let pid = Pid::from_child(&child);
     let file = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(|error| {
         // Both fail only if it has ended by itself.
@@ -52,7 +64,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
         pod: launch.pod.to_owned(),
         pid,
         file,
-        state: Mutex::new(State { child, status: None }),
+        state: Mutex::new(State { child, init, status: None }),
         cgroup: launch.cgroup,
         oom_kills_before,
         interface: launch.namespace.interface().clone(),
@@ -69,7 +81,8 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     // A process group of its own: Ctrl-C on the terminal reaches only Meshmeter, which then decides.
     command.process_group(0);
     command.stdin(if spec.pipe_input { Stdio::piped() } else { Stdio::null() });
-    if let Some(directory) = &spec.working_directory {
+    // A confined process changes it when it has its own file system.
+    if let (Some(directory), None) = (&spec.working_directory, &spec.confined) {
         command.current_dir(directory);
     }
     let output = log_file(&spec.output_log, rights)?;
@@ -92,68 +105,37 @@ fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
     Ok(file)
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Rights {
-    /// User and group to switch to; absent if they stay the same.
-    user: Option<u32>,
-    keep: CapabilitySet,
-}
-
-impl Rights {
-    fn new(user: ContainerUser, identity: ProxyIdentity) -> Self {
-        let has_own_user = user == ContainerUser::Proxy && identity == ProxyIdentity::Uid;
-        let network_setup = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
-        let keep = match user {
-            ContainerUser::Lab => CapabilitySet::empty(),
-            ContainerUser::Proxy if has_own_user => CapabilitySet::empty(),
-            ContainerUser::Proxy => CapabilitySet::NET_ADMIN,
-            ContainerUser::NetworkSetup => network_setup,
-            ContainerUser::NodeProxy => network_setup | CapabilitySet::SYS_ADMIN,
-        };
-        Self { user: has_own_user.then_some(PROXY_USER), keep }
+/// Capabilities that a container keeps.
+fn kept_capabilities(user: ContainerUser, has_own_user: bool) -> CapabilitySet {
+    let network_setup = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
+    match user {
+        ContainerUser::Lab | ContainerUser::Server => CapabilitySet::empty(),
+        ContainerUser::Proxy if has_own_user => CapabilitySet::empty(),
+        ContainerUser::Proxy => CapabilitySet::NET_ADMIN,
+        ContainerUser::NetworkSetup => network_setup,
+        ContainerUser::NodeProxy => network_setup | CapabilitySet::SYS_ADMIN,
     }
 }
 
+fn confinement(spec: &ContainerSpec) -> io::Result<Option<Arc<Confinement>>> {
+    let Some(confined) = &spec.confined else { return Ok(None) };
+    let directory = spec.working_directory.as_deref().unwrap_or(Path::new("/"));
+    Ok(Some(Arc::new(Confinement::new(&confined.view, directory, confined.joinable)?)))
+}
+
 /// Runs in the child between fork and exec, so it only makes system calls.
-fn become_container(membership_files: &[File], rights: &Rights) -> io::Result<()> {
+fn become_container(
+    membership_files: &[File],
+    confinement: Option<&Confinement>,
+    rights: &Rights,
+) -> io::Result<()> {
     for mut file in membership_files {
         file.write_all(b"0")?;
     }
     rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    drop_from_bounding_set(rights.keep)?;
-    if let Some(user) = rights.user {
-        rustix::thread::set_thread_groups(&[])?;
-        let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
-        rustix::thread::set_thread_res_gid(group, group, group)?;
-        rustix::thread::set_thread_res_uid(user, user, user)?;
-    }
-    rustix::thread::set_capabilities(
-        None,
-        CapabilitySets {
-            effective: rights.keep,
-            permitted: rights.keep,
-            inheritable: CapabilitySet::empty(),
-        },
-    )?;
-    rustix::thread::set_no_new_privs(true)?;
-    // Must come last, since changing the user clears it.
+    confinement.map_or(Ok(()), Confinement::enter)?;
+    rights.apply()?;
+    // Must come after a change of the user, which clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    Ok(())
-}
-
-/// On exec root regains everything in the bounding set, so capabilities that are not kept leave that set too.
-fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
-    for number in 0..u64::BITS {
-        let capability = CapabilitySet::from_bits_retain(1 << number);
-        if keep.contains(capability) {
-            continue;
-        }
-        match rustix::thread::remove_capability_from_bounding_set(capability) {
-            Ok(()) => {}
-            // The first capability number that this kernel does not know.
-            Err(rustix::io::Errno::INVAL) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+    confinement.map_or(Ok(()), Confinement::filter_system_calls)
 }

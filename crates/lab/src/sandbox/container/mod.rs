@@ -14,6 +14,7 @@ use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::interface::Interface;
 use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table;
+use confinement::{Init, Joinable, View};
 use experiment::environment::EnvironmentError;
 use experiment::topology::Resources;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
@@ -39,7 +40,9 @@ pub struct ContainerSpec {
     /// Only limits take effect; requests do not reserve anything.
     pub limits: Resources,
     pub user: ContainerUser,
-    /// Absent: the current directory of this process.
+    /// Absent: it sees the machine's files. So do Meshmeter itself and programs that the user named.
+    pub confined: Option<Confined>,
+    /// Absent: the current directory of this process, or `/` if it is confined.
     pub working_directory: Option<PathBuf>,
     /// File for standard output: created with mode 0600, or appended to.
     pub output_log: PathBuf,
@@ -60,6 +63,7 @@ impl ContainerSpec {
             environment: BTreeMap::new(),
             limits: Resources::default(),
             user: ContainerUser::Lab,
+            confined: None,
             working_directory: None,
             output_log: output_log.into(),
             pipe_error_output: false,
@@ -68,11 +72,21 @@ impl ContainerSpec {
     }
 }
 
+/// What a confined program sees and may do ([`confinement`]).
+#[derive(Clone, Debug, Default)]
+pub struct Confined {
+    pub view: View,
+    /// Namespaces that it may join.
+    pub joinable: Joinable,
+}
+
 /// User and capabilities of a process; other capabilities are dropped.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ContainerUser {
     #[default]
     Lab,
+    /// User 65532 in a lab of root if possible. Otherwise the lab's user: an ordinary user has no other.
+    Server,
     /// User 1337 if possible. Otherwise the lab's user, with `CAP_NET_ADMIN` to mark its sockets
     /// ([`crate::ProxyIdentity`]).
     Proxy,
@@ -109,6 +123,8 @@ struct Process {
 #[derive(Debug)]
 struct State {
     child: Child,
+    /// First process of the container's PID namespace, if it is confined.
+    init: Option<Init>,
     status: Option<ExitStatus>,
 }
 
@@ -247,6 +263,9 @@ impl Container {
         let _ = rustix::process::kill_process_group(self.0.pid, Signal::KILL);
         let status =
             state.child.wait().expect("a child of ours that has ended and was not reaped can be waited for");
+        if let Some(init) = &mut state.init {
+            init.end();
+        }
         state.status = Some(status);
         status
     }
@@ -279,12 +298,17 @@ impl Container {
         }
     }
 
-    /// Reaps members of its process group that became our children. Returns true if none is left. The process
-    /// group ID is not reused while one of them exists, dead or alive.
+    /// Reaps members of its process group that became our children, and the first process of its PID namespace.
+    /// Returns true if none is left. The process group ID is not reused while one of them exists, dead or
+    /// alive.
     pub(crate) fn reap_orphans(&self) -> bool {
-        if self.state().status.is_none() {
+        let mut state = self.state();
+        if state.status.is_none() {
             // It could not be ended, which was reported. Its own status must not be taken here.
             return true;
+        }
+        if !state.init.as_mut().is_none_or(Init::try_reap) {
+            return false;
         }
         loop {
             match rustix::process::waitpgid(self.0.pid, WaitOptions::NOHANG) {

@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::sandbox::lab::Lab;
 use crate::sandbox::permission::refused;
-use crate::sandbox::privileges::unshare;
 use crate::sandbox::registry::record::Record;
+use confinement::unshare;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;

@@ -8,7 +8,7 @@ use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
 use experiment::topology::Resources;
 use lab::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
 use lab::registry::RUNTIME_VARIABLE;
-use lab::{ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
+use lab::{Confined, ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::statvfs;
 use rustix::net::sockopt::ip_original_dst;
@@ -71,17 +71,24 @@ fn namespaces(lab: &Lab) -> Check {
 
 /// Runs a program in the pod the way a proxy runs: Envoy, or any other program if there is none.
 fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
-    let program =
-        find(Component::Envoy, overrides).map_or_else(|_| PathBuf::from("true"), |envoy| envoy.path);
+    let (program, confined) = match find(Component::Envoy, overrides) {
+        Ok(envoy) => (envoy.path.clone(), Confined::for_programs(&[&envoy])),
+        Err(_) => (PathBuf::from("true"), Some(Confined::default())),
+    };
     let spec = ContainerSpec {
         arguments: vec!["--version".into()],
         limits: Resources::cpu_limit(lab.cgroup_version().map(|_| CPU_LIMIT_CORES)),
         user: ContainerUser::Proxy,
+        confined,
         ..ContainerSpec::new("probe", &program, lab.private_dir().join("doctor.log"))
     };
+    let confinement = if spec.confined.is_some() { "confined" } else { "not confined, since you named it" };
     let remedy = "see that the program may be run by users other than its owner, from that place";
     match run_to_end(pod, &spec) {
-        Ok(()) => Check::ok("processes", format!("{} ran in a pod, as a proxy's user", program.display())),
+        Ok(()) => Check::ok(
+            "processes",
+            format!("{} ran in a pod, as a proxy's user, {confinement}", program.display()),
+        ),
         Err(error) => failure("processes", &error, remedy),
     }
 }

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-/// First kernel with `epoll_pwait2`, whose timeouts are in nanoseconds instead of milliseconds.
-const OLDEST_KERNEL: (u32, u32) = (5, 11);
+/// First kernel with `mount_setattr`, which confines the programs of a lab. Timing needs `epoll_pwait2` of 5.11.
+const OLDEST_KERNEL: (u32, u32) = (5, 12);
 /// Memory for two Envoys of some 70 MB each, the service, the generator and the page cache.
 const COMFORTABLE_MEMORY_BYTES: u64 = 1 << 30;
 /// Maximum load average of a quiet machine, as a fraction of its CPUs.
@@ -90,14 +90,14 @@ fn kernel(release: &str) -> Check {
     match kernel_version(release) {
         Some(version) if version < OLDEST_KERNEL => Check::missing(
             "kernel",
-            format!("Linux {release} has no epoll_pwait2"),
-            "use Linux 5.11 or newer: timing in microseconds needs it",
+            format!("Linux {release} lacks mount_setattr"),
+            "use Linux 5.12 or newer: the confinement of a lab's programs needs it",
         ),
         Some(_) => Check::ok("kernel", format!("Linux {release}")),
         None => Check::warn(
             "kernel",
             format!("release {release:?} names no version"),
-            "Linux 5.11 or newer is needed",
+            "Linux 5.12 or newer is needed",
         ),
     }
 }
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(kernel_version("6.1.0-13-amd64"), Some((6, 1)));
         assert_eq!(kernel_version("5.15-rc1"), Some((5, 15)));
         assert_eq!(kernel_version("unknown"), None);
-        assert!(kernel_version("5.9.1").unwrap() < OLDEST_KERNEL);
-        assert!(kernel_version("5.11.0").unwrap() >= OLDEST_KERNEL);
+        assert!(kernel_version("5.11.22").unwrap() < OLDEST_KERNEL);
+        assert!(kernel_version("5.12.0").unwrap() >= OLDEST_KERNEL);
         assert!(kernel_version("6.2").unwrap() >= OLDEST_KERNEL);
     }
 

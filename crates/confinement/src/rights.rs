@@ -1,0 +1,50 @@
+//! User and capabilities of a process.
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::io;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Rights {
+    /// User and group to switch to; absent if they stay the same.
+    pub user: Option<u32>,
+    /// Capabilities to keep.
+    pub keep: CapabilitySet,
+}
+
+impl Rights {
+    /// Applies them to the calling process, which can gain no others from then on. Makes only system calls.
+    pub fn apply(&self) -> io::Result<()> {
+        drop_from_bounding_set(self.keep)?;
+        if let Some(user) = self.user {
+            rustix::thread::set_thread_groups(&[])?;
+            let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
+            rustix::thread::set_thread_res_gid(group, group, group)?;
+            rustix::thread::set_thread_res_uid(user, user, user)?;
+        }
+        let sets = CapabilitySets {
+            effective: self.keep,
+            permitted: self.keep,
+            inheritable: CapabilitySet::empty(),
+        };
+        rustix::thread::set_capabilities(None, sets)?;
+        Ok(rustix::thread::set_no_new_privs(true)?)
+    }
+}
+
+/// On exec root regains everything in the bounding set, so capabilities that are not kept leave that set too.
+fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
+    for number in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        if keep.contains(capability) {
+            continue;
+        }
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // The first capability number that this kernel does not know.
+            Err(rustix::io::Errno::INVAL) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
