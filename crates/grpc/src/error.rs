@@ -1,5 +1,6 @@
 //! Errors of describing a method, with hints.
 
+use crate::descriptors::DescriptorsError;
 use crate::files::SourceError;
 use crate::reflection::AnswerError;
 use std::io;
@@ -38,7 +39,7 @@ pub enum DescribeError {
         file: PathBuf,
         /// Decoding error.
         #[source]
-        cause: prost_reflect::DescriptorError,
+        cause: DescriptorsError,
     },
     /// The description has no service of this name.
     #[error("there is no service `{service}`")]
@@ -115,7 +116,7 @@ pub enum ReflectionError {
     Timeout(Duration),
     /// The descriptors are inconsistent.
     #[error("the descriptors that the server sent do not fit together")]
-    Descriptors(#[source] prost_reflect::DescriptorError),
+    Descriptors(#[source] DescriptorsError),
     /// A descriptor cannot be decoded.
     #[error("a descriptor that the server sent cannot be read")]
     Malformed(#[source] prost::DecodeError),

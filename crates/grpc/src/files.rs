@@ -1,5 +1,6 @@
 //! Descriptors from files: `.proto` sources, compiled here, and precompiled descriptor sets.
 
+use crate::descriptors::add_set;
 use crate::error::DescribeError;
 use prost_reflect::DescriptorPool;
 use std::error::Error;
@@ -52,8 +53,7 @@ pub(crate) fn read_sets(files: &[PathBuf]) -> Result<DescriptorPool, DescribeErr
     let mut pool = DescriptorPool::new();
     for file in files {
         let bytes = read(file).map_err(|cause| DescribeError::Read { file: file.clone(), cause })?;
-        pool.decode_file_descriptor_set(&bytes[..])
-            .map_err(|cause| DescribeError::Protoset { file: file.clone(), cause })?;
+        add_set(&mut pool, &bytes).map_err(|cause| DescribeError::Protoset { file: file.clone(), cause })?;
     }
     Ok(pool)
 }

@@ -7,6 +7,7 @@
 //! Start with `method`. Decoding of responses is not needed: the load engine counts messages without parsing
 //! them.
 
+mod descriptors;
 mod error;
 mod files;
 mod health;
@@ -14,6 +15,7 @@ mod message;
 mod method;
 mod reflection;
 
+pub use descriptors::DescriptorsError;
 pub use error::{DescribeError, ReflectionError};
 pub use files::SourceError;
 pub use message::MessageError;

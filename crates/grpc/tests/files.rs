@@ -81,6 +81,17 @@ fn errors_report_file_and_line() {
 }
 
 #[test]
+fn unknown_syntax_of_a_set_is_reported() {
+    let folder = shop();
+    let mut set = protox::compile([folder.path().join("cart.proto")], [folder.path()]).unwrap();
+    set.file[0].syntax = Some("editions".to_owned());
+    let file = folder.path().join("set.binpb");
+    fs::write(&file, prost::Message::encode_to_vec(&set)).unwrap();
+    let cause = add(&Description::Protoset(vec![file])).unwrap_err().source().unwrap().to_string();
+    assert!(cause.ends_with("has the syntax `editions`; proto2 and proto3 can be read"), "{cause}");
+}
+
+#[test]
 fn unknown_service_or_method_error_lists_existing_ones() {
     let folder = shop();
     let description = proto(folder.path().join("cart.proto"), &[]);

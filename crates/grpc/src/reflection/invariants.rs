@@ -1,6 +1,7 @@
 //! Invariants of a description, whatever a server responds.
 
-use super::{MAX_FILES, ServerReflectionResponse, missing, pool, take};
+use super::{MAX_FILES, ServerReflectionResponse, missing, take};
+use crate::descriptors::pool;
 use crate::method::{Method, MethodPath};
 use prost::Message as _;
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@
 mod connection;
 mod invariants;
 
+use crate::descriptors::pool;
 use crate::error::{DescribeError, ReflectionError};
 pub use connection::AnswerError;
 use connection::Channel;
@@ -15,7 +16,7 @@ use http::{HeaderName, HeaderValue};
 pub use invariants::check_reflection;
 use prost::Message as _;
 use prost_reflect::DescriptorPool;
-use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
+use prost_reflect::prost_types::FileDescriptorProto;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::collections::BTreeMap;
@@ -79,7 +80,7 @@ pub(crate) fn describe(server: &Server, service: &str) -> Result<DescriptorPool,
         client.describe(service).await
     });
     match described.map_err(about)? {
-        Described::Files(files) => pool(files).map_err(about),
+        Described::Files(files) => pool(files).map_err(|cause| about(ReflectionError::Descriptors(cause))),
         Described::Unknown { services } => Err(DescribeError::unknown_service(service, services.into_iter())),
     }
 }
@@ -87,11 +88,6 @@ pub(crate) fn describe(server: &Server, service: &str) -> Result<DescriptorPool,
 enum Described {
     Files(Vec<FileDescriptorProto>),
     Unknown { services: Vec<String> },
-}
-
-fn pool(files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, ReflectionError> {
-    DescriptorPool::from_file_descriptor_set(FileDescriptorSet { file: files })
-        .map_err(ReflectionError::Descriptors)
 }
 
 /// Connection to the server, with its version of reflection.
