@@ -80,7 +80,8 @@ pub(crate) fn encode(message_type: &MessageDescriptor, json: &str) -> Result<Vec
         values.push(value.map_err(MessageError::NotJson)?);
     }
     if values.is_empty() {
-        values.push(serde_json::from_str("{}").expect("this is JSON"));
+        // Whatever JSON the type has: not all are objects.
+        return Ok(vec![DynamicMessage::new(message_type.clone()).encode_to_vec()]);
     }
     if let [only] = values[..]
         && only.get().starts_with('[')

@@ -34,7 +34,7 @@ pub fn check_reflection(input: &[u8]) {
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         let Ok(path) = MethodPath::parse(&path) else { continue };
         let method = Method::find(&pool, &path).expect("the pool has it");
-        let empty = method.encode("").expect("no field is required of JSON");
+        let empty = method.encode("").expect("an empty message needs no field");
         assert_eq!(empty, [Vec::<u8>::new()]);
         let _ = (method.streaming(), method.encode(MESSAGE));
     }
