@@ -4,7 +4,7 @@
 //! a PID namespace only together with a user namespace, which it cannot leave again. So the child makes both, starts
 //! another process, which becomes the program, and ends like it.
 
-use crate::{Confinement, Init, Joinable, OTHER_STEP, Rights, View, fork, in_child, unshare};
+use crate::{Confinement, Init, Joinable, OTHER_STEP, Rights, View, fork, in_child, unshare, user_exists};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::{CapabilitySet, UnshareFlags};
@@ -31,7 +31,7 @@ pub fn confine_question(command: &mut Command, readable: Vec<PathBuf>) -> io::Re
     Ok(confinement)
 }
 
-/// How the command's user comes to be one without rights.
+/// Change of the command's user to one without rights.
 #[derive(Clone, Debug)]
 enum Identity {
     /// By a change of the user.
@@ -44,8 +44,7 @@ impl Identity {
     fn available() -> Self {
         let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID | CapabilitySet::SETGID;
         let has_rights = rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed));
-        let has_users = std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| has_all_users(&map));
-        if has_rights && has_users {
+        if has_rights && user_exists(NOBODY) {
             return Self::Change;
         }
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -55,13 +54,6 @@ impl Identity {
             (c"/proc/self/gid_map", format!("{NOBODY} {group} 1")),
         ])
     }
-}
-
-/// True for the machine's own user namespace, and others that begin with as many users.
-fn has_all_users(map: &str) -> bool {
-    let mut fields = map.split_ascii_whitespace();
-    let (first, count) = (fields.next(), fields.nth(1).and_then(|count| count.parse().ok()));
-    first == Some("0") && count.is_some_and(|count: u32| count > NOBODY)
 }
 
 fn isolate(confinement: &Confinement, identity: &Identity) -> io::Result<()> {

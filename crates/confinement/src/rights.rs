@@ -2,6 +2,7 @@
 
 use rustix::process::{Gid, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::fs;
 use std::io;
 
 #[derive(Clone, Copy, Debug)]
@@ -47,4 +48,38 @@ fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// True if this user namespace has this user and group.
+pub fn user_exists(id: u32) -> bool {
+    let mapped = |file| fs::read_to_string(file).is_ok_and(|map| is_mapped(&map, id));
+    mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
+}
+
+/// True if a user namespace's map contains this user or group (user_namespaces(7)).
+fn is_mapped(map: &str, id: u32) -> bool {
+    map.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(inside)), Some(Ok(_outside)), Some(Ok(length))) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            return false;
+        };
+        (inside..inside.saturating_add(length)).contains(&u64::from(id))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROXY_USER: u32 = 1337;
+
+    #[test]
+    fn single_user_map_lacks_proxy_user() {
+        assert!(is_mapped("         0          0 4294967295\n", PROXY_USER));
+        assert!(!is_mapped("         0       1000          1\n", PROXY_USER));
+        assert!(is_mapped("0 1000 1\n1337 100000 1\n", PROXY_USER));
+        assert!(!is_mapped("", PROXY_USER));
+    }
 }

@@ -14,6 +14,7 @@ use crate::sandbox::registry::access::Access;
 use crate::sandbox::registry::record::{PodNote, Record, save_access, save_pod};
 use crate::sandbox::registry::status::{LabStatus, status};
 use crate::sandbox::subordinate::NoProxyUser;
+use confinement::user_exists;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Gid, Uid};
 use std::collections::{BTreeMap, VecDeque};
@@ -98,7 +99,7 @@ impl Lab {
         };
         let can_change_user = record.privileges == Privileges::Root && no_proxy_user.is_none();
         Ok(Self(Arc::new(Inside {
-            has_server_user: can_change_user && proxy_user::exists(SERVER_USER),
+            has_server_user: can_change_user && user_exists(SERVER_USER),
             record,
             private_dir,
             host_proc_path,

@@ -13,6 +13,7 @@ use crate::sandbox::redirect::PROXY_USER;
 use crate::sandbox::registry::record::Record;
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::subordinate::NoProxyUser;
+use confinement::user_exists;
 use experiment::environment::ErrorContext as _;
 use rustix::mount::MountFlags;
 use std::fs;
@@ -26,7 +27,7 @@ pub(crate) fn check(record: &Record, folder: &Path) -> Result<(), NoProxyUser> {
     if let Some(reason) = &record.no_proxy_user {
         return Err(reason.clone());
     }
-    if !exists(PROXY_USER) {
+    if !user_exists(PROXY_USER) {
         return Err(NoProxyUser {
             reason: format!("user and group {PROXY_USER} do not exist in this user namespace"),
             hint: "map more users into the container that this is, or run as root of the machine".to_owned(),
@@ -50,27 +51,8 @@ pub(crate) fn check(record: &Record, folder: &Path) -> Result<(), NoProxyUser> {
     })
 }
 
-/// True if this user namespace has this user and group.
-pub(crate) fn exists(id: u32) -> bool {
-    let mapped = |file| fs::read_to_string(file).is_ok_and(|map| is_mapped(&map, id));
-    mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
-}
-
 fn lets_others_pass(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
-}
-
-/// True if a user namespace's map contains this user or group (user_namespaces(7)).
-fn is_mapped(map: &str, id: u32) -> bool {
-    map.lines().any(|line| {
-        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
-        let (Some(Ok(inside)), Some(Ok(_outside)), Some(Ok(length))) =
-            (fields.next(), fields.next(), fields.next())
-        else {
-            return false;
-        };
-        (inside..inside.saturating_add(length)).contains(&u64::from(id))
-    })
 }
 
 pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf> {
@@ -88,14 +70,6 @@ pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
-
-    #[test]
-    fn single_user_map_lacks_proxy_user() {
-        assert!(is_mapped("         0          0 4294967295\n", PROXY_USER));
-        assert!(!is_mapped("         0       1000          1\n", PROXY_USER));
-        assert!(is_mapped("0 1000 1\n1337 100000 1\n", PROXY_USER));
-        assert!(!is_mapped("", PROXY_USER));
-    }
 
     #[test]
     fn private_directory_lets_no_other_user_pass() {
