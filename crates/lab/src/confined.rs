@@ -1,4 +1,4 @@
-//! What programs of package registries and images see and may do, in each place that starts one.
+//! Confinement of programs of package registries and images, for each place that starts one.
 
 use crate::container::{Confined, ContainerUser};
 use components::Installed;
@@ -12,11 +12,11 @@ impl Confined {
         if programs.iter().any(|program| program.is_users_own()) {
             return None;
         }
-        Some(programs.iter().fold(Self::default(), |confined, program| confined.reading(&program.path)))
+        Some(Self::default().reading(programs.iter().map(|program| program.path.as_path())))
     }
 
-    pub(crate) fn reading(mut self, path: &Path) -> Self {
-        self.view.readable.push(path.to_owned());
+    pub(crate) fn reading<'a>(mut self, paths: impl IntoIterator<Item = &'a Path>) -> Self {
+        self.view.readable.extend(paths.into_iter().map(Path::to_owned));
         self
     }
 

@@ -101,31 +101,32 @@ impl Filters {
         service: FilterService,
     ) -> Result<()> {
         let listen = format!("--listen={}", SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, service.port));
-        let mut limits = None;
-        let (program, arguments, environment) = match filter {
+        let program = match filter {
+            Filter::GlobalRateLimit => &programs.rate_limit,
+            _ => &programs.services,
+        };
+        let mut confined = Confined::for_programs(&[program]);
+        let user = server_user(confined.as_ref());
+        let (arguments, environment) = match filter {
             Filter::GlobalRateLimit => {
                 let arguments =
                     vec!["service".to_owned(), format!("--limit={LIMIT_DOMAIN}.{PROBE_DESCRIPTOR}")];
-                let user = server_user(Confined::for_programs(&[&programs.rate_limit]).as_ref());
-                let directory = limits.insert(write_limits(rollout, user)?);
-                let environment = self.rate_limit(rollout, &programs.store, service, directory)?;
-                (&programs.rate_limit, arguments, environment)
+                let limits = write_limits(rollout, user)?;
+                confined = confined.map(|confined| confined.reading([limits.as_path()]));
+                (arguments, self.rate_limit(rollout, &programs.store, service, &limits)?)
             }
-            Filter::Waf => (&programs.services, vec!["waf".to_owned(), listen], BTreeMap::new()),
+            Filter::Waf => (vec!["waf".to_owned(), listen], BTreeMap::new()),
             _ => {
                 let protocol = if service.speaks_grpc { "grpc" } else { "http" };
                 let arguments = vec!["ext-authz".to_owned(), format!("--protocol={protocol}"), listen];
                 let credential = credential()?;
                 self.headers.push(format!("{CREDENTIAL_HEADER}: {credential}"));
-                (&programs.services, arguments, variables([(CREDENTIAL_VARIABLE, credential)]))
+                (arguments, variables([(CREDENTIAL_VARIABLE, credential)]))
             }
         };
         let counters = format!("--counters={}", SocketAddrV4::new(Ipv4Addr::LOCALHOST, COUNTERS_PORT));
-        let confined = Confined::for_programs(&[program]);
-        let confined = confined
-            .map(|confined| limits.iter().fold(confined, |confined, limits| confined.reading(limits)));
         let spec = ContainerSpec {
-            user: server_user(confined.as_ref()),
+            user,
             confined,
             arguments: arguments.into_iter().chain([counters]).map(OsString::from).collect(),
             environment,

@@ -95,7 +95,7 @@ impl MeshProxies<'_> {
         ];
         let exposed = lab.exposed_files_dir()?;
         let container = pod.start(&ContainerSpec {
-            confined: confined.map(|confined| confined.reading(&exposed).writing(files.path())),
+            confined: confined.map(|confined| confined.reading([exposed.as_path()]).writing(files.path())),
             arguments: arguments.map(OsString::from).to_vec(),
             environment: self.environment(spec, pod, &envoy),
             working_directory: Some(working_directory),

@@ -59,12 +59,13 @@ impl StaticEnvoyFactory<'_> {
         let options =
             ["--disable-hot-restart", "--log-level", "warning", "--concurrency", &workers, "--config-path"];
         let arguments = options.map(OsString::from).into_iter().chain([file.into()]);
-        let confined = Confined::for_programs(&[self.envoy])
-            .map(|confined| certificates.into_iter().fold(confined.writing(files.path()), Confined::reading));
         let exposed = lab.exposed_files_dir()?;
+        let readable = certificates.into_iter().chain([exposed.as_path()]);
+        let confined = Confined::for_programs(&[self.envoy])
+            .map(|confined| confined.writing(files.path()).reading(readable));
         let container = pod.start(&ContainerSpec {
             arguments: arguments.collect(),
-            confined: confined.map(|confined| confined.reading(&exposed)),
+            confined,
             limits: resources.limits,
             ..self.context.proxy_container(name, &self.envoy.path)
         })?;
