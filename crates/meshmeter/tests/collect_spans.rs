@@ -10,15 +10,9 @@ use std::net::TcpStream;
 const MAX_EXPORT_BYTES: usize = 4 << 20;
 
 /// A field of a message that contains bytes.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut message = vec![number << 3 | 2];
-    let mut length = content.len();
-    while length >= 0x80 {
-        message.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    message.push(length as u8);
-    message.extend_from_slice(content);
+fn field(number: u32, content: Vec<u8>) -> Vec<u8> {
+    let mut message = Vec::new();
+    prost::encoding::bytes::encode(number, &content, &mut message);
     message
 }
 
@@ -26,7 +20,8 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
 fn smallest_spans(bytes: usize) -> (Vec<u8>, usize) {
     // Two fields around them, of six bytes at most.
     let spans = (bytes - 12) / 2;
-    (field(1, &field(2, &field(2, b"").repeat(spans))), spans)
+    let span = field(2, Vec::new());
+    (field(1, field(2, span.repeat(spans))), spans)
 }
 
 fn post(collector: &Serving, body: &[u8]) -> String {

@@ -3,6 +3,7 @@
 //! No generator sends a request before it is due. So of all schedules with the requested rate, the one that fits is the last one
 //! that no arrival precedes, with the k-th arrival for its k-th slot. It hides only what all requests are late by.
 
+use statistics::pauses::nearest_rank;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -56,10 +57,9 @@ impl Lateness {
         if load.mean_us() <= connection.mean_us() { load } else { connection }
     }
 
-    /// Nearest rank.
+    /// NaN without requests.
     pub fn percentile_us(&self, percent: f64) -> f64 {
-        let rank = (percent / 100.0 * self.late_us.len() as f64).ceil() as usize;
-        self.late_us.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+        nearest_rank(&self.late_us, percent / 100.0).unwrap_or(f64::NAN)
     }
 
     fn mean_us(&self) -> f64 {
@@ -75,7 +75,7 @@ fn fitted_us<'a>(arrivals: impl Iterator<Item = &'a Arrival> + Clone, rate: f64)
     late_us.into_iter().map(|late_us| late_us - hidden_us).collect()
 }
 
-/// What the fitted schedule hides of a generator that announced its own: the least lateness of the requests, microseconds.
+/// Least lateness of the requests by the schedule that their generator announced, microseconds: the fitted schedule hides it.
 /// `skipped`: the slots before the first of these arrivals.
 pub fn hidden_us(arrivals: &[Arrival], rate: f64, announced: Duration, skipped: usize) -> f64 {
     let start = announced + Duration::from_secs_f64(skipped as f64 / rate);

@@ -5,7 +5,7 @@ use crate::ensure;
 use crate::roles::{TEST_TIMEOUT, proc_file, program};
 use components::confined_answer_within;
 use confinement::{Joinable, View};
-use lab::{Confined, ContainerSpec, ContainerUser, Lab, PodSpec, ProxyIdentity};
+use lab::{Confined, Container, ContainerSpec, ContainerUser, Lab, Pod, PodSpec, ProxyIdentity};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
@@ -38,6 +38,18 @@ fn confined(
 fn shell(lab: &Lab, name: &str, user: ContainerUser, directory: &Path, script: &str) -> ContainerSpec {
     let spec = confined(lab, name, user, directory, &["-c", script]);
     ContainerSpec { program: "/bin/sh".into(), working_directory: Some(directory.to_owned()), ..spec }
+}
+
+/// Starts a program and waits until it says that it has started.
+fn started(pod: &mut Pod, spec: &ContainerSpec) -> Result<Container, String> {
+    let container = pod.start(spec).or_fail()?;
+    lab::wait_for(
+        "it has started",
+        TEST_TIMEOUT,
+        || Ok((container.log_tail(1) == ["started"]).then_some(())),
+    )
+    .or_fail()?;
+    Ok(container)
 }
 
 /// A socket and a file that all users of the lab may use.
@@ -108,11 +120,7 @@ fn end_of_a_program(lab: &Lab) -> Result<(), String> {
     let own = lab.create_private_dir("own-end", ContainerUser::Server).or_fail()?;
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let script = "setsid sh -c 'trap \"\" TERM INT HUP; echo started; while :; do sleep 1; done' & wait";
-    let container = pod.start(&shell(lab, "app", ContainerUser::Server, &own, script)).or_fail()?;
-    lab::wait_for("it has started a child", TEST_TIMEOUT, || {
-        Ok((container.log_tail(1) == ["started"]).then_some(()))
-    })
-    .or_fail()?;
+    let container = started(&mut pod, &shell(lab, "app", ContainerUser::Server, &own, script))?;
     let processes = lab::process_table::descendants(Path::new("/proc"), container.pid().cast_signed());
     ensure(processes.len() > 1, format!("{processes:?}"))?;
     let name = proc_file(container.pid(), "comm");
@@ -139,11 +147,7 @@ fn orphans_of_a_program(lab: &Lab) -> Result<(), String> {
     let own = lab.create_private_dir("own-orphans", ContainerUser::Server).or_fail()?;
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let script = "(sh -c 'sleep 600; true' &); (true &); echo started; exec sleep 600";
-    let container = pod.start(&shell(lab, "app", ContainerUser::Server, &own, script)).or_fail()?;
-    lab::wait_for("it has started orphans", TEST_TIMEOUT, || {
-        Ok((container.log_tail(1) == ["started"]).then_some(()))
-    })
-    .or_fail()?;
+    let container = started(&mut pod, &shell(lab, "app", ContainerUser::Server, &own, script))?;
     let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let own_namespace = namespace(container.pid());
     ensure(own_namespace.is_some() && own_namespace != namespace(1), "it has no PID namespace")?;
