@@ -52,11 +52,11 @@ const SETTINGS: [&str; 22] = [
     "/etc/timezone",
 ];
 
-/// What user 0 could change in `/proc` without capabilities. The rest must be writable: programs name their threads there.
+/// Files of `/proc` that user 0 could change without capabilities. The others must be writable: programs name their threads there.
 const KERNEL_SETTINGS: [&str; 7] =
     ["/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// What runtimes read to learn of CPUs, page sizes and the limits of their control group.
+/// Sources of runtimes for CPUs, page sizes and the limits of their control group.
 const SYSTEM: [&str; 4] = [
     "/sys/devices/system/cpu",
     "/sys/devices/system/node",
@@ -81,7 +81,7 @@ const GROUPS: &[u8] = b"root:x:0:\nmeshmeter:x:1337:\nnonroot:x:65532:\nnobody:x
 
 /// Directory that the new file system is mounted on until it is the root. It exists wherever this can work.
 const MOUNT_POINT: &CStr = c"/proc";
-/// Where the machine's root is while files of it are mounted.
+/// Path of the machine's root while files of it are mounted.
 const MACHINE: &str = "/.machine";
 
 /// One change of the new file system. Sources of the machine begin with [`MACHINE`].
@@ -171,7 +171,7 @@ impl Root {
         Ok(())
     }
 
-    /// What a step does, for a message.
+    /// Description of a step, for a message.
     pub fn step(&self, number: usize) -> Option<String> {
         self.steps.get(number).map(|step| format!("{step:?}"))
     }

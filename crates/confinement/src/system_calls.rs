@@ -75,7 +75,7 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWCGROUP
 #[derive(Clone, Debug)]
 pub struct SystemCallFilter(Vec<sock_filter>);
 
-/// Which namespaces a process may join with setns(2).
+/// Namespaces that a process may join with setns(2).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Joinable {
     #[default]

@@ -50,7 +50,7 @@ fn ordinary_user() -> Option<u32> {
     rustix::process::geteuid().is_root().then_some(ORDINARY_USER)
 }
 
-/// What an intruder is after: open to all users of the machine.
+/// Targets of an intruder, open to all users of the machine.
 struct Machine {
     folder: TempDir,
     _socket: UnixListener,

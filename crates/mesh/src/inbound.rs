@@ -1,5 +1,5 @@
-//! What proxies accept for the services behind them, from the configuration that they show, compared with what
-//! the experiment sets.
+//! Acceptance of plaintext by proxies for the services behind them, from the configuration that they show,
+//! compared with the experiment's setting.
 
 use crate::admin::{Admin, AdminError};
 use crate::envoy::plaintext::Listeners;
@@ -15,7 +15,7 @@ pub enum Inbound {
     Ztunnel(Enforced),
 }
 
-/// What is claimed of a proxy for one service.
+/// Claim about a proxy for one service.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
     pub service: &'a str,

@@ -21,7 +21,7 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// What it accepts; absent if it does not show that.
+    /// Configuration of its inbound side; absent if it does not show that.
     fn inbound(&self) -> Result<Option<Inbound>, AdminError> {
         Ok(None)
     }

@@ -114,7 +114,8 @@ pub struct LoadResult {
     /// next one, `response_time_us` and `schedule_lag_us` include it.
     pub connect_time_us: HistogramSummary,
     /// TLS handshake time, from the open TCP connection until the session can carry requests, over the whole
-    /// run; in other times as `connect_time_us` is. Full handshakes unless sessions are resumed. Empty if there were none, and in older results.
+    /// run; in other times as `connect_time_us` is. Full handshakes unless sessions are resumed. Empty if there were
+    /// none, and in older results.
     #[serde(default)]
     pub handshake_time_us: HistogramSummary,
     /// gRPC: messages of the calls; absent for other protocols.

@@ -27,7 +27,7 @@ const MAX_EVENTS: usize = 256;
 /// Requests are a few hundred bytes.
 const BUFFER_BYTES: usize = 4096;
 const END_OF_REQUEST: &[u8] = b"\r\n\r\n";
-/// How often a server without events checks whether it is stopped.
+/// Interval at which a server without events checks whether it is stopped.
 const STOP_POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A server of one thread on the server's CPU.

@@ -49,7 +49,7 @@ pub struct Round {
     pub requests_per_second: f64,
     pub cpu_us_per_request: f64,
     pub lateness: Lateness,
-    /// What the fit hides, of a generator that announces its schedule, microseconds.
+    /// Lateness that the fit hides, of a generator that announces its schedule, microseconds.
     pub hidden_us: Option<f64>,
 }
 

@@ -4,7 +4,8 @@
 //! It counts spans by sender and stores none. It accepts OTLP over HTTP/1.1 in protobuf, on any path; not gRPC,
 //! JSON, compression or TLS. `GET /counters` returns the counts. A sender is the spans' `service.name`. istiod
 //! builds it from a proxy's label `app` and its namespace (`client.mesh-3`), so it belongs to one trial only.
-//! A line on standard output says where it listens. The collector has one thread, and its cost is reported separately from that of proxies.
+//! A line on standard output says where it listens. The collector has one thread, and its cost is reported
+//! separately from that of proxies.
 
 mod message;
 

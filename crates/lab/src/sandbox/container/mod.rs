@@ -72,7 +72,7 @@ impl ContainerSpec {
     }
 }
 
-/// What a confined program sees and may do ([`confinement`]).
+/// View and rights of a confined program ([`confinement`]).
 #[derive(Clone, Debug, Default)]
 pub struct Confined {
     pub view: View,

@@ -81,7 +81,7 @@ fn differences(then: &Host, now: &Host, unavailable: &[UnavailableMode]) -> Vec<
     facts.map(|(what, then, now)| format!("{what}: {then}, now {now}")).chain(of_programs).collect()
 }
 
-/// What runs on clusters use of them, then and now. Other options, such as the namespace, change no figure.
+/// Facts that decide the figures of a run on a cluster, then and now. Other options, such as the namespace, change no figure.
 fn facts_of_clusters(
     then: Option<&ClusterPlace>,
     now: Option<&ClusterPlace>,
