@@ -3,6 +3,7 @@
 mod command;
 
 use command::Serving;
+use prost::encoding::{WireType, encode_key, encode_varint};
 use rustix::process::Pid;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,9 +11,11 @@ use std::net::TcpStream;
 const MAX_EXPORT_BYTES: usize = 4 << 20;
 
 /// A field of a message that contains bytes.
-fn field(number: u32, content: Vec<u8>) -> Vec<u8> {
+fn field(number: u32, content: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
-    prost::encoding::bytes::encode(number, &content, &mut message);
+    encode_key(number, WireType::LengthDelimited, &mut message);
+    encode_varint(content.len() as u64, &mut message);
+    message.extend_from_slice(content);
     message
 }
 
@@ -20,8 +23,7 @@ fn field(number: u32, content: Vec<u8>) -> Vec<u8> {
 fn smallest_spans(bytes: usize) -> (Vec<u8>, usize) {
     // Two fields around them, of six bytes at most.
     let spans = (bytes - 12) / 2;
-    let span = field(2, Vec::new());
-    (field(1, field(2, span.repeat(spans))), spans)
+    (field(1, &field(2, &field(2, b"").repeat(spans))), spans)
 }
 
 fn post(collector: &Serving, body: &[u8]) -> String {
