@@ -130,10 +130,11 @@ fn fork() -> io::Result<Option<Pid>> {
 #[allow(unsafe_code)]
 fn close_all_files_but(kept: RawFd) {
     let kept = kept.cast_unsigned();
-    // SAFETY: the process uses no other file any more. The kernel rejects a range that ends before it begins.
+    // SAFETY: the process uses no other file any more. The kernel rejects a range that ends before it begins. musl has no
+    // function for the call.
     unsafe {
-        libc::close_range(0, kept.wrapping_sub(1), 0);
-        libc::close_range(kept + 1, u32::MAX, 0);
+        libc::syscall(libc::SYS_close_range, 0, kept.wrapping_sub(1), 0);
+        libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
     }
 }
 
