@@ -8,7 +8,7 @@
 write_bill_of_materials() {
   local target=$1 out=$2 tool copy
   tool=$(CARGO=$cargo scripts/cargo-tool.sh cargo-cyclonedx 0.5.9) || fail 'cargo-cyclonedx could not be built'
-  copy=$(mktemp -d "$out/sources.XXXXXX")
+  copy=$(realpath "$(mktemp -d "$out/sources.XXXXXX")")
   cp -R Cargo.toml Cargo.lock crates "$copy/"
   # No time of day and no random number: it, too, is the same whenever it is made.
   (cd "$copy" && SOURCE_DATE_EPOCH=0 "$tool" cyclonedx --quiet --manifest-path crates/meshmeter/Cargo.toml --format json \
@@ -17,8 +17,9 @@ write_bill_of_materials() {
     fail 'the bill of materials could not be made'
   }
   # As in the program: no paths of this machine.
-  sed "s|path+file://$PWD/$copy/|path+file:///meshmeter/|g" "$copy/crates/meshmeter/bill.json" >"$out/meshmeter.cdx.json"
+  sed "s|path+file://$copy/|path+file:///meshmeter/|g" "$copy/crates/meshmeter/bill.json" >"$out/meshmeter.cdx.json"
   rm -rf "$copy"
+  ! grep --quiet --fixed-strings "$copy" "$out/meshmeter.cdx.json" || fail "the bill of materials has the path $copy in it"
   check_bill_of_materials "$target" "$out"
 }
 
