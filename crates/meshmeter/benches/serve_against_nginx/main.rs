@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Promises of the service: maximum idle memory, and minimum requests per CPU second as a fraction of
 /// nginx's.
-const MAX_IDLE_MEMORY_BYTES: u64 = 5_000_000;
+const MAX_IDLE_MEMORY_BYTES: u64 = 6_000_000;
 const MIN_REQUESTS_PER_CORE_RATIO: f64 = 0.9;
 
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is its output")]
