@@ -4,10 +4,10 @@ use super::named_files::Files;
 use super::section::{Field, Section};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::mode::MeshKind;
-use crate::schema::factor::FactorValue;
+use crate::mesh_kind::MeshKind;
 use crate::settings::components::{ComponentsSettings, PINNED_ISTIO};
-use crate::units::shortened;
+use results::FactorValue;
+use results::units::shortened;
 use std::path::PathBuf;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

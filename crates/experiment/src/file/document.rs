@@ -114,7 +114,7 @@ fn syntax_error(error: &Error, source: &Arc<Source>) -> Box<ExperimentError> {
     let place = Place { source: Arc::clone(source), span };
     match error {
         Error::DuplicateMappingKey { key, .. } => {
-            let key = crate::units::shortened(key.as_deref().unwrap_or("a key"));
+            let key = results::units::shortened(key.as_deref().unwrap_or("a key"));
             place.error(format!("`{key}` is given twice"), "expected each key once")
         }
         Error::MergeKeyNotAllowed { .. } => {

@@ -15,8 +15,8 @@ use super::{checks::MAX_TRIALS, overrides::split_key};
 use crate::definition::{Combination, Experiment, Factor};
 use crate::diagnostic::{ExperimentError, Place};
 use crate::plan::order::change_cost;
-use crate::schema::factor::{FactorValue, Factors};
 use crate::settings::istio::LuaScript;
+use results::{FactorValue, Factors};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

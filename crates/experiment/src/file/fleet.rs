@@ -9,16 +9,15 @@ use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
 use crate::keys::SWITCH;
-use crate::mode::Mode;
 use crate::protocol::Protocol;
-use crate::schema::factor::FactorValue;
 use crate::settings::fleet::{
-    ChangeKind, Churn, FleetContradiction, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION,
-    MAX_NAMESPACES, MAX_PROXIES, RepeatedChange, SettingNames, XdsVariant,
+    ChangeKind, FleetContradiction, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION, MAX_NAMESPACES,
+    MAX_PROXIES, RepeatedChange, SettingNames, XdsVariant,
 };
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
-use crate::units::{parse_duration, parse_rate};
+use results::units::{Churn, parse_duration, parse_rate};
+use results::{FactorValue, Mode};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -161,7 +160,7 @@ fn span(section: &Section<'_>, key: &'static str, default: Duration, most: Durat
     let Some(field) = section.field(key)? else { return Ok(default) };
     let duration = field.quantity(parse_duration)?;
     if duration > most {
-        let most = crate::units::format_duration(most);
+        let most = results::units::format_duration(most);
         return Err(field
             .place()
             .error(format!("`{}` is too long", field.path), format!("expected at most {most}")));
@@ -205,7 +204,7 @@ fn change(field: &Field<'_>, item: &Item<'_>) -> Result<RepeatedChange> {
         return item.quantity(&field.path, str::parse);
     }
     let error = item.place.error(
-        format!("`{}`: `{}` is not a kind of change", field.path, crate::units::shortened(word)),
+        format!("`{}`: `{}` is not a kind of change", field.path, results::units::shortened(word)),
         format!("expected {}", alternatives(&names)),
     );
     Err(match nearest(word, names) {

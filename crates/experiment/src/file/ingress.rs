@@ -4,11 +4,11 @@ use super::given::Given;
 use super::section::{Field, Section};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::mode::Mode;
 use crate::protocol::Protocol;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::IngressTls;
-use crate::units::{parse_cores, parse_size};
+use results::Mode;
+use results::units::{parse_cores, parse_size};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 

@@ -9,7 +9,7 @@ use crate::settings::istio::{
     AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, IstiodSettings, LuaScript,
     MeshSettings, Surroundings, TelemetrySetting, WorkloadKeys, ZtunnelPlacement,
 };
-use crate::units::{format_duration, parse_cores, parse_fraction, parse_size};
+use results::units::{format_duration, parse_cores, parse_fraction, parse_size};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -259,7 +259,10 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
         } else if value.is_null() {
             format!("document {number} has no `{key}`")
         } else {
-            format!("document {number}: `{key}` will not do: {}", crate::units::shortened(&value.to_string()))
+            format!(
+                "document {number}: `{key}` will not do: {}",
+                results::units::shortened(&value.to_string())
+            )
         };
         let error = place.error(
             message,

@@ -2,19 +2,17 @@
 
 use super::section::{Field, Section};
 use crate::diagnostic::ExperimentError;
-use crate::mode::Mode;
-use crate::objective::TimeFigure;
 use crate::published::{
     Clock, MemoryKind, PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation,
     RelativeQuantity,
 };
-use crate::schema::ResourceGroup;
-use crate::units::{
-    UnitError, parse_change, parse_cores, parse_duration, parse_fraction, parse_rate, parse_size,
-};
 use Clock::{Response, Service};
 use PublishedPercentile::{P50, P90, P99};
 use TimeFigure::{Max, Mean, P75, P95, P99_9, P99_99};
+use results::units::{
+    UnitError, parse_change, parse_cores, parse_duration, parse_fraction, parse_rate, parse_size,
+};
+use results::{Mode, ResourceGroup, TimeFigure};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 

@@ -15,14 +15,14 @@ use super::suggestion::nearest;
 use super::topology::{self, Entry};
 use crate::definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
 use crate::diagnostic::ExperimentError;
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::MeshKind;
 use crate::objective::Objective;
 use crate::protocol::Protocol;
-use crate::schema::{ExpectedStatuses, InvalidStatus, Pacing};
 use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
 use crate::settings::service::{MAX_CPU_TIME, ServerSettings};
 use crate::topology::Topology;
-use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
+use results::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
+use results::{ExpectedStatuses, InvalidStatus, Mode, Pacing};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,9 +172,10 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
             })
         }
         None => {
-            let error = item
-                .place
-                .error(format!("`modes`: `{}` is not a mode", crate::units::shortened(item.text)), expected);
+            let error = item.place.error(
+                format!("`modes`: `{}` is not a mode", results::units::shortened(item.text)),
+                expected,
+            );
             Err(match nearest(item.text, available) {
                 Some(name) => error.with_hint(format!("did you mean `{name}`?")),
                 None => error,
@@ -235,7 +236,7 @@ fn expected_status(field: &Field<'_>, protocol: Protocol) -> Result<ExpectedStat
     }
     let patterns = distinct(field, "status", None, |item| {
         item.text.parse().map_err(|error: InvalidStatus| {
-            let given = crate::units::shortened(item.text);
+            let given = results::units::shortened(item.text);
             item.place.error(format!("`{}`: `{given}` is not a status", field.path), error.to_string())
         })
     })?;

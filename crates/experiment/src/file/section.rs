@@ -7,7 +7,7 @@ use super::topology;
 use crate::definition::MAX_RUN_DURATION;
 use crate::diagnostic::{ExperimentError, Place};
 use crate::topology::file as topology_file;
-use crate::units::{UnitError, parse_duration};
+use results::units::{UnitError, parse_duration};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Value parsed by a parser of [`crate::units`].
+    /// Value parsed by a parser of [`results::units`].
     pub(crate) fn quantity<T>(&self, parse: impl Fn(&str) -> std::result::Result<T, UnitError>) -> Result<T> {
         self.scalar(self.node)?.quantity(&self.path, parse)
     }
@@ -232,7 +232,7 @@ impl Item<'_> {
         let number = self.text.trim().parse::<usize>().ok();
         number.filter(|number| range.contains(number)).ok_or_else(|| {
             self.with_list_hint(self.place.error(
-                format!("`{path}`: `{}` will not do", crate::units::shortened(self.text)),
+                format!("`{path}`: `{}` will not do", results::units::shortened(self.text)),
                 format!("expected a whole number from {} to {}", range.start(), range.end()),
             ))
         })
@@ -244,7 +244,7 @@ impl Item<'_> {
             let values: Vec<&str> = self.text.split(',').map(str::trim).collect();
             error.with_hint(format!(
                 "several values are a list: `[{}]`",
-                crate::units::shortened(&values.join(", "))
+                results::units::shortened(&values.join(", "))
             ))
         } else {
             error
@@ -257,7 +257,7 @@ impl Item<'_> {
         }
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         let error = self.place.error(
-            format!("`{path}`: `{}` is not known", crate::units::shortened(self.text)),
+            format!("`{path}`: `{}` is not known", results::units::shortened(self.text)),
             format!("expected {}", alternatives(&names)),
         );
         Err(match nearest(self.text, names) {
@@ -278,11 +278,11 @@ pub(crate) fn check_key(section: &str, key: &str, place: &Place) -> Result<()> {
 }
 
 fn unknown_key(section: &str, known: &[&str], key: &str, place: &Place) -> Box<ExperimentError> {
-    let shown = crate::units::shortened(key);
+    let shown = results::units::shortened(key);
     if known.is_empty() {
         let sections: Vec<&str> =
             SECTIONS.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
-        let section_shown = crate::units::shortened(section);
+        let section_shown = results::units::shortened(section);
         return place.error(
             format!("`{section_shown}` has no keys below it"),
             format!("expected a key of {}", alternatives(&sections)),
@@ -298,7 +298,7 @@ fn unknown_key(section: &str, known: &[&str], key: &str, place: &Place) -> Box<E
     if let Some((first, rest)) = key.split_once('.')
         && let Some(name) = nearest(first, known.iter().copied())
     {
-        return error.with_hint(format!("did you mean `{name}.{}`?", crate::units::shortened(rest)));
+        return error.with_hint(format!("did you mean `{name}.{}`?", results::units::shortened(rest)));
     }
     let elsewhere = |(other, keys): &&(&str, &[&str])| *other != section && keys.contains(&key);
     match SECTIONS.iter().filter(|_| known == keys_of(section)).find(elsewhere) {

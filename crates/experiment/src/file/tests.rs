@@ -6,9 +6,9 @@ mod published;
 
 use super::Override;
 use super::{Files, NoFiles};
-use crate::MeshKind;
 use crate::definition::{Experiment, LoadLevels};
 use crate::environment::{AccessLog, MutualTls};
+use crate::mesh_kind::MeshKind;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::settings::istio::{IngressApi, IngressTls, LuaScript, TelemetrySetting, ZtunnelPlacement};

@@ -9,14 +9,15 @@ use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Source};
 use crate::keys::names;
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::MeshKind;
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
 use crate::topology::file::{self, TopologyFile};
 use crate::topology::settings::{TopologySettings, TopologySource};
 use crate::topology::shapes::{Parameters, SHAPES, Shape};
 use crate::topology::{Topology, Workload};
-use crate::units::{format_size, shortened};
+use results::Mode;
+use results::units::{format_size, shortened};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

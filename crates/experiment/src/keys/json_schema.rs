@@ -119,7 +119,7 @@ fn default_value(kind: Kind, default: &str) -> Value {
     }
 }
 
-/// Text, and quantities with units as in [`crate::units`].
+/// Text, and quantities with units as in [`results::units`].
 fn scalars() -> [(&'static str, Value); 6] {
     const NUMBER: &str = r"[0-9]+(\.[0-9]+)?";
     let text = |pattern: String| json!({"type": "string", "pattern": format!(r"^\s*{pattern}\s*$")});

@@ -8,9 +8,8 @@
 use super::order::{SplitMix64, shuffle};
 use super::{Plan, PlannedTrial};
 use crate::definition::Experiment;
-use crate::mode::Mode;
-use crate::schema::factor::{FactorValue, Factors};
-use crate::units::format_duration;
+use results::units::format_duration;
+use results::{FactorValue, Factors, Mode};
 use std::time::Duration;
 
 /// Factor that names the arm of a trial.

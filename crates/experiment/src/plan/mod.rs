@@ -19,13 +19,10 @@ pub use trial::PlannedTrial;
 
 use crate::definition::{Experiment, Fresh};
 use crate::environment::spec::DeploymentSpec;
-use crate::mode::Mode;
-use crate::schema::Pacing;
-use crate::schema::factor::Factors;
-use crate::schema::load_point::LoadPoint;
 use crate::topology::Topology;
 use cell::level_points;
 use order::{SplitMix64, ordered};
+use results::{Factors, LoadPoint, Mode, Pacing};
 use std::sync::Arc;
 
 /// Maximum share of a run's trials that is rerun: if more are disturbed, the machine is too noisy for the
@@ -159,9 +156,9 @@ fn specs(experiment: &Experiment, modes: &[Mode]) -> Vec<DeploymentSpec> {
 mod tests {
     use super::order::SplitMix64;
     use super::*;
-    use crate::MeshKind;
-    use crate::schema::UnavailableMode;
+    use crate::mesh_kind::MeshKind;
     use crate::topology::pair;
+    use results::UnavailableMode;
     use std::collections::BTreeSet;
 
     fn experiment(text: &str) -> Experiment {

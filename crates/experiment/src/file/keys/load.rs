@@ -3,7 +3,7 @@
 use crate::file::reader::{MAX_CONNECTIONS, MAX_GENERATORS, MAX_REQUESTS_PER_CONNECTION, MAX_THREADS};
 use crate::keys::{Key, Kind};
 use crate::protocol::Protocol;
-use crate::schema::Pacing;
+use results::Pacing;
 
 /// A status, or a class of statuses.
 const STATUS: Kind = Kind::Either(&[

@@ -9,10 +9,11 @@ use super::factors::may_be_factor;
 use super::ingress::{MAX_DOMAINS, MAX_PATHS, MAX_WORKERS};
 use super::topology::{MAX_NAMESPACES, MAX_REPLICAS};
 use crate::keys::{Key, Kind, json_schema, names};
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::MeshKind;
 use crate::settings::ingress::Scenario;
 use crate::topology::file::keys as topology_keys;
 use crate::topology::shapes::{ParameterKind, SHAPES};
+use results::Mode;
 use serde_json::{Value, json};
 
 /// Schema of an experiment file, as JSON Schema (draft 2020-12).

@@ -6,7 +6,7 @@
 use super::keys;
 use crate::file::document::{Node, Value};
 use crate::keys::names;
-use crate::units::{UnitError, parse_duration, parse_fraction, parse_size};
+use results::units::{UnitError, parse_duration, parse_fraction, parse_size};
 
 /// Top-level keys of both dialects.
 pub(crate) fn root_keys() -> impl Iterator<Item = &'static str> {

@@ -11,7 +11,7 @@ use crate::keys::names;
 use crate::protocol::Protocol;
 use crate::topology::script::{DEFAULT_ENDPOINT, ScriptedService};
 use crate::topology::{DriverPlacement, PAIR_CLIENT, PAIR_DRIVER, Resources, Runs, Workload, WorkloadId};
-use crate::units::shortened;
+use results::units::shortened;
 use std::collections::{HashMap, HashSet};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

@@ -6,7 +6,7 @@ use crate::file::suggestion::nearest;
 use crate::protocol::Protocol;
 use crate::topology::script::DEFAULT_ENDPOINT;
 use crate::topology::{Runs, Topology, Workload, WorkloadId};
-use crate::units::shortened;
+use results::units::shortened;
 use std::collections::HashMap;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

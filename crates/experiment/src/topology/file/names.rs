@@ -3,7 +3,7 @@
 use crate::diagnostic::{ExperimentError, Place};
 use crate::file::suggestion::nearest;
 use crate::topology::WorkloadId;
-use crate::units::shortened;
+use results::units::shortened;
 use std::collections::{BTreeMap, HashMap};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

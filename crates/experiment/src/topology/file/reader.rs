@@ -14,7 +14,7 @@ use crate::protocol::Protocol;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{DEFAULT_ENDPOINT, Endpoint, ScriptedService};
 use crate::topology::{Resources, Runs, Topology, Workload, WorkloadId};
-use crate::units::{parse_cores, parse_fraction, parse_size, shortened};
+use results::units::{parse_cores, parse_fraction, parse_size, shortened};
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

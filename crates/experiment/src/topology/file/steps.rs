@@ -14,7 +14,7 @@ use crate::topology::distribution::Distribution;
 use crate::topology::script::{
     CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, QueryOperation, QueryStep, Step,
 };
-use crate::units::{UnitError, parse_fraction, parse_size};
+use results::units::{UnitError, parse_fraction, parse_size};
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
