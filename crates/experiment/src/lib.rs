@@ -17,9 +17,11 @@ pub mod objective;
 pub mod plan;
 pub mod protocol;
 pub mod published;
+mod random;
 pub mod settings;
 pub mod topology;
 pub mod xds;
+mod yaml;
 
 pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
 pub use diagnostic::ExperimentError;

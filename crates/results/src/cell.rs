@@ -1,11 +1,12 @@
 //! Estimates of one cell: mode × factors × load.
 
 use crate::Mode;
+use crate::added_latency::AddedLatency;
 use crate::component_summary::{ComponentSummary, RoleTotal};
 use crate::distribution::RequestDistribution;
 use crate::driver::{DriverObjective, DriverSummary};
 use crate::edge::EdgeSummary;
-use crate::estimate::{AddedLatency, Estimate, Percentiles};
+use crate::estimate::{Estimate, Percentiles};
 use crate::factor::{CellKey, Conditions, Factors};
 use crate::figure::Figure;
 use crate::fleet_summary::FleetSummary;

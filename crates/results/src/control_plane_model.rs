@@ -2,7 +2,7 @@
 
 use crate::estimate::Estimate;
 use crate::factor::Factors;
-use crate::finding::FindingVerdict;
+use crate::finding_verdict::FindingVerdict;
 use crate::scaling::MeasuredRange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

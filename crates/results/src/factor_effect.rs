@@ -3,7 +3,7 @@
 use crate::Mode;
 use crate::estimate::Estimate;
 use crate::factor::Factors;
-use crate::finding::FindingVerdict;
+use crate::finding_verdict::FindingVerdict;
 use crate::fleet_figure::FleetFigure;
 use crate::load_point::LoadPoint;
 use serde::{Deserialize, Serialize};

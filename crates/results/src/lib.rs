@@ -5,6 +5,7 @@
 //! [`HistogramSummary`], [`Mode`] has the names of modes, [`units`] parsing and formatting of quantities, and
 //! [`exposition`] Prometheus' text format.
 
+mod added_latency;
 mod build;
 mod calibration;
 mod cell;
@@ -26,6 +27,7 @@ mod factor_difference;
 mod factor_effect;
 mod figure;
 pub mod finding;
+mod finding_verdict;
 mod fleet;
 mod fleet_figure;
 mod fleet_progress;
@@ -61,6 +63,7 @@ pub mod units;
 mod url;
 mod verdict;
 
+pub use added_latency::{AddedLatency, AddedVerdicts};
 pub use build::Build;
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedDifference, CalibratedFigure, CalibratedMachine, CalibratedSpread,
@@ -80,7 +83,7 @@ pub use control_plane_size::{
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
-pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, Percentiles};
+pub use estimate::{CensoredPercentiles, Estimate, Percentiles};
 pub use event::{LoadEvent, SecondDetail};
 pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
@@ -91,7 +94,8 @@ pub use factor::{
 pub use factor_difference::{ComparedFigure, FactorDifference};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use figure::{Figure, Figures};
-pub use finding::{Finding, FindingKind, FindingVerdict};
+pub use finding::{Finding, FindingKind};
+pub use finding_verdict::FindingVerdict;
 pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
     FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,

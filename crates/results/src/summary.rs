@@ -1,13 +1,15 @@
 //! `meshmeter.summary/1`: summary of a run's trials.
 
 use crate::Mode;
+use crate::added_latency::AddedLatency;
 use crate::cell::Cell;
 use crate::control_plane_model::ControlPlaneModel;
-use crate::estimate::{AddedLatency, Estimate};
+use crate::estimate::Estimate;
 use crate::factor::{Conditions, Factors};
 use crate::factor_difference::FactorDifference;
 use crate::factor_effect::{FactorEffect, SizeEffect};
-use crate::finding::{self, Finding, FindingVerdict};
+use crate::finding::{self, Finding};
+use crate::finding_verdict::FindingVerdict;
 use crate::host::Host;
 use crate::load_point::LoadPoint;
 use crate::published::PublishedFigure;

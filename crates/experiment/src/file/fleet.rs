@@ -1,11 +1,9 @@
 //! The section `fleet`: simulated proxies instead of a load.
 
 use super::components;
-use super::document::{Node, Value};
 use super::given::Given;
+use super::keys::fleet::{MAX_OBJECTS, MAX_THREADS, MAX_WITNESSES};
 use super::overrides::Scale;
-use super::section::{Field, Item, Section, alternatives};
-use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
 use crate::keys::SWITCH;
@@ -16,16 +14,15 @@ use crate::settings::fleet::{
 };
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
+use crate::yaml::document::{Node, Value};
+use crate::yaml::section::{Field, Item, Section, alternatives};
+use crate::yaml::suggestion::nearest;
 use results::units::{Churn, parse_duration, parse_rate};
 use results::{FactorValue, Mode};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-pub(super) const MAX_OBJECTS: usize = 100_000;
-pub(super) const MAX_THREADS: usize = 256;
-/// Maximum number of real sidecars, at about 50 MB each.
-pub(super) const MAX_WITNESSES: usize = 20;
 const MAX_SETTLE: Duration = Duration::from_secs(3600);
 
 /// Sections and keys about requests and the proxies that carry them.

@@ -3,12 +3,12 @@
 
 use super::components;
 use super::given::Given;
-use super::section::{Field, Section};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
 use crate::mesh_kind::{MeshKind, configures_envoys};
 use crate::protocol::Protocol;
 use crate::settings::proxy::MutualTls;
+use crate::yaml::section::{Field, Section};
 use results::{BACKGROUND_SERVICES, Mode};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

@@ -2,7 +2,6 @@
 
 mod views;
 
-use super::document;
 use super::overrides::split_key;
 use crate::definition::{Experiment, Factor, Fresh, LoadLevels, Resolve};
 use crate::diagnostic::Source;
@@ -14,6 +13,7 @@ use crate::settings::istio::{LuaScript, MeshSettings, TelemetrySetting, Workload
 use crate::topology::file::{Yaml, view};
 use crate::topology::settings::TopologySource;
 use crate::topology::shapes::ParameterKind;
+use crate::yaml::document;
 use results::units::{ByteSize, CpuCores, Fraction, TimeSpan};
 use results::{FactorValue, Mode};
 use serde::Serialize;

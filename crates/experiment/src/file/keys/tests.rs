@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::definition::Experiment;
-use crate::file::section::alternatives;
 use crate::file::{NoFiles, Override};
 use crate::keys::SWITCH;
+use crate::yaml::section::alternatives;
 
 /// No key accepts this as anything but text.
 const GARBAGE: &str = "☃";

@@ -140,7 +140,7 @@ impl FromStr for RepeatedChange {
         let word = word.trim();
         let kind = ChangeKind::ALL.into_iter().find(|kind| kind.name() == word).ok_or_else(|| {
             let names = ChangeKind::ALL.map(ChangeKind::name);
-            let nearest = crate::file::suggestion::nearest(word, names);
+            let nearest = crate::yaml::suggestion::nearest(word, names);
             refused(nearest.map_or_else(
                 || format!("expected {}", names.join(", ")),
                 |nearest| format!("did you mean {nearest}?"),

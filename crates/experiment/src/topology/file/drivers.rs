@@ -6,11 +6,11 @@ use super::links::check_endpoint;
 use super::names::{Scope, check_name, check_namespace};
 use super::reader::{Head, Reader, maps_of, resources, section_field, switch};
 use crate::diagnostic::{ExperimentError, Place};
-use crate::file::section::{Field, Section};
 use crate::keys::names;
 use crate::protocol::Protocol;
 use crate::topology::script::{DEFAULT_ENDPOINT, ScriptedService};
 use crate::topology::{DriverPlacement, PAIR_CLIENT, PAIR_DRIVER, Resources, Runs, Workload, WorkloadId};
+use crate::yaml::section::{Field, Section};
 use results::units::shortened;
 use std::collections::{HashMap, HashSet};
 
@@ -182,9 +182,7 @@ impl<'a> Reader<'a> {
         for (id, node) in maps_of(&services)?.iter().enumerate() {
             let entry = node.entries().iter().find(|entry| entry.key == "isEntrypoint");
             if let Some(entry) = entry.filter(|_| self.dialect == Dialect::Isotope) {
-                let field =
-                    Field { path: "isEntrypoint".into(), key_place: &entry.key_place, node: &entry.node };
-                if switch(&field)? {
+                if switch(&Field::new("isEntrypoint", &entry.key_place, &entry.node))? {
                     entries.push(id);
                 }
             }

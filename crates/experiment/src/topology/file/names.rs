@@ -1,8 +1,8 @@
 //! Names of workloads and namespaces, and lookup of workloads by name.
 
 use crate::diagnostic::{ExperimentError, Place};
-use crate::file::suggestion::nearest;
 use crate::topology::WorkloadId;
+use crate::yaml::suggestion::nearest;
 use results::units::shortened;
 use std::collections::{BTreeMap, HashMap};
 

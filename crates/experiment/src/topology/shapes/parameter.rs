@@ -1,6 +1,6 @@
 //! Parameters of built-in topologies.
 
-use super::Shape;
+use super::shape::Shape;
 use results::units::{UnitError, format_fraction, parse_fraction};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -1,42 +1,16 @@
 //! Reads maps key by key: only known keys, each with its place for error messages.
 
 use super::document::{Entry, Node, Value};
-use super::keys::{SECTION_KEYS, shape_parameters};
 use super::suggestion::nearest;
-use super::topology;
 use crate::definition::MAX_RUN_DURATION;
 use crate::diagnostic::{ExperimentError, Place};
-use crate::topology::file as topology_file;
 use results::units::{UnitError, parse_duration};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Every section of the file with the names of its keys.
-pub(crate) static SECTIONS: LazyLock<Vec<(&str, &[&str])>> = LazyLock::new(|| {
-    let mut sections: Vec<(&str, &[&str])> =
-        SECTION_KEYS.iter().map(|section| (section.path, section.names)).collect();
-    sections.insert(1, ("topology", &TOPOLOGY_KEYS));
-    sections
-});
-
-/// Keys of every built-in topology, of a named file and of a graph.
-static TOPOLOGY_KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let parameters = shape_parameters();
-    let mut keys = Vec::new();
-    for key in topology::SHAPE_KEYS
-        .into_iter()
-        .chain(["file"])
-        .chain(topology_file::root_keys())
-        .chain(parameters.iter().map(|parameter| parameter.name))
-    {
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    keys
-});
+/// Sections of a kind of file: dotted key, and names of the keys below it.
+pub(crate) type SectionTable = [(&'static str, &'static [&'static str])];
 
 /// Map in the file.
 pub(crate) struct Section<'a> {
@@ -45,16 +19,31 @@ pub(crate) struct Section<'a> {
     /// Key that the map belongs to, or the start of the file.
     place: Place,
     entries: &'a [Entry],
+    table: &'static SectionTable,
 }
 
 impl<'a> Section<'a> {
-    /// Section for the whole file.
-    pub(crate) fn root(node: &'a Node) -> Result<Self> {
-        Self::new(node, "", keys_of(""), node.place.clone())
+    /// Section for the whole file, which consists of the sections of a table.
+    pub(crate) fn root(node: &'a Node, table: &'static SectionTable) -> Result<Self> {
+        Self::of_table(node, "", node.place.clone(), table)
     }
 
     /// Map with these keys. `path` names it in messages; errors about missing keys point at `place`.
     pub(crate) fn new(node: &'a Node, path: &str, known: &[&'static str], place: Place) -> Result<Self> {
+        Self::with_table(node, path, known, place, &[])
+    }
+
+    fn of_table(node: &'a Node, path: &str, place: Place, table: &'static SectionTable) -> Result<Self> {
+        Self::with_table(node, path, keys_of(table, path), place, table)
+    }
+
+    fn with_table(
+        node: &'a Node,
+        path: &str,
+        known: &[&'static str],
+        place: Place,
+        table: &'static SectionTable,
+    ) -> Result<Self> {
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
             Value::Empty => &[],
@@ -72,19 +61,21 @@ impl<'a> Section<'a> {
             }
         };
         if let Some(unknown) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
-            return Err(unknown_key(path, known, &unknown.key, &unknown.key_place));
+            return Err(unknown_key(table, path, known, &unknown.key, &unknown.key_place));
         }
-        Ok(Self { path: path.to_owned(), place, entries })
+        Ok(Self { path: path.to_owned(), place, entries, table })
     }
 
     /// Section under a key; has no entries if absent.
     pub(crate) fn section(&self, key: &str) -> Result<Self> {
         let dotted = self.dotted(key);
-        let known = SECTIONS.iter().find(|(section, _)| *section == dotted);
+        let known = self.table.iter().find(|(section, _)| *section == dotted);
         let (path, _) = *known.expect("the reader asks for sections of the table alone");
         match self.entries.iter().find(|entry| entry.key == key) {
-            Some(entry) => Self::new(&entry.node, path, keys_of(path), entry.key_place.clone()),
-            None => Ok(Self { path: path.to_owned(), place: self.place.clone(), entries: &[] }),
+            Some(entry) => Self::of_table(&entry.node, path, entry.key_place.clone(), self.table),
+            None => {
+                Ok(Self { path: path.to_owned(), place: self.place.clone(), entries: &[], table: self.table })
+            }
         }
     }
 
@@ -101,7 +92,12 @@ impl<'a> Section<'a> {
     /// Value of a key, if given. A key without a value is an error.
     pub(crate) fn field(&self, key: &str) -> Result<Option<Field<'a>>> {
         let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else { return Ok(None) };
-        let field = Field { path: self.dotted(key), key_place: &entry.key_place, node: &entry.node };
+        let field = Field {
+            path: self.dotted(key),
+            key_place: &entry.key_place,
+            node: &entry.node,
+            table: self.table,
+        };
         match field.node.value {
             Value::Empty => {
                 Err(entry.key_place.error(format!("`{}` has no value", field.path), "expected a value here"))
@@ -131,9 +127,15 @@ pub(crate) struct Field<'a> {
     pub(crate) path: String,
     pub(crate) key_place: &'a Place,
     pub(crate) node: &'a Node,
+    table: &'static SectionTable,
 }
 
 impl<'a> Field<'a> {
+    /// Value of a key of a file without a table of sections.
+    pub(crate) fn new(path: &str, key_place: &'a Place, node: &'a Node) -> Self {
+        Self { path: path.to_owned(), key_place, node, table: &[] }
+    }
+
     pub(crate) fn place(&self) -> &'a Place {
         &self.node.place
     }
@@ -160,7 +162,7 @@ impl<'a> Field<'a> {
 
     /// A map, or every map of a list, as sections.
     pub(crate) fn sections(&self, path: &'static str) -> Result<Vec<Section<'a>>> {
-        let section = |node: &'a Node| Section::new(node, path, keys_of(path), node.place.clone());
+        let section = |node: &'a Node| Section::of_table(node, path, node.place.clone(), self.table);
         match &self.node.value {
             Value::List(items) => items.iter().map(section).collect(),
             _ => Ok(vec![section(self.node)?]),
@@ -267,21 +269,23 @@ impl Item<'_> {
     }
 }
 
-fn keys_of(path: &str) -> &'static [&'static str] {
-    SECTIONS.iter().find(|(section, _)| *section == path).map_or(&[], |(_, keys)| keys)
+/// Names of the keys of a section; none if the table lacks it.
+pub(crate) fn keys_of(table: &'static SectionTable, path: &str) -> &'static [&'static str] {
+    table.iter().find(|(section, _)| *section == path).map_or(&[], |(_, keys)| keys)
 }
 
-/// Checks that a section has a key.
-pub(crate) fn check_key(section: &str, key: &str, place: &Place) -> Result<()> {
-    let known = keys_of(section);
-    if known.contains(&key) { Ok(()) } else { Err(unknown_key(section, known, key, place)) }
-}
-
-fn unknown_key(section: &str, known: &[&str], key: &str, place: &Place) -> Box<ExperimentError> {
+/// Error for a key that a section does not have. `known`: the keys that it has.
+pub(crate) fn unknown_key(
+    table: &'static SectionTable,
+    section: &str,
+    known: &[&str],
+    key: &str,
+    place: &Place,
+) -> Box<ExperimentError> {
     let shown = results::units::shortened(key);
     if known.is_empty() {
         let sections: Vec<&str> =
-            SECTIONS.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
+            table.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
         let section_shown = results::units::shortened(section);
         return place.error(
             format!("`{section_shown}` has no keys below it"),
@@ -301,7 +305,7 @@ fn unknown_key(section: &str, known: &[&str], key: &str, place: &Place) -> Box<E
         return error.with_hint(format!("did you mean `{name}.{}`?", results::units::shortened(rest)));
     }
     let elsewhere = |(other, keys): &&(&str, &[&str])| *other != section && keys.contains(&key);
-    match SECTIONS.iter().filter(|_| known == keys_of(section)).find(elsewhere) {
+    match table.iter().filter(|_| known == keys_of(table, section)).find(elsewhere) {
         Some(("", _)) => error.with_hint(format!("`{shown}` belongs at the top of the file")),
         Some((other, _)) => error.with_hint(format!("`{shown}` belongs under `{other}`")),
         None => error,
