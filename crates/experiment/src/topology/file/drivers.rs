@@ -181,10 +181,10 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::new();
         for (id, node) in maps_of(&services)?.iter().enumerate() {
             let entry = node.entries().iter().find(|entry| entry.key == "isEntrypoint");
-            if let Some(entry) = entry.filter(|_| self.dialect == Dialect::Isotope) {
-                if switch(&Field::new("isEntrypoint", &entry.key_place, &entry.node))? {
-                    entries.push(id);
-                }
+            if let Some(entry) = entry.filter(|_| self.dialect == Dialect::Isotope)
+                && switch(&Field::new("isEntrypoint", &entry.key_place, &entry.node))?
+            {
+                entries.push(id);
             }
         }
         if entries.is_empty() {
