@@ -23,7 +23,7 @@ test: setup-test check-format $(if $(GO_PROGRAMS),,program) ## Lints and the tes
 	@scripts/tests.py quick --no-build
 
 # Simulated studies take five times as long if they are not optimised; compiling them for `make test` would take longer than they do.
-test-all: export SIMULATIONS := --config profile.dev.package.meshmeter-statistics.opt-level=1
+test-all: export SIMULATIONS := $(foreach crate,results statistics,--config profile.dev.package.meshmeter-$(crate).opt-level=1)
 test-all: setup-test program ## All tests: every mode and death with real Istio, clusters, releases, tests that measure, benchmarks
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile components
 	@$(MAKE) --no-print-directory vet clippy

@@ -1,6 +1,6 @@
 //! What must hold for any page of Prometheus' text format. Included by the fuzz target and by the test that replays the corpus.
 
-use experiment::exposition::{Exposition, Kind, Page, add_up, samples};
+use results::exposition::{Exposition, Kind, Page, add_up, samples};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum length of an error's excerpt of a page, characters.

@@ -3,8 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use statistics::LatencyHistogram;
-use statistics::histogram::NanosecondEncoder;
+use results::{LatencyHistogram, NanosecondEncoder};
 
 /// Begins the compressed form of version 2.
 const COMPRESSED: u32 = 0x1c84_9314;

@@ -2,7 +2,7 @@
 //! by the fuzz target and by the test that replays the corpus.
 
 use experiment::Experiment;
-use experiment::schema::{Host, Summary, TrialRecord};
+use results::{Host, Summary, TrialRecord};
 use std::sync::LazyLock;
 
 /// More lines add time, and nothing else.

@@ -2,7 +2,6 @@
 //! [`mesh::kubernetes::workloads`] has those for a lab, which has neither controllers nor a kubelet.
 
 use experiment::topology::{Resources, Workload};
-use experiment::units::format_cores;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
     ConfigMap, ContainerPort, Namespace, PodTemplateSpec, ResourceRequirements, Service, ServiceAccount,
@@ -12,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mesh::kubernetes::workloads;
+use results::units::format_cores;
 use std::collections::BTreeMap;
 
 /// Maximum size of a ConfigMap at the API server.

@@ -11,7 +11,7 @@ use super::release::Release;
 use super::version;
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
-use experiment::schema::ComponentVersion;
+use results::ComponentVersion;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

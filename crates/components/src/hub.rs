@@ -3,10 +3,10 @@
 use super::supervised_command::Look;
 use crate::Result;
 use experiment::environment::EnvironmentError;
-use experiment::schema::{ComponentImage, without_credentials};
 use images::{
     Access, Extracted, ImageError, ImageReference, InvalidReference, Limits, Platform, Wanted, Watch,
 };
+use results::{ComponentImage, without_credentials};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

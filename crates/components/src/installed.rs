@@ -3,7 +3,7 @@
 use super::catalog::Component;
 use super::manifest::{record_of, sha256_of_file};
 use super::subprocess::{answer_within, confined_answer_within};
-use experiment::schema::{ComponentImage, ComponentVersion};
+use results::{ComponentImage, ComponentVersion};
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -6,7 +6,7 @@ use super::manifest::sha256_of_texts;
 use super::supervised_command::{self, Look};
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
-use experiment::schema::ComponentVersion;
+use results::ComponentVersion;
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::fs;

@@ -4,8 +4,8 @@
 //! It is written last, so a directory without one is not an installation. [`Verify::Quick`] reads only files
 //! whose size or modification time differ; [`Verify::Thorough`] reads all files.
 
-use experiment::schema::ComponentImage;
 use jiff::Timestamp;
+use results::ComponentImage;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};

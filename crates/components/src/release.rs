@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::manifest::{FileOrigin, Lack, Made};
     use crate::package::Package;
-    use experiment::schema::ComponentImage;
+    use results::ComponentImage;
 
     fn name(text: &str) -> ReleaseName {
         text.parse().unwrap()

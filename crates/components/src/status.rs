@@ -7,7 +7,7 @@ use super::release;
 use super::{Component, Origin, Overrides, find, folder, how_to_get};
 use crate::Result;
 use experiment::environment::error_chain;
-use experiment::schema::ComponentImage;
+use results::ComponentImage;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

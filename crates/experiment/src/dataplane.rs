@@ -100,24 +100,45 @@ impl ModeParts {
         let Proxies { pod, namespace, .. } = self.data_plane.proxies();
         pod.is_some() || namespace.is_some() || self.entry != Entry::Direct
     }
+
+    /// True if pods have sidecars.
+    #[must_use]
+    pub fn has_sidecars(self) -> bool {
+        self.data_plane.proxies().pod.is_some()
+    }
+
+    /// True if a proxy of the mesh reads HTTP requests before the service. False for egress modes: the
+    /// client's own TLS is passed through to the server.
+    #[must_use]
+    pub fn reads_requests(self) -> bool {
+        self.exit == Exit::None && self.has_envoy()
+    }
+
+    /// True if two adjacent proxies on the path both read requests.
+    #[must_use]
+    pub fn has_two_readers(self) -> bool {
+        self.has_sidecars() && self.reads_requests()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mode::{MeshKind, Mode};
+    use crate::mesh_kind::MeshKind;
+    use results::Mode;
 
     #[test]
     fn modes_expand_to_their_parts() {
-        let parts = Mode::Ingress.parts(MeshKind::Istio);
+        let parts = MeshKind::Istio.parts(Mode::Ingress);
         assert_eq!(
             (parts.data_plane, parts.entry, parts.exit),
             (DataPlane::Sidecar, Entry::Ingress, Exit::None)
         );
-        assert_eq!(Mode::Sidecar.parts(MeshKind::Envoy).data_plane, DataPlane::StaticEnvoy);
+        assert_eq!(MeshKind::Envoy.parts(Mode::Sidecar).data_plane, DataPlane::StaticEnvoy);
         for mode in Mode::ALL {
-            let parts = mode.parts(MeshKind::Istio);
+            let parts = MeshKind::Istio.parts(mode);
             assert_eq!(parts.exit != Exit::None, mode.is_egress(), "{mode}");
+            assert_eq!(parts.data_plane.proxies().node.is_some(), mode.is_ambient(), "{mode}");
             let without_envoy = [Mode::None, Mode::Ambient, Mode::ControlPlane];
             assert_eq!(parts.has_envoy(), !without_envoy.contains(&mode), "{mode}");
             assert_eq!(serde_json::to_value(mode).unwrap(), mode.name(), "as users type it");

@@ -2,13 +2,10 @@
 //!
 //! [`crate::file`] reads and writes these values as YAML. Only its reader validates them.
 
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::MeshKind;
 use crate::objective::Objective;
 use crate::protocol::Protocol;
 use crate::published::PublishedSource;
-use crate::schema::UnavailableMode;
-use crate::schema::factor::{FactorValue, Factors};
-use crate::schema::{ExpectedStatuses, Pacing};
 use crate::settings::components::ComponentsSettings;
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings};
@@ -16,6 +13,7 @@ use crate::settings::istio::MeshSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
+use results::{ExpectedStatuses, FactorValue, Factors, Mode, Pacing, UnavailableMode};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

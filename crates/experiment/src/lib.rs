@@ -1,35 +1,33 @@
-//! Experiment definitions and result schemas: pure values, no I/O.
+//! Experiment definitions: what is asked of a run, as values without I/O. What a run saw is in the crate `results`.
 //!
 //! Start with [`definition`] for an experiment, [`mod@file`] for its YAML and [`plan`] for its trials.
-//! [`mode`] has the modes that users name, [`dataplane`] the parts that each mode expands to, and
+//! [`MeshKind`] has the modes of each mesh, [`dataplane`] the parts that a mode expands to, and
 //! [`topology`] the workloads, calls and drivers. [`settings`] has the settings of proxies, service and
 //! Istio, [`objective`] the bounds on figures, and [`published`] the published figures shown next to them.
-//! [`environment`] is the interface to the environment that trials run in, [`schema`] the result files, and
-//! [`units`] parsing and formatting of quantities.
+//! [`environment`] is the interface to the environment that trials run in.
 
 pub mod dataplane;
 pub mod definition;
 pub mod diagnostic;
 pub mod environment;
-pub mod exposition;
 pub mod file;
 mod keys;
-pub mod mode;
+mod mesh_kind;
 pub mod objective;
 pub mod plan;
 pub mod protocol;
 pub mod published;
-pub mod schema;
+mod random;
 pub mod settings;
 pub mod topology;
-pub mod units;
 pub mod xds;
+mod yaml;
 
 pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
 pub use diagnostic::ExperimentError;
 pub use file::{Files, NoFiles, Override};
-pub use mode::{MeshKind, Mode};
-pub use objective::{Bound, Objective, ObjectiveError, TimeFigure};
+pub use mesh_kind::MeshKind;
+pub use objective::{Bound, Objective, ObjectiveError};
 pub use plan::{Plan, PlannedTrial};
 pub use protocol::Protocol;
 pub use settings::istio as mesh_settings;

@@ -3,12 +3,10 @@
 //! Experiment files have one key per bound ([`crate::file`]). On a command line, an objective is a single
 //! text, `p99=5ms,errors=0.1%`, which [`Objective`] parses and formats.
 
-use crate::schema::figure::Figure;
-use crate::schema::histogram::HistogramSummary;
-use crate::schema::load::LoadResult;
-use crate::units::{
+use results::units::{
     UnitError, format_duration, format_fraction, format_rate, parse_duration, parse_fraction, parse_rate,
 };
+use results::{LoadResult, TimeFigure};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -44,79 +42,6 @@ pub struct Objective {
     pub rate: Option<f64>,
     /// Minimum fraction of the offered rate that is completed, 0 to 1.
     pub achieved: Option<f64>,
-}
-
-/// Response-time figure that can have a bound.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum TimeFigure {
-    /// Arithmetic mean.
-    Mean,
-    /// Median.
-    P50,
-    /// 75th percentile.
-    P75,
-    /// 90th percentile.
-    P90,
-    /// 95th percentile.
-    P95,
-    /// 99th percentile.
-    P99,
-    /// 99.9th percentile.
-    P99_9,
-    /// 99.99th percentile.
-    P99_99,
-    /// Maximum.
-    Max,
-}
-
-impl TimeFigure {
-    /// Every figure; from the median on, values never decrease.
-    pub const ALL: [Self; 9] = [
-        Self::Mean,
-        Self::P50,
-        Self::P75,
-        Self::P90,
-        Self::P95,
-        Self::P99,
-        Self::P99_9,
-        Self::P99_99,
-        Self::Max,
-    ];
-
-    /// Name in objectives and results.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.figure().name()
-    }
-
-    /// Percentile, 0 to 100; absent for the mean and the maximum.
-    #[must_use]
-    pub fn percentile(self) -> Option<f64> {
-        let quantile = self.figure().quantile().filter(|_| self != Self::Max)?;
-        Some(quantile * 100.0)
-    }
-
-    /// This figure as used by verdicts.
-    #[must_use]
-    pub fn figure(self) -> Figure {
-        match self {
-            Self::Mean => Figure::Mean,
-            Self::P50 => Figure::P50,
-            Self::P75 => Figure::P75,
-            Self::P90 => Figure::P90,
-            Self::P95 => Figure::P95,
-            Self::P99 => Figure::P99,
-            Self::P99_9 => Figure::P99_9,
-            Self::P99_99 => Figure::P99_99,
-            Self::Max => Figure::Max,
-        }
-    }
-
-    /// Value in a distribution, microseconds; absent if it falls among requests without a response.
-    #[must_use]
-    pub fn of(self, times: &HistogramSummary) -> Option<f64> {
-        times.figure(self.figure())
-    }
 }
 
 impl Objective {
@@ -286,7 +211,7 @@ impl FromStr for Objective {
     fn from_str(text: &str) -> Result<Self, ObjectiveError> {
         let mut objective = Self::default();
         for part in text.split(',') {
-            let malformed = || ObjectiveError::Malformed(crate::units::shortened(part));
+            let malformed = || ObjectiveError::Malformed(results::units::shortened(part));
             let (name, bound) = part.split_once('=').ok_or_else(malformed)?;
             objective.bound(name.trim(), bound.trim())?;
         }
@@ -312,7 +237,7 @@ impl Objective {
                 "errors" => self.errors.replace(parse_fraction(bound)?).is_some(),
                 "rate" => self.rate.replace(parse_rate(bound)?).is_some(),
                 "achieved" => self.achieved.replace(parse_fraction(bound)?).is_some(),
-                _ => return Err(ObjectiveError::UnknownFigure(crate::units::shortened(name))),
+                _ => return Err(ObjectiveError::UnknownFigure(results::units::shortened(name))),
             },
         };
         if before { Err(ObjectiveError::Twice(name.to_owned())) } else { Ok(()) }

@@ -1,8 +1,7 @@
 //! Published figures for the question of an experiment, shown next to its own.
 
-use crate::mode::Mode;
-use crate::objective::TimeFigure;
-use crate::units::{UnitError, format_change, format_duration, parse_duration};
+use results::units::{UnitError, format_change, format_duration, parse_duration};
+use results::{Mode, TimeFigure};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -106,7 +105,7 @@ impl FromStr for TimeRange {
         let range = Self { low: parse_duration(low)?, high: parse_duration(high)? };
         if range.low > range.high {
             return Err(UnitError {
-                given: crate::units::shortened(text),
+                given: results::units::shortened(text),
                 quantity: "range",
                 expected: "expected the lesser time first".to_owned(),
                 example: "2ms..5ms",

@@ -2,8 +2,6 @@
 
 #[path = "../../../fuzz/src/experiment_file.rs"]
 mod experiment_file;
-#[path = "../../../fuzz/src/exposition.rs"]
-mod exposition;
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/src/topology_file.rs"]
@@ -19,9 +17,4 @@ fn corpus_of_experiment_files_passes() {
 #[test]
 fn corpus_of_topology_files_passes() {
     replay("topology_file", topology_file::check);
-}
-
-#[test]
-fn corpus_of_exposition_pages_passes() {
-    replay("exposition", exposition::check);
 }

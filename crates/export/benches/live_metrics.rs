@@ -4,7 +4,7 @@
 use export::{
     Destination, Exporter, HistogramForm, LoadFigures, ProcessFigures, Protocol, SecondFigures, Settings,
 };
-use statistics::LatencyHistogram;
+use results::LatencyHistogram;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -2,7 +2,6 @@
 
 use crate::destination::{Authorities, Destination};
 use bytes::Bytes;
-use experiment::schema::Build;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{HeaderName, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -10,6 +9,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client as HyperClient, Error as HyperError};
 use hyper_util::rt::TokioExecutor;
+use results::Build;
 use std::time::Duration;
 
 /// Timeout of a request, from connecting to the end of the response.

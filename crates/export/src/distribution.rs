@@ -1,7 +1,7 @@
 //! Distributions as cumulative counts: in classic Prometheus buckets, and in exponential ones (native
 //! histograms).
 
-use statistics::LatencyHistogram;
+use results::LatencyHistogram;
 use std::collections::BTreeMap;
 
 /// Upper bounds of the classic buckets in microseconds: 50 µs to 10 s.

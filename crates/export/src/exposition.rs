@@ -1,7 +1,7 @@
 //! Metrics as Prometheus scrapes them: text exposition 0.0.4, with classic histograms.
 
 use crate::metric::{Families, Value};
-use experiment::exposition::Page;
+use results::exposition::Page;
 
 /// The metrics in Prometheus text format.
 #[must_use]

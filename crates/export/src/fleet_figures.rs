@@ -1,8 +1,7 @@
 //! Figures of a fleet as metrics: while it runs, and its result.
 
 use crate::metric::{Families, Labels, with_label};
-use experiment::schema::{FleetProgress, FleetResult};
-use statistics::LatencyHistogram;
+use results::{FleetProgress, FleetResult, LatencyHistogram};
 use std::collections::BTreeMap;
 
 /// Microseconds per second.
@@ -176,7 +175,7 @@ pub fn add_fleet_result(result: &FleetResult, families: &mut Families, labels: &
 mod tests {
     use super::*;
     use crate::exposition::text;
-    use experiment::schema::{ControlPlaneFigures, FleetChange, FleetProxies, FleetSecond};
+    use results::{ControlPlaneFigures, FleetChange, FleetProxies, FleetSecond};
     use std::time::Duration;
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::distribution::Distribution;
 use crate::metric::{Families, Labels, with_label};
-use statistics::LatencyHistogram;
+use results::LatencyHistogram;
 use std::collections::BTreeMap;
 
 /// Microseconds per second.

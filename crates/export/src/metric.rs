@@ -1,7 +1,7 @@
 //! Metrics at one moment, independent of the export format.
 
 use crate::distribution::Distribution;
-pub use experiment::exposition::Kind;
+pub use results::exposition::Kind;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

@@ -2,8 +2,7 @@
 
 use crate::transport::Stamp;
 use crate::xds::{ResourceType, Response};
-use experiment::schema::FleetPushes;
-use statistics::LatencyHistogram;
+use results::{FleetPushes, LatencyHistogram};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

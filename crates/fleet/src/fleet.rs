@@ -10,7 +10,7 @@ use crate::transport::{Stamping, check_timestamps, wait_ended};
 use crate::usage::{allow_open_files, memory_bytes};
 use crate::worker::{Action, Command, LinkSpec, Outcome, Settings, WorkerResult, WorkerSpec, run};
 use crate::xds::{Mark, ProxySpec};
-use experiment::schema::{FleetChange, FleetEvent, FleetResult};
+use results::{FleetChange, FleetEvent, FleetResult};
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};

@@ -1,7 +1,6 @@
 //! Connections lost through external causes, and the time until they had a complete configuration again.
 
-use experiment::schema::FleetOutage;
-use statistics::LatencyHistogram;
+use results::{FleetOutage, LatencyHistogram};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -10,11 +10,10 @@ use crate::target::ResolvedTarget;
 use crate::usage::memory_peak_bytes;
 use crate::worker::{FinalState, Outcome, WorkerResult};
 use crate::xds::ProxySpec;
-use experiment::schema::{
+use results::{
     FLEET_SCHEMA, FleetChange, FleetOfIstiod, FleetOutage, FleetProxies, FleetResult, FleetUsage,
-    FleetVerdict, HistogramSummary,
+    FleetVerdict, HistogramSummary, LatencyHistogram,
 };
-use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

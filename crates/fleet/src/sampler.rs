@@ -2,7 +2,7 @@
 
 use crate::shared::Shared;
 use crate::usage::{memory_bytes, thread_cpu};
-use experiment::schema::FleetSecond;
+use results::FleetSecond;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};

@@ -1,6 +1,6 @@
 //! State that a fleet's threads share: counters, the timeline, and the wakeup of waits.
 
-use experiment::schema::FleetEvent;
+use results::FleetEvent;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -2,9 +2,9 @@
 
 mod server;
 
-use experiment::schema::FleetResult;
 use fleet::xds::{Mark, Presence, ProxyKind, ProxySpec, ResourceType};
 use fleet::{ChangeMarks, Credentials, Fleet, FleetSpec, Keepalive, Security, Selection, Spread};
+use results::FleetResult;
 use server::{Forward, Misbehaviour, Server, TOKEN};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -11,13 +11,13 @@ use crate::deployment::{LabDeployment, deploy};
 use crate::observe::host::{Sources, describe};
 use crate::{dataplane, entry, exit, redirect};
 use components::{Installed, find_database};
+use experiment::MeshKind;
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, Scenario};
-use experiment::schema::{ComponentVersion, Host};
 use experiment::topology::Runs;
-use experiment::{MeshKind, Mode};
 use mesh::filters::Filter;
+use results::{ComponentVersion, Host, Mode};
 use std::path::Path;
 
 impl LocalLab {
@@ -82,7 +82,7 @@ impl Environment for LocalLab {
         let refused = |reason: &str, hint: &str| {
             Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
         };
-        let ModeParts { data_plane, entry, exit } = mode.parts(mesh);
+        let ModeParts { data_plane, entry, exit } = mesh.parts(mode);
         match mesh {
             MeshKind::Envoy if mode.is_ambient() => refused(
                 "it needs ztunnel and a control plane, and this lab runs Envoy with static files only",

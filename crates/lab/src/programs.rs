@@ -5,7 +5,7 @@ use crate::istio::{AmbientPrograms, IstioPrograms};
 use components::{Component, Installed, Overrides, find};
 use experiment::MeshKind;
 use experiment::environment::{ComponentsSettings, DeploymentSpec};
-use experiment::schema::ComponentVersion;
+use results::ComponentVersion;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 

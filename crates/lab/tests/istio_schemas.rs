@@ -3,10 +3,11 @@
 use components::{Overrides, istio_files};
 use experiment::dataplane::Exit;
 use experiment::environment::DeploymentSpec;
-use experiment::{Experiment, MeshKind, Mode, Plan, Protocol};
+use experiment::{Experiment, MeshKind, Plan, Protocol};
 use mesh::istio::objects::ingress::Credential;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, egress, extra, ingress, waypoint};
+use results::Mode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -114,7 +115,7 @@ fn every_object_conforms_to_istio_and_gateway_api_schemas() {
     }
     for mode in MeshKind::Istio.modes() {
         objects.extend(egress::objects(
-            mode.parts(MeshKind::Istio).exit,
+            MeshKind::Istio.parts(mode).exit,
             "mesh-1",
             &[SERVER],
             egress::EXTERNAL_PORT,

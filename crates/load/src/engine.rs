@@ -13,7 +13,7 @@ use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, ScheduleSpec};
 use crate::start::Start;
 use crate::worker::{Timeline, WorkerOutcome};
-use experiment::schema::LoadResult;
+use results::LoadResult;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};

@@ -4,7 +4,7 @@
 //! Read [`engine`] for the phases of a run, then `worker` for the loop that every thread runs. It is generic
 //! over `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes
 //! move?). The engine never prints: it reports progress to an [`Observer`] and returns a
-//! [`experiment::schema::LoadResult`].
+//! [`results::LoadResult`].
 //!
 //! Not supported yet: HTTP/3.
 
@@ -28,7 +28,6 @@ mod worker;
 
 pub use engine::{Observer, Progress, run};
 pub use error::{ErrorKind, LoadError};
-pub use experiment::schema::Pacing;
 pub use network::IoBackendChoice;
 pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};

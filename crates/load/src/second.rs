@@ -4,8 +4,7 @@
 //! however long a run is. Anyone who wants to keep them observes the run.
 
 use crate::error::ErrorKind;
-use experiment::schema::SeriesPoint;
-use statistics::LatencyHistogram;
+use results::{LatencyHistogram, SeriesPoint};
 
 /// A second of the measured window, by time of completion. Responses after the window have seconds of their
 /// own.

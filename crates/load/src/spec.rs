@@ -8,7 +8,7 @@ use crate::share::GeneratorShare;
 use crate::start::Start;
 use crate::target::{Assignment, Family, ServerPer, Targets};
 use crate::tls::TlsClient;
-use experiment::schema::{ExpectedStatuses, Pacing, SpokenProtocol};
+use results::{ExpectedStatuses, Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub struct LoadSpec {
     pub seed: u64,
     /// Report the service time and schedule lag of each second, too: [`crate::Second::detail`].
     pub whole_seconds: bool,
-    /// Measure each URL apart, too: [`experiment::schema::LoadResult::per_url`].
+    /// Measure each URL apart, too: [`results::LoadResult::per_url`].
     pub per_url: bool,
     /// How threads wait until something is due.
     pub pacing: Pacing,

@@ -16,8 +16,8 @@ mod tests;
 
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
-use experiment::schema::{Figures, LoadResult, Verdict};
 use jiff::{SignedDuration, Timestamp};
+use results::{Figures, LoadResult, Verdict};
 
 /// Facts about the run that the result does not contain.
 #[derive(Clone, Copy, Debug)]

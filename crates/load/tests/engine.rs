@@ -8,14 +8,13 @@ mod servers;
 mod servers_at_fault;
 mod specs;
 
-use experiment::schema::{
-    ExpectedStatuses, Figure, GeneratorNetwork, LoadResult, Pacing, SeriesPoint, Verdict,
-};
 use http::Method;
 use load::{IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime};
+use results::{
+    ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing, SeriesPoint, Verdict,
+};
 use servers::{OK, TestServer, reply, stalled};
 use specs::{TEST_TIMEOUT, open_loop};
-use statistics::LatencyHistogram;
 use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::sync::OnceLock;

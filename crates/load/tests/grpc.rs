@@ -5,9 +5,9 @@ mod grpc_servers;
 mod specs;
 
 use bytes::Bytes;
-use experiment::schema::{LoadResult, SpokenProtocol};
 use grpc_servers::{GrpcServer, REPEATED, good, head};
 use load::{GrpcCall, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, ThinkTime};
+use results::{LoadResult, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -7,13 +7,13 @@ mod http2_servers;
 mod specs;
 mod tls_servers;
 
-use experiment::schema::{LoadResult, SpokenProtocol};
 use h2::Reason;
 use http::{Method, Request};
 use http2_servers::*;
 use load::{
     LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, Verification,
 };
+use results::{LoadResult, SpokenProtocol};
 use specs::TEST_TIMEOUT;
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;

@@ -7,18 +7,17 @@ mod servers;
 mod specs;
 
 use bytes::Bytes;
-use experiment::schema::{Figure, LoadResult};
 use grpc_servers::GrpcServer;
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http2_servers::{Answer, Http2Server};
 use jiff::Timestamp;
 use load::{
-    GrpcCall, IoBackendChoice, LoadSpec, Observer, Pacing, Progress, Protocol, RequestTemplate, ScheduleSpec,
+    GrpcCall, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
 };
+use results::{Figure, LatencyHistogram, LoadResult, Pacing};
 use servers::{OK, TestServer, reply};
 use specs::{TEST_TIMEOUT, open_loop};
-use statistics::LatencyHistogram;
 use std::any::Any;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

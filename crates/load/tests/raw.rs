@@ -2,10 +2,10 @@
 
 mod specs;
 
-use experiment::schema::LoadResult;
 use load::{
     ExpectedReply, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, pattern,
 };
+use results::LoadResult;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

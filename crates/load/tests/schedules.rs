@@ -4,11 +4,11 @@
 mod servers;
 mod specs;
 
-use experiment::schema::LoadResult;
 use load::{
     Arrival, GeneratorShare, LoadError, LoadSpec, Observer, Progress, RateStage, RequestTemplate,
     ScheduleSpec, Start, StartSignal, ThinkTime,
 };
+use results::LoadResult;
 use servers::{OK, TestServer, reply};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

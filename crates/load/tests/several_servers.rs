@@ -7,12 +7,12 @@ mod servers;
 mod specs;
 mod tls_servers;
 
-use experiment::schema::LoadResult;
 use http2_servers::{Answer, Http2Server};
 use load::{
     Arrival, Handshakes, IoBackendChoice, LoadSpec, Observer, Order, Progress, Protocol, RateStage,
     RequestTemplate, ScheduleSpec, ServerPer, ThinkTime, TlsClient, Verification,
 };
+use results::LoadResult;
 use servers::{OK, TestServer, reply};
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeSet, HashMap};
@@ -143,7 +143,7 @@ fn slow_server_gets_its_share_and_does_not_hold_up_others() {
     assert!((slow..=150).contains(&fast) && slow <= 50, "{fast} and {slow}");
     // If the slow one held up all requests, waiting times would grow evenly: the median would be half of the
     // maximum. This covers answered requests only: what the slow one does not keep up with is never sent.
-    let answered = statistics::LatencyHistogram::decode(&result.response_time_us.histogram).unwrap();
+    let answered = results::LatencyHistogram::decode(&result.response_time_us.histogram).unwrap();
     let (usual_us, slowest_us) = (answered.percentile_us(50.0), answered.percentile_us(99.0));
     assert!(slowest_us > 100_000.0 && usual_us < slowest_us / 3.0, "{usual_us} and {slowest_us}");
 }

@@ -4,12 +4,12 @@
 mod specs;
 mod tls_servers;
 
-use experiment::schema::LoadResult;
 use http::Method;
 use load::{
     ClientIdentity, Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec,
     ThinkTime, TlsClient, TlsVersion, Verification,
 };
+use results::LoadResult;
 use rustls::version::{TLS12, TLS13};
 use specs::TEST_TIMEOUT;
 use std::io::{Read as _, Write as _};

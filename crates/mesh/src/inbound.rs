@@ -5,7 +5,7 @@ use crate::admin::{Admin, AdminError};
 use crate::envoy::plaintext::Listeners;
 use crate::proof::Accepts;
 use crate::ztunnel::plaintext::Enforced;
-use experiment::schema::PathProof;
+use results::PathProof;
 
 /// Configuration of a proxy that decides what it accepts.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub fn note_accepted(
 mod tests {
     use super::*;
     use experiment::environment::MutualTls;
-    use experiment::schema::ProxyProof;
+    use results::ProxyProof;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 

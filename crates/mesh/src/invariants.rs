@@ -12,7 +12,7 @@ use crate::lines::{MAX_LINE_BYTES, each_line};
 use crate::ztunnel;
 use experiment::Protocol;
 use experiment::environment::Buckets;
-use experiment::exposition::samples;
+use results::exposition::samples;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -5,7 +5,7 @@ use crate::admin::{Admin, AdminCause, AdminError};
 use crate::config_dump::DumpCopy;
 use crate::envoy::footprint;
 use crate::inbound::Inbound;
-use experiment::schema::{ProxyConfiguration, ProxyHeap};
+use results::{ProxyConfiguration, ProxyHeap};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;

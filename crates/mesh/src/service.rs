@@ -4,7 +4,7 @@ use crate::admin::{Admin, AdminError};
 use crate::proof::{CallCounters, CountedService};
 use experiment::environment::{ServerSettings, TCP_REQUEST_BYTES};
 use experiment::topology::Workload;
-use experiment::units::{format_duration, format_fraction};
+use results::units::{format_duration, format_fraction};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

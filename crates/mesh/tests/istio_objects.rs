@@ -2,10 +2,11 @@
 
 use experiment::dataplane::Exit;
 use experiment::environment::DeploymentSpec;
-use experiment::{Experiment, MeshKind, Mode, Plan, Protocol};
+use experiment::{Experiment, MeshKind, Plan, Protocol};
 use mesh::istio::objects::ingress::Credential;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, background, egress, extra, ingress, telemetry};
+use results::Mode;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
@@ -133,7 +134,7 @@ fn ingress_gateway_for_tcp_has_objects_of_either_api() {
 #[test]
 fn objects_of_each_exit_match_snapshot() {
     for mode in [Mode::EgressSidecar, Mode::EgressGateway, Mode::EgressGatewayMtls, Mode::EgressSni] {
-        let exit = mode.parts(MeshKind::Istio).exit;
+        let exit = MeshKind::Istio.parts(mode).exit;
         insta::assert_snapshot!(
             mode.name(),
             listed(&egress::objects(exit, "mesh-1", &[SERVER], egress::EXTERNAL_PORT))

@@ -1,6 +1,6 @@
 //! Build script: commit and state of the sources, for `meshmeter --version` and results; options of the linker.
 //!
-//! Only the crate of the command is recompiled when they change; other crates get them from `experiment`'s `Build`. `source.rs`
+//! Only the crate of the command is recompiled when they change; other crates get them from `results`' `Build`. `source.rs`
 //! determines them. A program for tests has the state of its last recompilation: a commit alone does not change its sources,
 //! and would relink every test.
 

@@ -1,6 +1,6 @@
 //! The build of this program, from its build script.
 
-use experiment::schema::Build;
+use results::Build;
 use std::sync::LazyLock;
 
 static VERSION: LazyLock<String> = LazyLock::new(|| Build::this().describe());

@@ -216,7 +216,7 @@ mod tests {
     fn estimate_near_available_memory_is_a_warning() {
         let plan = plan("sidecar", 5);
         let needed =
-            needed_bytes(&plan.trials.iter().find(|trial| trial.mode().has_sidecars()).unwrap().spec);
+            needed_bytes(&plan.trials.iter().find(|trial| trial.spec.parts().has_sidecars()).unwrap().spec);
         assert!(matches!(check(&plan, needed * 2), Ok(None)));
         assert!(
             check(&plan, needed).unwrap().unwrap().contains("topology tiered (5 namespaces, 20 services")

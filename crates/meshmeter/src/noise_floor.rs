@@ -10,8 +10,8 @@ mod pauses;
 
 use self::loopback::{echo, loopback_pair};
 use experiment::environment::{EnvironmentError, ErrorContext as _};
-use experiment::schema::Floor;
 use lab::observe::read_times;
+use results::Floor;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 use statistics::pauses::nearest_rank;

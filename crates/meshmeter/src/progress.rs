@@ -3,10 +3,9 @@
 
 use crate::cli::ProgressStyle;
 use crate::output::tell;
-use experiment::schema::{LoadEvent, SecondDetail, SeriesPoint};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use load::{LoadSpec, Observer, Progress, ScheduleSpec, Second};
-use statistics::LatencyHistogram;
+use results::{LatencyHistogram, LoadEvent, SecondDetail, SeriesPoint};
 use std::io::IsTerminal as _;
 
 /// Plain lines come every second at first, then at this interval.

@@ -4,7 +4,7 @@
 mod command;
 
 use command::{meshmeter, said, start, stderr, stdout};
-use experiment::schema::{CalibratedFigure, Calibration, Host, Pacing, Summary};
+use results::{CalibratedFigure, Calibration, Host, Pacing, Summary};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -3,7 +3,7 @@
 mod command;
 
 use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
-use experiment::schema::{LoadResult, Verdict};
+use results::{LoadResult, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{Read as _, Write as _};

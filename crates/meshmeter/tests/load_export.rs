@@ -4,10 +4,10 @@ mod command;
 mod receiver;
 
 use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
-use experiment::schema::{ExportRecord, LoadResult};
 use receiver::prometheus::Prometheus;
 use receiver::remote_write::Store;
 use receiver::{Reply, Stub, otlp};
+use results::{ExportRecord, LoadResult};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Output;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 mod command;
 
 use command::{Serving, meshmeter, run, stderr, stdout};
-use experiment::schema::{LoadResult, SpokenProtocol};
+use results::{LoadResult, SpokenProtocol};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};

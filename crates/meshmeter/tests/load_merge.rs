@@ -3,7 +3,7 @@
 mod command;
 
 use command::{Serving, meshmeter, run, stderr, stdout};
-use experiment::schema::LoadResult;
+use results::LoadResult;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};

@@ -3,7 +3,7 @@
 mod command;
 
 use command::{Serving, run, stderr, stdout};
-use experiment::schema::{LoadResult, SearchResult};
+use results::{LoadResult, SearchResult};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 

@@ -4,10 +4,10 @@ mod command;
 
 use base64::Engine as _;
 use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
-use experiment::schema::LoadResult;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use results::LoadResult;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 mod command;
 
 use command::{Serving, meshmeter, run, said, start, stderr, stdout};
-use experiment::schema::LoadResult;
 use jiff::Timestamp;
+use results::LoadResult;
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 mod command;
 
 use command::{Serving, meshmeter, run, said, start, stderr, stdout};
-use experiment::schema::SearchResult;
+use results::SearchResult;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::Output;

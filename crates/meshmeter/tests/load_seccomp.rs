@@ -3,7 +3,7 @@
 mod command;
 
 use command::{Serving, meshmeter, stderr, stdout};
-use experiment::schema::{GeneratorNetwork, LoadResult};
+use results::{GeneratorNetwork, LoadResult};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;

@@ -3,7 +3,7 @@
 mod command;
 
 use command::{NOBODY, Serving, run, stderr};
-use experiment::schema::LoadResult;
+use results::LoadResult;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

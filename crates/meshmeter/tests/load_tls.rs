@@ -3,8 +3,8 @@
 mod command;
 
 use command::{run, stderr, stdout};
-use experiment::schema::LoadResult;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use results::LoadResult;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;

@@ -5,8 +5,8 @@ mod command;
 mod fixture;
 
 use command::{meshmeter, run, stderr, stdout};
-use experiment::schema::Summary;
 use report::folder::{Existing, RunFolder};
+use results::Summary;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

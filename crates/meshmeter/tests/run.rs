@@ -4,8 +4,7 @@ mod command;
 
 use command::{meshmeter, run, said, start, stderr, stdout};
 use components::{Component, Overrides};
-use experiment::Mode;
-use experiment::schema::{Figure, Host, Pacing, Retake, Role, Summary, TrialOutcome, TrialRecord};
+use results::{Figure, Host, Mode, Pacing, Retake, Role, Summary, TrialOutcome, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -5,8 +5,8 @@ mod command;
 mod receiver;
 
 use command::{NOBODY, Serving, run, stderr, stdout};
-use experiment::schema::{Host, TrialRecord};
 use receiver::prometheus::Prometheus;
+use results::{Host, TrialRecord};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

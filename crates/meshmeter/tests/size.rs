@@ -10,13 +10,13 @@ mod generated;
 mod generated_fleet;
 
 use command::{meshmeter, run, stderr, stdout};
-use experiment::schema::{
-    CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneNoteKind, ControlPlaneSize, Estimate, SIZE_SCHEMA, SizeNoteKind,
-    SizeOption, SizeResult, Summary,
-};
 use generated::{ClosedLoop, OpenLoop};
 use generated_fleet::FleetSweep;
 use report::folder::{Existing, RunFolder};
+use results::{
+    CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneNoteKind, ControlPlaneSize, Estimate, SIZE_SCHEMA, SizeNoteKind,
+    SizeOption, SizeResult, Summary,
+};
 use statistics::size::MeasuredRun;
 use std::fs;
 use std::path::{Path, PathBuf};

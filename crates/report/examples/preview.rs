@@ -4,7 +4,7 @@
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 
-use experiment::Mode;
+use results::Mode;
 use std::path::Path;
 
 fn main() -> std::io::Result<()> {

@@ -1,9 +1,7 @@
 //! Calibrations as text: what a machine resolves, and whether that is enough for a run.
 
 use experiment::Resolve;
-use experiment::schema::{
-    CalibratedDifference, CalibratedFigure, CalibratedSpread, Calibration, ModeCalibration, Role,
-};
+use results::{CalibratedDifference, CalibratedFigure, CalibratedSpread, Calibration, ModeCalibration, Role};
 use statistics::calibration::{repeats_for, resolvable};
 use std::time::Duration;
 
@@ -197,8 +195,7 @@ fn shortfalls(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::Mode;
-    use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Estimate, Pacing};
+    use results::{CALIBRATION_SCHEMA, CalibratedMachine, Estimate, Mode, Pacing};
 
     fn calibration() -> Calibration {
         let spread = |figure, deviation| CalibratedSpread {

@@ -9,8 +9,7 @@
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field, percentile_fields};
 use crate::marks;
 use crate::table::throughput_change;
-use experiment::TimeFigure;
-use experiment::schema::{Cell, Estimate, FleetSummary, FleetTimes, Role, Summary};
+use results::{Cell, Estimate, FleetSummary, FleetTimes, Role, Summary, TimeFigure};
 
 /// Response times in the table, with their column names.
 const TIMES: [(&str, TimeFigure); 6] = [

@@ -3,7 +3,7 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, TimeUnit};
-use experiment::schema::{AbsentPercentile, Cell, DistributionPoint, RequestDistribution, Summary};
+use results::{AbsentPercentile, Cell, DistributionPoint, RequestDistribution, Summary};
 use serde::Serialize;
 
 /// Response time (corrected for coordinated omission) and service time (uncorrected), side by side.

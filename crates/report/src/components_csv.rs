@@ -5,7 +5,7 @@
 //! quote or a line break is quoted as in RFC 4180.
 
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field};
-use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
+use results::{Cell, ComponentSummary, Estimate, Role, Summary};
 
 /// The table of a run.
 #[must_use]

@@ -2,7 +2,7 @@
 //! cells have in common.
 
 use crate::format;
-use experiment::schema::{BACKGROUND_SERVICES, Conditions, FactorValue, Factors, LoadPoint};
+use results::{BACKGROUND_SERVICES, Conditions, FactorValue, Factors, LoadPoint};
 
 /// Labels for the conditions of a run's cells.
 #[derive(Clone, Debug)]

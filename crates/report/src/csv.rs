@@ -3,7 +3,7 @@
 //! Times are in microseconds. A time is `inf` if it falls among failed requests, which rank above all others,
 //! and empty if no request ended. No field contains a comma or a quote.
 
-use experiment::schema::SeriesPoint;
+use results::SeriesPoint;
 use std::fmt::Write as _;
 
 /// Header line with the column names.

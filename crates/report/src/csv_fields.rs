@@ -1,7 +1,6 @@
 //! Shared parts of a run's CSV tables: the fields of a cell and of an estimate, and a line.
 
-use experiment::TimeFigure;
-use experiment::schema::{Cell, Estimate, Percentiles};
+use results::{Cell, Estimate, Percentiles, TimeFigure};
 
 /// Mode and load of a cell, with their column names.
 pub(crate) fn load_fields(cell: &Cell) -> Vec<(String, String)> {

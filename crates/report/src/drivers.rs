@@ -6,8 +6,7 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, TimeUnit};
-use experiment::schema::{Cell, DriverObjective, DriverSummary, Estimate, Summary};
-use experiment::{Mode, TimeFigure};
+use results::{Cell, DriverObjective, DriverSummary, Estimate, Mode, Summary, TimeFigure};
 use serde::Serialize;
 use statistics::copies::Spread;
 

@@ -7,8 +7,7 @@
 //! microseconds.
 
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field, percentile_fields};
-use experiment::TimeFigure;
-use experiment::schema::{Cell, DriverSummary, EdgeSummary, Estimate, Percentiles, ServiceSummary, Summary};
+use results::{Cell, DriverSummary, EdgeSummary, Estimate, Percentiles, ServiceSummary, Summary, TimeFigure};
 
 /// Table of the drivers of a run.
 #[must_use]
@@ -113,7 +112,7 @@ fn counted(name: &str, estimate: Option<Estimate>) -> impl Iterator<Item = (Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::{DriverObjective, Percentiles};
+    use results::{DriverObjective, Percentiles};
 
     fn summary() -> Summary {
         let text = include_str!("../tests/fixture/summary.json");

@@ -2,8 +2,7 @@
 
 use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate};
 use crate::format::{self, Interval, TimeUnit};
-use experiment::TimeFigure;
-use experiment::schema::{Cell, CensoredPercentiles, EdgeSummary, Estimate, Percentiles, Summary};
+use results::{Cell, CensoredPercentiles, EdgeSummary, Estimate, Percentiles, Summary, TimeFigure};
 use serde::Serialize;
 use statistics::copies::{Spread, grouped, local_name};
 

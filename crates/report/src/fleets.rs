@@ -3,7 +3,7 @@
 use crate::conditions::ConditionLabels;
 use crate::drivers::interval;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
-use experiment::schema::{Cell, Estimate, FleetChangeSummary, FleetSummary, FleetTimes, Summary};
+use results::{Cell, Estimate, FleetChangeSummary, FleetSummary, FleetTimes, Summary};
 use serde::Serialize;
 
 /// Stages of istiod's own chain, in the order in which a change passes them, with their display names.

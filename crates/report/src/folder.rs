@@ -17,7 +17,7 @@ pub use error::FolderError;
 pub use output_file::{open, write_whole};
 pub use read::{RawRun, read, read_experiment};
 
-use experiment::schema::{Host, Summary, TrialRecord};
+use results::{Host, Summary, TrialRecord};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -303,9 +303,8 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::Mode;
-    use experiment::schema::{
-        BACKGROUND_SERVICES, Factors, LoadPoint, PathProof, TRIAL_SCHEMA, TrialOutcome, Verdict,
+    use results::{
+        BACKGROUND_SERVICES, Factors, LoadPoint, Mode, PathProof, TRIAL_SCHEMA, TrialOutcome, Verdict,
     };
     use std::collections::BTreeMap;
 

@@ -8,10 +8,9 @@
 use crate::conditions::ConditionLabels;
 use crate::drivers::over_copies_estimate;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
-use experiment::Mode;
-use experiment::schema::{
-    BACKGROUND_SERVICES, Cell, ComponentSummary, ConfigurationSummary, Estimate, FactorValue, Factors, Role,
-    Summary,
+use results::{
+    BACKGROUND_SERVICES, Cell, ComponentSummary, ConfigurationSummary, Estimate, FactorValue, Factors, Mode,
+    Role, Summary,
 };
 use statistics::copies::{ComponentGroup, groups_of};
 use std::ops::RangeInclusive;

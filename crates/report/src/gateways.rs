@@ -4,9 +4,8 @@
 use crate::conditions::ConditionLabels;
 use crate::drivers::{MAX_UNFOLDED_ROWS, Rows, interval};
 use crate::format::{self, Interval, SizeUnit};
-use experiment::Mode;
-use experiment::schema::{
-    Cell, CellRates, ComponentSummary, Estimate, GatewayPercentiles, GatewaySummary, Summary,
+use results::{
+    Cell, CellRates, ComponentSummary, Estimate, GatewayPercentiles, GatewaySummary, Mode, Summary,
 };
 use serde::Serialize;
 use std::cmp::Ordering;

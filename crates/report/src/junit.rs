@@ -10,8 +10,8 @@ mod document;
 use crate::RunData;
 use crate::sentences;
 use document::{Case, Kind, Status, Suite};
-use experiment::schema::{Cell, DriverObjective, TrialOutcome, TrialRecord, UnavailableMode};
 use jiff::Timestamp;
+use results::{Cell, DriverObjective, TrialOutcome, TrialRecord, UnavailableMode};
 use statistics::objective::{ObjectiveCheck, checks};
 use statistics::words;
 

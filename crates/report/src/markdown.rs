@@ -9,7 +9,7 @@ use crate::format;
 use crate::sentences;
 use crate::table::{LoadGroup, ResultTable};
 use crate::terminal::{self, Options, WIDE, plain};
-use experiment::schema::Host;
+use results::Host;
 use statistics::{is_missed, objective_met};
 
 /// GitHub rejects comments of more than 65 536 characters.

@@ -3,9 +3,8 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format;
-use experiment::TimeFigure;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{Cell, Figure, Figures, FindingVerdict, SpoiledTrials, Summary};
+use results::{Cell, Figure, Figures, FindingVerdict, SpoiledTrials, Summary, TimeFigure};
 
 /// Mark of a cell's figure, with the reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,7 +159,7 @@ fn not_shown(summary: &Summary) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::{AddedLatency, AddedVerdicts, Estimate};
+    use results::{AddedLatency, AddedVerdicts, Estimate};
     use std::collections::BTreeMap;
 
     fn summary() -> Summary {

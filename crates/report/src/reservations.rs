@@ -3,8 +3,7 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit};
-use experiment::Mode;
-use experiment::schema::{Cell, Estimate, GroupReservation, ReservationSummary, Summary};
+use results::{Cell, Estimate, GroupReservation, Mode, ReservationSummary, Summary};
 use serde::Serialize;
 
 /// Reserved and used resources.

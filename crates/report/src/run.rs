@@ -2,8 +2,8 @@
 
 use crate::folder::{self, EXPERIMENT_FILE, FolderError};
 use crate::sentences;
-use experiment::schema::{ComponentVersion, Host, Summary, TrialRecord};
 use experiment::{Experiment, Plan};
+use results::{ComponentVersion, Host, Summary, TrialRecord};
 use std::path::Path;
 
 /// Everything of a run that a report shows.

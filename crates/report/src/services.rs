@@ -3,7 +3,7 @@
 
 use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate, qualified};
 use crate::format::{self, Interval};
-use experiment::schema::{Cell, Estimate, ServiceSummary, Summary};
+use results::{Cell, Estimate, ServiceSummary, Summary};
 use serde::Serialize;
 use statistics::copies::grouped;
 

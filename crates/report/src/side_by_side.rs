@@ -4,8 +4,7 @@
 use crate::RunData;
 use crate::conditions::ConditionLabels;
 use crate::format;
-use experiment::TimeFigure;
-use experiment::schema::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Host, Role};
+use results::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Host, Role, TimeFigure};
 use serde::Serialize;
 use std::collections::BTreeSet;
 

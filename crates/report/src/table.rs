@@ -3,10 +3,9 @@
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::marks::{Mark, mark};
-use experiment::schema::{
-    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, ModeComparison, Role, Summary,
+use results::{
+    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, Summary, TimeFigure,
 };
-use experiment::{Mode, TimeFigure};
 use statistics::words;
 
 /// The result table of a run.

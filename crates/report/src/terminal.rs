@@ -39,8 +39,8 @@ use crate::reservations::ReservationTable;
 use crate::sentences;
 use crate::services::ServiceTable;
 use crate::table::ResultTable;
-use experiment::schema::{Cell, PublishedFigure, Summary};
 use result_table::STAR;
+use results::{Cell, PublishedFigure, Summary};
 use std::fmt::Write as _;
 use style::{bold, painted, wrap};
 

@@ -2,7 +2,7 @@
 
 use crate::drivers::interval;
 use crate::format::{self, Interval, TimeUnit};
-use experiment::schema::FleetWitness;
+use results::FleetWitness;
 use serde::Serialize;
 use statistics::witnesses::{WitnessedKind, witnessed};
 

@@ -2,11 +2,11 @@
 
 mod fixture;
 
-use experiment::schema::{DriverObjective, TrialOutcome, TrialRecord, UnavailableMode};
-use experiment::{Experiment, Mode};
+use experiment::Experiment;
 use quick_xml::events::Event;
 use quick_xml::{Reader, XmlVersion};
 use report::{RunData, junit, markdown};
+use results::{DriverObjective, Mode, TrialOutcome, TrialRecord, UnavailableMode};
 
 /// Three modes, one of which missed the objective; a trial that failed, and a mode that could not run.
 fn run() -> RunData {

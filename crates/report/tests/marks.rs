@@ -2,11 +2,10 @@
 
 mod fixture;
 
-use experiment::Mode;
-use experiment::schema::{ExpectedStatuses, Figure, Figures, TrialRecord};
 use report::RunData;
 use report::side_by_side::{Row, SideBySide};
 use report::terminal::{Options, render};
+use results::{ExpectedStatuses, Figure, Figures, Mode, TrialRecord};
 
 /// At 1000/s, 40 requests of the sidecar's first trial have no response after a second. With the gateway, the
 /// generator is late at p99 in two trials.

@@ -6,16 +6,15 @@ mod fixture;
 #[path = "page/kinds_of_runs.rs"]
 mod kinds_of_runs;
 
-use experiment::Mode;
-use experiment::schema::{
-    Build, Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, NodeUsage,
-    ProxyConfiguration, ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof,
-    TrialRecord, UnavailableMode,
-};
 use report::RunData;
 use report::html::render;
 use report::svg::escape;
 use report::terminal::Options;
+use results::{
+    Build, Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, Mode, NodeUsage,
+    ProxyConfiguration, ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof,
+    TrialRecord, UnavailableMode,
+};
 
 /// The page, with checks that apply to every page.
 fn page(run: &RunData) -> String {

@@ -2,10 +2,10 @@
 
 mod fixture;
 
-use experiment::Mode;
 use fixture::tiered::Tiered;
 use report::html::render;
 use report::terminal::{Options, render as render_terminal};
+use results::Mode;
 use std::time::Instant;
 
 /// Maximum page size that opens well on a phone.

@@ -2,11 +2,11 @@
 
 mod fixture;
 
-use experiment::schema::ComponentVersion;
 use report::RunData;
 use report::html;
 use report::side_by_side::SideBySide;
 use report::terminal::{Options, side_by_side_text};
+use results::ComponentVersion;
 
 /// The same trials, as if they had run on a cluster.
 fn on_cluster(run: &RunData) -> RunData {

@@ -2,9 +2,8 @@
 
 mod fixture;
 
-use experiment::Mode;
-use experiment::schema::{Estimate, GrpcMessages, HistogramSummary, LoadResult, Summary, TrialRecord};
 use report::terminal::{Options, load_text, render};
+use results::{Estimate, GrpcMessages, HistogramSummary, LoadResult, Mode, Summary, TrialRecord};
 
 fn text(summary: &Summary, width: usize) -> String {
     let text = render(summary, Options { width, colours: false });

@@ -2,7 +2,7 @@
 
 use crate::settings::{Answer, STATUSES};
 use experiment::settings::service::MAX_CPU_TIME;
-use experiment::units::{parse_duration, parse_fraction, parse_size};
+use results::units::{parse_duration, parse_fraction, parse_size};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::Duration;

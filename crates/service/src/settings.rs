@@ -2,7 +2,7 @@
 
 use crate::query::{self, QueryError};
 use crate::tls::Tls;
-use experiment::units::{UnitError, parse_duration};
+use results::units::{UnitError, parse_duration};
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;

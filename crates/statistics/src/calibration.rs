@@ -3,10 +3,9 @@
 
 use crate::interval::{self, ALLOWANCE, variance};
 use crate::student;
-use experiment::Mode;
 use experiment::plan::Arm;
-use experiment::schema::{
-    CalibratedDifference, CalibratedFigure, CalibratedSpread, ComponentUsage, Figure, HistogramSummary,
+use results::{
+    CalibratedDifference, CalibratedFigure, CalibratedSpread, ComponentUsage, Figure, HistogramSummary, Mode,
     ModeCalibration, Resolution, Role, TrialRecord,
 };
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Copies: folds identical namespaces and replicas, so that hundreds of components fit in a few lines.
 
-use experiment::schema::{Cell, ComponentSummary, Estimate, Role};
+use results::{Cell, ComponentSummary, Estimate, Role};
 use std::collections::HashMap;
 use std::hash::Hash;
 

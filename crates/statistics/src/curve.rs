@@ -1,9 +1,8 @@
 //! Whole distributions of a cell: the merged histograms of its valid trials, and points for a plot.
 
-use crate::histogram::{DecodeError, LatencyHistogram};
 use crate::trials::{TrialsByCell, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::CellKey;
+use results::{CellKey, DecodeError, LatencyHistogram};
 
 /// Selects one of the generator's histograms.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

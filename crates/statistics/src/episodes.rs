@@ -8,7 +8,7 @@
 mod text;
 
 use crate::summary::resolution_us;
-use experiment::schema::{Figure, HistogramSummary};
+use results::{Figure, HistogramSummary};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 

@@ -6,7 +6,7 @@
 use crate::interval;
 use crate::noise::{Noise, Place, Spread, Values};
 use crate::student;
-use experiment::schema::Estimate;
+use results::Estimate;
 
 /// A figure in the trials of each cell of a run.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,6 @@
 //! Figures of a trial whose driver is a fleet of simulated proxies.
 
-use crate::histogram::LatencyHistogram;
-use experiment::schema::{Figure, FleetFigure, FleetResult, HistogramSummary, TrialRecord};
+use results::{Figure, FleetFigure, FleetResult, HistogramSummary, LatencyHistogram, TrialRecord};
 
 /// Value of a figure. `None` if it falls among proxies never reached, or was not measured.
 pub(crate) fn value(figure: FleetFigure, trial: &TrialRecord) -> Option<f64> {

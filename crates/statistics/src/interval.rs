@@ -5,7 +5,7 @@
 //! end show the coverage by simulation.
 
 use crate::student;
-use experiment::schema::Estimate;
+use results::Estimate;
 use std::collections::BTreeMap;
 
 /// Upper quantile of a two-sided 95 % interval.

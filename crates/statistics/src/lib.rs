@@ -1,4 +1,4 @@
-//! Histograms, confidence intervals, comparisons and findings: from trials to results.
+//! Confidence intervals, comparisons and findings: from trials to results.
 //!
 //! - [`summary`] – how trials become cells.
 //! - [`calibration`] – the smallest difference that a machine can resolve.
@@ -25,7 +25,6 @@ mod family;
 mod figure_table;
 pub mod findings;
 mod fleet;
-pub mod histogram;
 pub mod interval;
 pub mod lost_cpu;
 pub mod merge;
@@ -49,9 +48,6 @@ pub mod words;
 
 pub use curve::{CurvePoint, Distribution, censored, merged, merged_convergence, percentile_curve};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-pub use histogram::{
-    DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
-};
 pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveCheck, ObjectiveOutcome, check_result, is_missed, objective_met};
 pub use summary::summarize;

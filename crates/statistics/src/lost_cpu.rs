@@ -10,8 +10,7 @@
 //!
 //! In a closed loop nothing queues behind a turn but the clients: there a is s. The tests simulate it.
 
-use crate::histogram::LatencyHistogram;
-use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, MachineUsage};
+use results::{Figure, Figures, HistogramSummary, LatencyHistogram, LoadResult, MachineUsage};
 
 /// The median may have been moved by this share of its value, by CPU time that others took or a generator's lateness …
 pub const MOVED_SHARE_P50: f64 = 0.15;

@@ -9,11 +9,11 @@ use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::plan::cells;
-use experiment::schema::{
+use experiment::{Experiment, Objective};
+use results::{
     BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Percentiles,
-    Summary,
+    Summary, TimeFigure,
 };
-use experiment::{Experiment, Objective, TimeFigure};
 use std::time::Duration;
 
 /// Percentiles of fewer separate events than this say little about the next run.

@@ -1,7 +1,6 @@
 //! Pauses of a CPU, from the gaps that a spinning thread saw.
 
-use crate::histogram::rank;
-use experiment::schema::{CpuPauses, LongPauses};
+use results::{CpuPauses, LongPauses, rank};
 use std::time::Duration;
 
 /// Shorter gaps are not recorded.

@@ -1,16 +1,16 @@
 //! Figures published by others for the same question, beside this run's own. The experiment contains them.
 
 use crate::words;
+use experiment::Experiment;
 use experiment::published::{
     Clock, DEFAULT_MARGIN, MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation,
     RelativeQuantity, TimeRange,
 };
-use experiment::schema::{
-    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, ProxyBuild, ProxySetup, PublishedFigure, Role,
-    Summary,
+use results::units::format_cores;
+use results::{
+    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, Mode, ProxyBuild, ProxySetup, PublishedFigure,
+    Role, Summary, TimeFigure,
 };
-use experiment::units::format_cores;
-use experiment::{Experiment, Mode, TimeFigure};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 

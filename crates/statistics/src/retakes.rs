@@ -7,9 +7,8 @@
 //! The reasons are in docs/decisions/0012-retakes.md.
 
 use crate::trials::{TrialsByCell, is_usable, kind_of};
-use experiment::Mode;
-use experiment::schema::{
-    CellKey, Conditions, Factors, Figure, Figures, LoadPoint, MachineUsage, Retake, RetakeSummary,
+use results::{
+    CellKey, Conditions, Factors, Figure, Figures, LoadPoint, MachineUsage, Mode, Retake, RetakeSummary,
     TrialOutcome, TrialRecord,
 };
 

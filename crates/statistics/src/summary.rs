@@ -39,12 +39,12 @@ use crate::{control_plane, findings, objective, published, retakes, scaling};
 use components::components;
 use errors::ErrorShare;
 use estimates::commonest_kind;
+use experiment::Experiment;
 use experiment::plan::{PlannedCell, cells, max_reruns, topology_of};
-use experiment::schema::{
+use results::{
     Cell, CellKey, CellPath, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
-    LoadPoint, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, Summary, TrialOutcome, TrialRecord,
+    LoadPoint, Mode, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, Summary, TrialOutcome, TrialRecord,
 };
-use experiment::{Experiment, Mode};
 use std::collections::{BTreeMap, HashSet};
 use tables::Tables;
 use verdicts::{Statement, Subjects, Tested};

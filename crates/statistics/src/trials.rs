@@ -1,9 +1,7 @@
 //! Trials of a run by cell, and which figures of them are usable.
 
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{
-    CellKey, Figure, Figures, HistogramSummary, LoadResult, Role, TrialRecord, Verdict,
-};
+use results::{CellKey, Figure, Figures, HistogramSummary, LoadResult, Role, TrialRecord, Verdict};
 use std::collections::HashMap;
 
 /// Trials of a run, indexed by cell.

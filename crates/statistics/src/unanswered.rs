@@ -1,7 +1,6 @@
 //! Requests without a response rank above all others, also in results of before they did.
 
-use crate::histogram::{LatencyHistogram, rank};
-use experiment::schema::{HistogramSummary, LoadResult};
+use results::{HistogramSummary, LatencyHistogram, LoadResult, rank};
 
 /// Requests of a result without a response: failed, or never sent. Results of before those were ranked in a closed loop have no
 /// percentiles among them.
@@ -62,7 +61,7 @@ fn without_percentiles_above(times: &HistogramSummary, censored: u64) -> Histogr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::{MergedPart, MergedResults, Rates};
+    use results::{MergedPart, MergedResults, Rates};
     use std::time::Duration;
 
     /// 40 of 5000 requests without a response, as results had it before these were ranked.

@@ -4,8 +4,7 @@
 //! greater than the value of rank r among the answers and these waits. Results of earlier versions know no waits of requests never
 //! sent: they count as zeros.
 
-use crate::histogram::rank;
-use experiment::schema::Figure;
+use results::{Figure, rank};
 use std::collections::BTreeMap;
 
 /// Waits with the same this many leading binary digits are one entry: a few hundred entries at most between 1 µs and 2 hours.

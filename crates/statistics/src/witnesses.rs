@@ -4,9 +4,8 @@
 //! Its times differ from the fleet's mean by the spread of the pushes, and on average by the time that Envoy
 //! takes to apply an update.
 
-use crate::histogram::LatencyHistogram;
 use crate::interval;
-use experiment::schema::{Estimate, FleetWitness, HistogramSummary};
+use results::{Estimate, FleetWitness, HistogramSummary, LatencyHistogram};
 
 /// Comparisons for one kind of change.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,8 @@
 //! Figures as text: two or three digits, a suitable unit, the interval behind it.
 
-use experiment::Mode;
 pub use experiment::plan::{described, offered};
-use experiment::schema::{Cell, CellKey, Conditions, Estimate};
-use experiment::units::format_duration;
+use results::units::format_duration;
+use results::{Cell, CellKey, Conditions, Estimate, Mode};
 use std::time::Duration;
 
 /// A duration in microseconds such as `0.38 ms (0.35–0.41)`.

@@ -6,13 +6,13 @@ mod generated_fleet;
 #[path = "size/generated_run.rs"]
 mod generated_run;
 
-use experiment::schema::{
-    ControlPlaneAnswer, ControlPlaneCosts, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize,
-    CostLaw, Estimate, Prices,
-};
 use generated_fleet::{
     ENTRY_PUSHES, FleetSweep, configuration_bytes, connecting_cpu_s, cores_of_mesh, endpoint_bytes,
     entry_bytes, memory_bytes,
+};
+use results::{
+    ControlPlaneAnswer, ControlPlaneCosts, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize,
+    CostLaw, Estimate, Prices,
 };
 use statistics::control_plane::model;
 use statistics::control_plane::size::size_control_plane;

@@ -4,14 +4,14 @@
 mod generated_run;
 
 use experiment::plan::{Plan, PlannedTrial};
-use experiment::schema::{
-    CapacityBasis, ComponentUsage, Estimate, Figures, HistogramSummary, LoadResult, Rates, RequestCounts,
-    Role, SizeQuestion, SizeResult, TrialRecord, Verdict,
-};
 use experiment::{Experiment, Objective};
 use generated_run::{finished, normal, run_of};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use results::{
+    CapacityBasis, ComponentUsage, Estimate, Figures, HistogramSummary, LoadResult, Rates, RequestCounts,
+    Role, SizeQuestion, SizeResult, TrialRecord, Verdict,
+};
 use statistics::size::{MeasuredRun, size};
 use statistics::summary::summarize;
 

@@ -8,14 +8,14 @@ mod generated_clients;
 #[path = "size/generated_run.rs"]
 mod generated_run;
 
+use experiment::Experiment;
 use experiment::plan::{Plan, PlannedTrial};
-use experiment::schema::{
-    BindingResource, ComponentUsage, DriverRecord, MachineUsage, Prices, Rates, Role, SizeAnswer,
-    SizeNoteKind, SizeQuestion, SizeResult, Verdict,
-};
-use experiment::{Experiment, Mode};
 use generated::{ClosedLoop, OpenLoop, proxy, record, run_of, times};
 use generated_clients::Clients;
+use results::{
+    BindingResource, ComponentUsage, DriverRecord, MachineUsage, Mode, Prices, Rates, Role, SizeAnswer,
+    SizeNoteKind, SizeQuestion, SizeResult, Verdict,
+};
 use statistics::size::{MeasuredRun, size};
 use statistics::summary::summarize;
 
@@ -341,7 +341,7 @@ fn runs_of_one_size_at_other_loads_make_one_sweep() {
 fn size_without_valid_trial_is_named_and_left_out() {
     let mut run = ClosedLoop::default().run(1);
     for trial in run.trials.iter_mut().filter(|trial| trial.factors["gateway.cpu"].to_string() == "4") {
-        trial.verdict.spoil("path-not-proven: no", experiment::schema::Figures::all());
+        trial.verdict.spoil("path-not-proven: no", results::Figures::all());
     }
     let result = ask(&question(50_000.0), "", &[run]);
     assert_eq!(only_answer(&result).options.len(), 3);

@@ -5,13 +5,13 @@
 #[path = "studies/simulator.rs"]
 mod simulator;
 
-use experiment::schema::{
-    Cell, ComparedFigure, DriverObjective, Estimate, FactorDifference, Finding, FindingKind, FindingVerdict,
-    Host, LoadPoint, ModeComparison, SizedFigure, Summary, TrialRecord,
-};
-use experiment::{Experiment, Mode, Plan, TimeFigure};
+use experiment::{Experiment, Plan};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use results::{
+    Cell, ComparedFigure, DriverObjective, Estimate, FactorDifference, Finding, FindingKind, FindingVerdict,
+    Host, LoadPoint, Mode, ModeComparison, SizedFigure, Summary, TimeFigure, TrialRecord,
+};
 use simulator::{AFTER, Design, Shape, Upgrade};
 use statistics::{interval, objective_met, summarize};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use super::sample::{Key, Modes, Traffic};
 use crate::prometheus::CPU_METRIC;
-use experiment::exposition::samples;
+use results::exposition::samples;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

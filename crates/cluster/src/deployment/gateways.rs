@@ -6,11 +6,11 @@ use crate::gateway::{self, Destination, Gateway};
 use crate::objects::url;
 use crate::worker::protocol::unix_ns;
 use experiment::environment::GatewaySnapshot;
-use experiment::schema::GatewayCounts;
 use experiment::topology::DriverPlacement;
 use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
 use mesh::envoy::traffic::Traffic;
+use results::GatewayCounts;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

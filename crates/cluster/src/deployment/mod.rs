@@ -45,12 +45,12 @@ use experiment::environment::deploy::{
     HealthProbe, TrialEvidence,
 };
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _, Snapshot, error_chain};
-use experiment::schema::FleetAsk;
 use experiment::topology::WorkloadId;
 use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::side_by_side;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
+use results::FleetAsk;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 
 use crate::settings::SURE_WINDOW;
 use experiment::environment::{CpuTimes, NodeSnapshot};
-use experiment::units::format_duration;
+use results::units::format_duration;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

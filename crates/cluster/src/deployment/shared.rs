@@ -297,7 +297,7 @@ impl SharedPod {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::Role;
+    use results::Role;
     use serde_json::json;
 
     fn component(proxy: Option<SharedProxy>) -> SharedComponent {

@@ -10,9 +10,9 @@ use crate::prometheus::Prometheus;
 use crate::settings::SURE_WINDOW;
 use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, error_chain};
-use experiment::schema::{NetworkUsage, Role, Throttling};
 use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
+use results::{NetworkUsage, Role, Throttling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

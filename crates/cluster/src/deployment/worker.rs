@@ -15,10 +15,10 @@ use experiment::environment::deploy::{
     Argument, DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverStart, DriverVerb,
 };
 use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
-use experiment::schema::{LoadEvent, LoadResult};
 use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::kubernetes::client::ApiClient;
+use results::{LoadEvent, LoadResult};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

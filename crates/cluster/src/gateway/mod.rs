@@ -92,7 +92,7 @@ pub(crate) fn need(spec: &DeploymentSpec) -> Option<Need> {
 pub(crate) fn check(context: &PlugContext<'_>) -> Result<()> {
     let PlugContext { spec, .. } = context;
     // The direct path of a scenario has no gateway, but it is one of the scenarios.
-    if spec.mode.parts(spec.mesh).entry == Entry::Direct {
+    if spec.mesh.parts(spec.mode).entry == Entry::Direct {
         return Ok(());
     }
     let refused = |operation: String, reason: String| {

@@ -2,11 +2,12 @@ use super::*;
 use crate::objects;
 use crate::plug::{self, Labels, Stands};
 use crate::settings::ClusterSettings;
+use experiment::MeshKind;
 use experiment::environment::{Estate, GatewaySettings, MutualTls, Scenario};
 use experiment::mesh_settings::{IngressSettings, MeshSettings};
 use experiment::topology::Topology;
-use experiment::{MeshKind, Mode};
 use mesh::proof::Seen;
+use results::Mode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 
 use super::metrics::{Counted, Inbound, Outbound, TAKEN_FROM_APPLICATION};
 use experiment::Protocol;
-use experiment::schema::HopProtocol;
 use mesh::proof::{
     Count, Demand, Encrypted, Evidence, Forwarded, ProtocolCounters, RequestCounters, Seen, SideCounters,
     StreamCounters,
 };
+use results::HopProtocol;
 
 /// Stands in for counters that these proxies lack: they retry only on routes that runs do not create.
 const NOTHING: &str = "none";

@@ -5,8 +5,8 @@
 //! application (`inbound`). It counts connections at both of its ends (`peer`): those that it accepts (`src`)
 //! and those that it opens (`dst`). Series that have not increased for ten minutes disappear.
 
-use experiment::exposition::{Sample, add_up};
 use mesh::admin::{Admin, AdminError};
+use results::exposition::{Sample, add_up};
 use std::collections::BTreeMap;
 
 const PATH: &str = "/metrics";

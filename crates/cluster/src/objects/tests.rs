@@ -1,8 +1,9 @@
 use super::*;
 use crate::plug;
+use experiment::MeshKind;
 use experiment::environment::{AccessLog, MutualTls};
 use experiment::settings::istio::WorkloadKeys;
-use experiment::{MeshKind, Mode};
+use results::Mode;
 use std::sync::Arc;
 
 fn settings() -> ClusterSettings {

@@ -4,9 +4,9 @@
 use super::none::NoMesh;
 use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent};
 use crate::rights::CILIUM_NAMESPACE;
-use experiment::schema::Role;
 use experiment::topology::WorkloadId;
 use mesh::kubernetes::object_ref::ObjectRef;
+use results::Role;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cilium;

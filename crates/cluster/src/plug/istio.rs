@@ -5,7 +5,6 @@ use crate::Result;
 use crate::settings::{ClusterSettings, Injector, SERVICE_PORT};
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::MeshSettings;
-use experiment::schema::Role;
 use experiment::topology::WorkloadId;
 use mesh::admin::{Admin, AdminError};
 use mesh::envoy::traffic::plain_name;
@@ -15,6 +14,7 @@ use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::{ADMIN_PORT, SYSTEM_NAMESPACE, setting_for_keys};
 use mesh::proxy::CounterSource as _;
+use results::Role;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -186,7 +186,8 @@ pub(super) fn check_settings(spec: &DeploymentSpec) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::{MeshKind, Mode};
+    use experiment::MeshKind;
+    use results::Mode;
     use std::sync::Arc;
 
     #[test]

@@ -10,7 +10,6 @@ use crate::settings::{ClusterSettings, RUN_LABEL, SERVICE_PORT};
 use experiment::dataplane::DataPlane;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::Role;
 use experiment::topology::{Call, WorkloadId};
 use mesh::admin::{Admin, AdminError};
 use mesh::envoy::hop::{Hop, Layer};
@@ -21,6 +20,7 @@ use mesh::names::{STATUS_PORT, SYSTEM_NAMESPACE, service_host};
 use mesh::proof::{Accepts, Evidence};
 use mesh::ztunnel::evidence::AmbientCall;
 use mesh::ztunnel::metrics;
+use results::Role;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

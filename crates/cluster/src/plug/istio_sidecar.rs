@@ -4,12 +4,12 @@ use super::istio::{self, ENVOY, control_plane};
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use crate::Result;
 use crate::settings::{ClusterSettings, SERVICE_PORT};
-use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
-use experiment::units::format_cores;
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::names::service_host;
 use mesh::proof::{Accepts, Evidence};
+use results::HopProtocol;
+use results::units::format_cores;
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug)]

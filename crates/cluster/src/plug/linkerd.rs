@@ -6,11 +6,11 @@ use crate::linkerd::{self, ADMIN_PORT, Inbound, NAMESPACE, Outbound};
 use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
 use experiment::mesh_settings::MeshSettings;
-use experiment::schema::Role;
 use experiment::topology::{Call, WorkloadId};
-use experiment::units::format_cores;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::proof::Evidence;
+use results::Role;
+use results::units::format_cores;
 
 const INJECT: (&str, &str) = ("linkerd.io/inject", "enabled");
 /// Each component has a pod of its own.

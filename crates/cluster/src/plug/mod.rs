@@ -13,17 +13,17 @@ pub(crate) use self::istio_sidecar::hop_to;
 
 use crate::Result;
 use crate::settings::{ClusterSettings, MeshName};
+use experiment::MeshKind;
 use experiment::dataplane::{DataPlane, Entry, Exit};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
-use experiment::schema::Role;
 use experiment::topology::{Call, WorkloadId};
-use experiment::{MeshKind, Mode};
 use mesh::admin::{Admin, AdminError};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::client::{ApiClient, RESPONSE_TIMEOUT};
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::request::ApiError;
 use mesh::proof::Evidence;
+use results::{Mode, Role};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -226,7 +226,7 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
     let refused = |reason: &str, hint: &str| {
         Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
     };
-    let parts = mode.parts(mesh);
+    let parts = mesh.parts(mode);
     let in_lab = "the lab runs it: leave out `--on cluster`";
     if !mode.has_requests() {
         return refused("its trials have no requests, and are the lab's own fleets and changes", in_lab);

@@ -16,22 +16,14 @@ use super::SentLoad;
 use super::error::EnvironmentError;
 use super::snapshot::Snapshot;
 use super::spec::DeploymentSpec;
-use crate::mode::{MeshKind, Mode};
-use crate::schema::component::ComponentUsage;
-use crate::schema::configuration::{ConfigurationPush, FurtherDomain};
-use crate::schema::edge::EdgeRecord;
-use crate::schema::event::LoadEvent;
-use crate::schema::fleet::FleetResult;
-use crate::schema::fleet_progress::{FleetAsk, FleetProgress};
-use crate::schema::footprint::ProxyFootprint;
-use crate::schema::gateway::GatewayCounts;
-use crate::schema::host::{ComponentVersion, Host};
-use crate::schema::load::LoadResult;
-use crate::schema::path::PathProof;
-use crate::schema::proxy::ProxySetup;
+use crate::mesh_kind::MeshKind;
 use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::Scenario;
 use crate::topology::{Call, Topology};
+use results::{
+    ComponentUsage, ComponentVersion, ConfigurationPush, EdgeRecord, FleetAsk, FleetProgress, FleetResult,
+    FurtherDomain, GatewayCounts, Host, LoadEvent, LoadResult, Mode, PathProof, ProxyFootprint, ProxySetup,
+};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 

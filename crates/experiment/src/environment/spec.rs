@@ -1,7 +1,7 @@
 //! Specification of a deployment: mode, topology, settings of proxies and services.
 
 use crate::dataplane::{Entry, ModeParts};
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::MeshKind;
 use crate::protocol::Protocol;
 use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
@@ -10,6 +10,7 @@ use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
 use crate::topology::{Topology, WorkloadId};
+use results::Mode;
 use std::sync::Arc;
 
 /// Workloads, proxies and settings of a deployment.
@@ -54,14 +55,14 @@ impl DeploymentSpec {
     /// Parts of the mode, without the gateway in the scenario of the direct path.
     #[must_use]
     pub fn parts(&self) -> ModeParts {
-        let parts = self.mode.parts(self.mesh);
+        let parts = self.mesh.parts(self.mode);
         if self.mode == Mode::ControlPlane && self.topology.workloads.iter().any(|workload| workload.in_mesh)
         {
             // The fleet's witnesses are sidecars.
-            return Mode::Sidecar.parts(self.mesh);
+            return self.mesh.parts(Mode::Sidecar);
         }
         let is_direct = self.ingress.scenario == Scenario::Direct && parts.entry != Entry::Direct;
-        if is_direct { Mode::None.parts(self.mesh) } else { parts }
+        if is_direct { self.mesh.parts(Mode::None) } else { parts }
     }
 
     /// True if the data plane is attached to a workload. Drivers of an entry from outside the mesh are not
@@ -112,8 +113,8 @@ mod tests {
             DeploymentSpec { ingress, ..DeploymentSpec::new(mesh, mode) }.parts()
         };
         for (mesh, mode) in [(MeshKind::Istio, Mode::Ingress), (MeshKind::Envoy, Mode::Gateway)] {
-            assert_eq!(parts(mesh, mode, Scenario::Direct), Mode::None.parts(mesh));
-            assert_eq!(parts(mesh, mode, Scenario::NoFilters), mode.parts(mesh));
+            assert_eq!(parts(mesh, mode, Scenario::Direct), mesh.parts(Mode::None));
+            assert_eq!(parts(mesh, mode, Scenario::NoFilters), mesh.parts(mode));
         }
         let sidecar = parts(MeshKind::Istio, Mode::Sidecar, Scenario::Direct);
         assert_eq!(sidecar.data_plane, DataPlane::Sidecar);

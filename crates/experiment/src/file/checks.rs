@@ -4,8 +4,9 @@ use super::given::Given;
 use super::{ingress, mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
-use crate::objective::{SAMPLES_BEYOND_A_PERCENTILE, TimeFigure};
-use crate::units::{format_duration, format_rate};
+use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use results::TimeFigure;
+use results::units::{format_duration, format_rate};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

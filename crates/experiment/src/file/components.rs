@@ -1,13 +1,13 @@
 //! The section `components`: versions and programs of the mesh components.
 
 use super::named_files::Files;
-use super::section::{Field, Section};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::mode::MeshKind;
-use crate::schema::factor::FactorValue;
+use crate::mesh_kind::MeshKind;
 use crate::settings::components::{ComponentsSettings, PINNED_ISTIO};
-use crate::units::shortened;
+use crate::yaml::section::{Field, Section};
+use results::FactorValue;
+use results::units::shortened;
 use std::path::PathBuf;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

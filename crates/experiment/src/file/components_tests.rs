@@ -3,7 +3,7 @@
 use super::{Files, NoFiles, Override};
 use crate::definition::Experiment;
 use crate::plan::Plan;
-use crate::schema::factor::FactorValue;
+use results::FactorValue;
 use std::path::PathBuf;
 
 const STUDY: &str = "name: s\nmesh: istio\nmodes: [sidecar, ambient]\nload: {rate: 1000}\n";

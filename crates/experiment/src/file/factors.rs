@@ -4,19 +4,20 @@
 //! by the [`reader`]. So every combination passes the same checks, and errors point at the element.
 
 use super::components;
-use super::document::{Entry, Node, Value};
 use super::fleet;
 use super::named_files::Files;
 use super::overrides::Scale;
-use super::reader::{self, MAX_LEVELS};
-use super::section::SECTIONS;
+use super::reader;
+use super::sections::SECTIONS;
 use super::topology;
 use super::{checks::MAX_TRIALS, overrides::split_key};
 use crate::definition::{Combination, Experiment, Factor};
 use crate::diagnostic::{ExperimentError, Place};
+use crate::keys::MAX_VALUES;
 use crate::plan::order::change_cost;
-use crate::schema::factor::{FactorValue, Factors};
 use crate::settings::istio::LuaScript;
+use crate::yaml::document::{Entry, Node, Value};
+use results::{FactorValue, Factors};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -185,7 +186,7 @@ fn found<'a>(
     if items.is_empty() {
         return Err(entry.node.place.error(format!("`{key}` is empty"), "expected at least one value"));
     }
-    check_limit(items.len(), MAX_LEVELS, &format!("values of `{key}`"), &entry.node.place)?;
+    check_limit(items.len(), MAX_VALUES, &format!("values of `{key}`"), &entry.node.place)?;
     let elements = items.iter().map(|item| {
         let text = match &item.value {
             Value::Scalar(text) => text.as_str(),

@@ -1,32 +1,28 @@
 //! The section `fleet`: simulated proxies instead of a load.
 
 use super::components;
-use super::document::{Node, Value};
 use super::given::Given;
+use super::keys::fleet::{MAX_OBJECTS, MAX_THREADS, MAX_WITNESSES};
 use super::overrides::Scale;
-use super::section::{Field, Item, Section, alternatives};
-use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
 use crate::keys::SWITCH;
-use crate::mode::Mode;
 use crate::protocol::Protocol;
-use crate::schema::factor::FactorValue;
 use crate::settings::fleet::{
-    ChangeKind, Churn, FleetContradiction, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION,
-    MAX_NAMESPACES, MAX_PROXIES, RepeatedChange, SettingNames, XdsVariant,
+    ChangeKind, FleetContradiction, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION, MAX_NAMESPACES,
+    MAX_PROXIES, RepeatedChange, SettingNames, XdsVariant,
 };
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
-use crate::units::{parse_duration, parse_rate};
+use crate::yaml::document::{Node, Value};
+use crate::yaml::section::{Field, Item, Section, alternatives};
+use crate::yaml::suggestion::nearest;
+use results::units::{Churn, parse_duration, parse_rate};
+use results::{FactorValue, Mode};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-pub(super) const MAX_OBJECTS: usize = 100_000;
-pub(super) const MAX_THREADS: usize = 256;
-/// Maximum number of real sidecars, at about 50 MB each.
-pub(super) const MAX_WITNESSES: usize = 20;
 const MAX_SETTLE: Duration = Duration::from_secs(3600);
 
 /// Sections and keys about requests and the proxies that carry them.
@@ -161,7 +157,7 @@ fn span(section: &Section<'_>, key: &'static str, default: Duration, most: Durat
     let Some(field) = section.field(key)? else { return Ok(default) };
     let duration = field.quantity(parse_duration)?;
     if duration > most {
-        let most = crate::units::format_duration(most);
+        let most = results::units::format_duration(most);
         return Err(field
             .place()
             .error(format!("`{}` is too long", field.path), format!("expected at most {most}")));
@@ -205,7 +201,7 @@ fn change(field: &Field<'_>, item: &Item<'_>) -> Result<RepeatedChange> {
         return item.quantity(&field.path, str::parse);
     }
     let error = item.place.error(
-        format!("`{}`: `{}` is not a kind of change", field.path, crate::units::shortened(word)),
+        format!("`{}`: `{}` is not a kind of change", field.path, results::units::shortened(word)),
         format!("expected {}", alternatives(&names)),
     );
     Err(match nearest(word, names) {

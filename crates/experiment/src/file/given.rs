@@ -1,8 +1,8 @@
 //! Sections of the file, which checks need next to the experiment.
 
 use super::overrides::Scale;
-use super::section::{Field, Section};
 use crate::diagnostic::Place;
+use crate::yaml::section::{Field, Section};
 
 /// Sections of the file that checks point at.
 pub(super) struct Given<'a> {

@@ -1,22 +1,20 @@
 //! The sections `ingress` and `gateway`: domains behind a gateway, and the gateway's resources.
 
 use super::given::Given;
-use super::section::{Field, Section};
+use super::keys::{MAX_DOMAINS, MAX_PATHS, MAX_WORKERS};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::mode::Mode;
 use crate::protocol::Protocol;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::IngressTls;
-use crate::units::{parse_cores, parse_size};
+use crate::yaml::section::{Field, Section};
+use results::Mode;
+use results::units::{parse_cores, parse_size};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-pub(super) const MAX_DOMAINS: usize = 10_000;
-pub(super) const MAX_PATHS: usize = 1_000;
 /// Maximum number of routes over all domains: an Envoy needs about 7 kB per route.
 const MAX_ROUTES: usize = 200_000;
-pub(super) const MAX_WORKERS: usize = 128;
 /// Minimum memory limit: Envoy does not start with less.
 const MIN_MEMORY_BYTES: u64 = 32 << 20;
 

@@ -1,10 +1,10 @@
 //! Tests of the sections `ingress` and `gateway`: reading, writing and rejection.
 
 use super::{NoFiles, Override};
-use crate::Mode;
 use crate::definition::Experiment;
 use crate::plan::Plan;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
+use results::Mode;
 
 const STUDY: &str = "\
 name: capacity
@@ -122,5 +122,5 @@ fn every_scenario_is_read_and_direct_has_no_gateway() {
     let said = refused(&format!("name: x\nmesh: istio\nmodes: [ingress]\n{own}\n"));
     assert!(said.contains("scenario `full-handshakes` opens a connection for each request"), "{said}");
     let direct = Plan::new(&read(&with("ingress: {scenario: direct}")), 1);
-    assert_eq!(direct.trials[0].spec.parts(), Mode::None.parts(crate::MeshKind::Istio));
+    assert_eq!(direct.trials[0].spec.parts(), crate::MeshKind::Istio.parts(Mode::None));
 }

@@ -1,15 +1,16 @@
 //! The section `istio`: settings of the control plane.
 
-use super::document;
+use super::keys::istio::{MAX_ENDPOINTS, MAX_ISTIODS, MAX_RETRIES, MAX_RULES, MAX_SERVICES, TELEMETRY};
 use super::named_files::Files;
-use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::keys::SWITCH;
 use crate::settings::istio::{
     AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, IstiodSettings, LuaScript,
     MeshSettings, Surroundings, TelemetrySetting, WorkloadKeys, ZtunnelPlacement,
 };
-use crate::units::{format_duration, parse_cores, parse_fraction, parse_size};
+use crate::yaml::document;
+use crate::yaml::section::{Field, Section};
+use results::units::{format_duration, parse_cores, parse_fraction, parse_size};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,25 +18,10 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-pub(super) const TELEMETRY: [(&str, TelemetrySetting); 5] = [
-    ("auto", TelemetrySetting::Auto),
-    ("on", TelemetrySetting::On),
-    ("off", TelemetrySetting::Off),
-    ("true", TelemetrySetting::On),
-    ("false", TelemetrySetting::Off),
-];
 /// Envoy samples with a resolution of one in ten thousand.
 const SHARE_STEPS: f64 = 10_000.0;
-pub(super) const MAX_RULES: usize = 10_000;
-pub(super) const MAX_RETRIES: usize = 100;
-/// Maximum number of services: they take minutes to write on two busy cores, and nearly a gigabyte in each
-/// proxy.
-pub(super) const MAX_SERVICES: usize = 10_000;
-pub(super) const MAX_ENDPOINTS: usize = 1_000;
 /// Maximum of services × endpoints: more take an API server on one machine minutes to accept.
 const MAX_ENDPOINTS_IN_ALL: usize = 100_000;
-/// Maximum number of istiods in one mesh.
-pub(super) const MAX_ISTIODS: usize = 16;
 /// Minimum memory limit: istiod does not start with less.
 const MIN_ISTIOD_BYTES: u64 = 128 << 20;
 /// Istio's default for `PILOT_DEBOUNCE_AFTER`.
@@ -259,7 +245,10 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
         } else if value.is_null() {
             format!("document {number} has no `{key}`")
         } else {
-            format!("document {number}: `{key}` will not do: {}", crate::units::shortened(&value.to_string()))
+            format!(
+                "document {number}: `{key}` will not do: {}",
+                results::units::shortened(&value.to_string())
+            )
         };
         let error = place.error(
             message,

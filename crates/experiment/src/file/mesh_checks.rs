@@ -3,13 +3,13 @@
 
 use super::components;
 use super::given::Given;
-use super::section::{Field, Section};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::{MeshKind, configures_envoys};
 use crate::protocol::Protocol;
-use crate::schema::factor::BACKGROUND_SERVICES;
 use crate::settings::proxy::MutualTls;
+use crate::yaml::section::{Field, Section};
+use results::{BACKGROUND_SERVICES, Mode};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
@@ -63,7 +63,10 @@ fn proxy_cpu_time(given: &Given<'_>) -> Result<()> {
 
 /// Settings that act on each request need a proxy that reads requests.
 fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let blind = experiment.modes.iter().find(|mode| **mode != Mode::None && !mode.reads_requests());
+    let blind = experiment
+        .modes
+        .iter()
+        .find(|mode| **mode != Mode::None && !experiment.mesh.parts(**mode).reads_requests());
     for key in experiment.istio.that_read_requests() {
         let Some(field) = istio_field(given.istio, key)? else { continue };
         if !experiment.load.protocol.is_http() {
@@ -98,7 +101,10 @@ fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             "expected with `http/1.1`: this is HTTP/2 already",
         ));
     }
-    let other = experiment.modes.iter().find(|mode| !mode.has_two_readers() && **mode != Mode::None);
+    let other = experiment
+        .modes
+        .iter()
+        .find(|mode| !experiment.mesh.parts(**mode).has_two_readers() && **mode != Mode::None);
     match other {
         None => Ok(()),
         Some(mode) => Err(field
@@ -186,12 +192,12 @@ const OF_SOME_MODES: [OfSomeModes; 3] = [
     },
     OfSomeModes {
         key: "workload-keys",
-        applies: |mode| mode.has_requests() && mode.configures_envoys(),
+        applies: |mode| mode.has_requests() && configures_envoys(mode),
         expected: "expected with a mode that has sidecars, waypoints or gateways: the keys of ztunnels are always ECDSA",
     },
     OfSomeModes {
         key: "telemetry",
-        applies: Mode::configures_envoys,
+        applies: configures_envoys,
         expected: "expected with a mode that has sidecars, waypoints, gateways or a fleet: ztunnel has no such switch",
     },
 ];
@@ -213,7 +219,7 @@ fn says_nothing(field: &Field<'_>, expected: &str) -> Box<ExperimentError> {
 }
 
 fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let has_sidecars = experiment.modes.iter().any(|mode| mode.has_sidecars());
+    let has_sidecars = experiment.modes.iter().any(|mode| experiment.mesh.parts(*mode).has_sidecars());
     if let Some(field) =
         given.istio.field("sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
     {

@@ -1,8 +1,7 @@
 //! Experiment files: YAML in, a validated [`Experiment`] out, and back.
 //!
-//! Text becomes a tree of nodes with source positions ([`document`], the only module that uses the YAML
-//! library). Command-line overrides change the tree ([`overrides`]). Lists that are factors become one tree
-//! per combination ([`factors`]). Each tree is read key by key ([`mod@keys`], [`section`], [`reader`],
+//! Text becomes a tree of nodes with source positions ([`document`]). Command-line overrides change the tree ([`overrides`]). Lists that are factors become one tree
+//! per combination ([`factors`]). Each tree is read key by key ([`mod@keys`], [`sections`], [`reader`],
 //! [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for contradictions ([`checks`],
 //! [`mesh_checks`]). The first error stops the reader and reports its place. [`writer`] writes an experiment
 //! with every default visible.
@@ -12,20 +11,19 @@
 
 mod checks;
 mod components;
-pub(crate) mod document;
 mod factors;
 mod fleet;
 mod given;
 mod ingress;
 mod istio;
+mod json_schema;
 mod keys;
 mod mesh_checks;
 mod named_files;
 mod overrides;
 mod published;
 mod reader;
-pub(crate) mod section;
-pub(crate) mod suggestion;
+mod sections;
 mod topology;
 mod writer;
 
@@ -42,14 +40,14 @@ mod text_tests;
 #[cfg(test)]
 mod topology_tests;
 
-pub use keys::json_schema;
+pub use json_schema::json_schema;
 pub use named_files::{Files, NoFiles};
 pub use overrides::Override;
-pub(crate) use reader::MAX_LEVELS;
-pub use suggestion::nearest;
 
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Place, Source};
+use crate::yaml::document;
+pub use crate::yaml::suggestion::nearest;
 use std::sync::Arc;
 
 /// Maximum size of an experiment file, bytes.

@@ -32,7 +32,7 @@ pub struct NoFiles;
 
 impl Files for NoFiles {
     fn text(&self, path: &str) -> Result<String, String> {
-        Err(format!("the file {} is not looked at here", crate::units::shortened(path)))
+        Err(format!("the file {} is not looked at here", results::units::shortened(path)))
     }
 
     fn locate(&self, path: &str) -> Result<PathBuf, String> {

@@ -1,8 +1,9 @@
 //! Command-line overrides of an experiment file.
 
-use super::document::{self, Entry, Node, Value};
-use super::{section, topology};
+use super::sections::{SECTIONS, check_key};
+use super::topology;
 use crate::diagnostic::{ExperimentError, Place, Source};
+use crate::yaml::document::{self, Entry, Node, Value};
 use std::sync::Arc;
 
 /// One override: a key to set, or a scale.
@@ -159,7 +160,7 @@ fn belong_to(node: &mut Node, source: &Arc<Source>) {
 /// Sets a node at a dotted key. An empty node removes the key.
 fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(), Box<ExperimentError>> {
     let (section, key) = split_key(dotted);
-    section::check_key(section, key, key_place)?;
+    check_key(section, key, key_place)?;
     let names = section.split('.').filter(|name| !name.is_empty());
     let map = names.into_iter().try_fold(root, |map, name| child_map(map, name, key_place))?;
     let entries = entries_of(map, key_place)?;
@@ -176,7 +177,7 @@ fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(
 /// Splits a dotted key into its section (empty for the top level) and the key in it, which may contain dots
 /// itself: `objective.p99.9`. For nested sections, the innermost: `istio.authorization.paths`.
 pub(super) fn split_key(dotted: &str) -> (&str, &str) {
-    let sections = section::SECTIONS.iter().filter_map(|(section, _)| {
+    let sections = SECTIONS.iter().filter_map(|(section, _)| {
         let key = dotted.strip_prefix(section)?.strip_prefix('.')?;
         Some((&dotted[..section.len()], key))
     });

@@ -1,77 +1,18 @@
 //! The list `published`: published figures.
 
-use super::section::{Field, Section};
+use super::keys::published::{FIGURES, Figure, MAX_CLIENTS};
 use crate::diagnostic::ExperimentError;
-use crate::mode::Mode;
-use crate::objective::TimeFigure;
-use crate::published::{
-    Clock, MemoryKind, PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation,
-    RelativeQuantity,
-};
-use crate::schema::ResourceGroup;
-use crate::units::{
+use crate::published::{PublishedSource, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity};
+use crate::yaml::section::{Field, Section};
+use results::units::{
     UnitError, parse_change, parse_cores, parse_duration, parse_fraction, parse_rate, parse_size,
 };
-use Clock::{Response, Service};
-use PublishedPercentile::{P50, P90, P99};
-use TimeFigure::{Max, Mean, P75, P95, P99_9, P99_99};
+use results::{Mode, ResourceGroup};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const MAX_TEXT_CHARACTERS: usize = 500;
 const MAX_FIGURES: usize = 1000;
-pub(super) const MAX_CLIENTS: usize = 1_000_000;
-
-/// Kind of a figure.
-#[derive(Clone, Copy)]
-pub(super) enum Figure {
-    Cpu,
-    Memory(MemoryKind),
-    Time(Clock, TimeFigure),
-    Added(PublishedPercentile),
-    Throughput,
-    ThroughputPerCpu,
-    ReservedCpu,
-    ReservedMemory,
-    IstiodCpu,
-    IstiodMemory,
-    IstiodMemoryPerProxy,
-}
-
-pub(super) const FIGURES: [(&str, Figure); 32] = [
-    ("cpu", Figure::Cpu),
-    ("memory", Figure::Memory(MemoryKind::WorkingSet)),
-    ("memory-resident", Figure::Memory(MemoryKind::Resident)),
-    ("memory-anonymous", Figure::Memory(MemoryKind::Anonymous)),
-    ("mean", Figure::Time(Response, Mean)),
-    ("p50", Figure::Time(Response, TimeFigure::P50)),
-    ("p75", Figure::Time(Response, P75)),
-    ("p90", Figure::Time(Response, TimeFigure::P90)),
-    ("p95", Figure::Time(Response, P95)),
-    ("p99", Figure::Time(Response, TimeFigure::P99)),
-    ("p99.9", Figure::Time(Response, P99_9)),
-    ("p99.99", Figure::Time(Response, P99_99)),
-    ("max", Figure::Time(Response, Max)),
-    ("service-mean", Figure::Time(Service, Mean)),
-    ("service-p50", Figure::Time(Service, TimeFigure::P50)),
-    ("service-p75", Figure::Time(Service, P75)),
-    ("service-p90", Figure::Time(Service, TimeFigure::P90)),
-    ("service-p95", Figure::Time(Service, P95)),
-    ("service-p99", Figure::Time(Service, TimeFigure::P99)),
-    ("service-p99.9", Figure::Time(Service, P99_9)),
-    ("service-p99.99", Figure::Time(Service, P99_99)),
-    ("service-max", Figure::Time(Service, Max)),
-    ("added-p50", Figure::Added(P50)),
-    ("added-p90", Figure::Added(P90)),
-    ("added-p99", Figure::Added(P99)),
-    ("throughput", Figure::Throughput),
-    ("throughput-per-cpu", Figure::ThroughputPerCpu),
-    ("reserved-cpu", Figure::ReservedCpu),
-    ("reserved-memory", Figure::ReservedMemory),
-    ("istiod-cpu", Figure::IstiodCpu),
-    ("istiod-memory", Figure::IstiodMemory),
-    ("istiod-memory-per-proxy", Figure::IstiodMemoryPerProxy),
-];
 
 /// Reads the list.
 pub(super) fn sources(root: &Section<'_>) -> Result<Vec<PublishedSource>> {

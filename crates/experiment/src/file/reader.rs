@@ -2,27 +2,30 @@
 
 use super::checks;
 use super::components;
-use super::document::Node;
 use super::fleet;
 use super::given::Given;
 use super::ingress;
 use super::istio;
+use super::keys::load::{MAX_CONNECTIONS, MAX_GENERATORS, MAX_REQUESTS_PER_CONNECTION, MAX_THREADS};
 use super::named_files::Files;
 use super::overrides::Scale;
 use super::published;
-use super::section::{Field, Item, Section, alternatives};
-use super::suggestion::nearest;
+use super::sections::SECTIONS;
 use super::topology::{self, Entry};
 use crate::definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
 use crate::diagnostic::ExperimentError;
-use crate::mode::{MeshKind, Mode};
+use crate::keys::MAX_VALUES;
+use crate::mesh_kind::MeshKind;
 use crate::objective::Objective;
 use crate::protocol::Protocol;
-use crate::schema::{ExpectedStatuses, InvalidStatus, Pacing};
 use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
 use crate::settings::service::{MAX_CPU_TIME, ServerSettings};
 use crate::topology::Topology;
-use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
+use crate::yaml::document::Node;
+use crate::yaml::section::{Field, Item, Section, alternatives};
+use crate::yaml::suggestion::nearest;
+use results::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
+use results::{ExpectedStatuses, InvalidStatus, Mode, Pacing};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,15 +35,8 @@ const DEFAULT_CONNECTIONS: usize = 4;
 const DEFAULT_WARMUP: Duration = Duration::from_secs(1);
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
-pub(super) const MAX_GENERATORS: usize = 1000;
-pub(super) const MAX_THREADS: usize = 256;
 const DEFAULT_THREADS: usize = 1;
 const DEFAULT_REPEATS: usize = 5;
-/// Maximum connections or clients per generator: more would exhaust the ephemeral ports to one address.
-pub(super) const MAX_CONNECTIONS: usize = 25_000;
-/// More than a connection carries in any trial.
-pub(super) const MAX_REQUESTS_PER_CONNECTION: usize = 1_000_000_000;
-pub(crate) const MAX_LEVELS: usize = 100;
 const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
 
 /// Reads and validates the whole tree, after factors are expanded. `varied` are the keys of those factors;
@@ -52,7 +48,7 @@ pub(super) fn experiment(
     scale: &Scale,
     files: &dyn Files,
 ) -> Result<Experiment> {
-    let root = Section::root(root)?;
+    let root = Section::root(root, &SECTIONS)?;
     let name = name(&root.required("name", "name: my-study")?)?;
     let question = root.field("question")?.map_or(Ok(String::new()), |field| question(&field))?;
     let topology = topology::settings(&root, graph)?;
@@ -172,9 +168,10 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
             })
         }
         None => {
-            let error = item
-                .place
-                .error(format!("`modes`: `{}` is not a mode", crate::units::shortened(item.text)), expected);
+            let error = item.place.error(
+                format!("`modes`: `{}` is not a mode", results::units::shortened(item.text)),
+                expected,
+            );
             Err(match nearest(item.text, available) {
                 Some(name) => error.with_hint(format!("did you mean `{name}`?")),
                 None => error,
@@ -235,7 +232,7 @@ fn expected_status(field: &Field<'_>, protocol: Protocol) -> Result<ExpectedStat
     }
     let patterns = distinct(field, "status", None, |item| {
         item.text.parse().map_err(|error: InvalidStatus| {
-            let given = crate::units::shortened(item.text);
+            let given = results::units::shortened(item.text);
             item.place.error(format!("`{}`: `{given}` is not a status", field.path), error.to_string())
         })
     })?;
@@ -296,10 +293,10 @@ fn distinct<T: PartialEq>(
     read: impl Fn(&Item<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let items = field.one_or_list()?;
-    if items.len() > MAX_LEVELS {
+    if items.len() > MAX_VALUES {
         return Err(field.place().error(
             format!("`{}` has {} {kind}s", field.path, items.len()),
-            format!("expected at most {MAX_LEVELS}"),
+            format!("expected at most {MAX_VALUES}"),
         ));
     }
     let mut levels = Vec::new();

@@ -6,9 +6,9 @@ mod published;
 
 use super::Override;
 use super::{Files, NoFiles};
-use crate::MeshKind;
 use crate::definition::{Experiment, LoadLevels};
 use crate::environment::{AccessLog, MutualTls};
+use crate::mesh_kind::MeshKind;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::settings::istio::{IngressApi, IngressTls, LuaScript, TelemetrySetting, ZtunnelPlacement};
@@ -348,7 +348,7 @@ fn nested_section_can_be_set_from_command_line() {
 
 #[test]
 fn section_that_is_not_a_map_is_rejected_with_its_keys() {
-    for (section, keys) in super::section::SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
+    for (section, keys) in super::sections::SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
         let other = if *section == "load" { "" } else { "load: {rate: 1}\n" };
         let nested = section.replace('.', ": {");
         let closing = "}".repeat(section.matches('.').count());

@@ -1,32 +1,30 @@
 //! The key `topology`: a built-in topology, a file, or an inline graph.
 
-use super::document::{Node, Value};
 use super::given::Given;
-use super::keys;
+use super::keys::{self, MAX_NAMESPACES, MAX_REPLICAS, SHAPE_KEYS};
 use super::named_files::Files;
-use super::section::{Field, Section, alternatives};
-use super::suggestion::nearest;
+use super::sections::SECTIONS;
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Source};
 use crate::keys::names;
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::MeshKind;
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
 use crate::topology::file::{self, TopologyFile};
 use crate::topology::settings::{TopologySettings, TopologySource};
 use crate::topology::shapes::{Parameters, SHAPES, Shape};
 use crate::topology::{Topology, Workload};
-use crate::units::{format_size, shortened};
+use crate::yaml::document::{Node, Value};
+use crate::yaml::section::{Field, Section, alternatives};
+use crate::yaml::suggestion::nearest;
+use results::Mode;
+use results::units::{format_size, shortened};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Keys of a built-in topology in addition to its parameters.
-pub(crate) const SHAPE_KEYS: [&str; keys::SHAPE.len()] = names(&keys::SHAPE);
 /// Keys in addition to those of a topology file, for an inline graph.
 const BESIDE_GRAPH: [&str; 1] = [keys::NAMESPACES.name];
-pub(super) const MAX_NAMESPACES: usize = 1000;
-pub(super) const MAX_REPLICAS: usize = 1000;
 
 /// True if the text is a file name.
 pub(super) fn is_file(text: &str) -> bool {
@@ -42,7 +40,7 @@ fn is_graph(field: &Field<'_>) -> bool {
 
 /// Graph of the tree's topology, read once for all combinations of factors; absent for a built-in topology.
 pub(super) fn graph(root: &Node, files: &dyn Files) -> Result<Option<Arc<Topology>>> {
-    let root = Section::root(root)?;
+    let root = Section::root(root, &SECTIONS)?;
     let Some(field) = root.field("topology")? else { return Ok(None) };
     if is_graph(&field) {
         return Ok(Some(Arc::new(TopologyFile::read_inline(field.node, &BESIDE_GRAPH)?.topology)));

@@ -3,10 +3,10 @@
 
 use super::{Files, NoFiles, Override};
 use crate::definition::Experiment;
-use crate::mode::Mode;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::topology::Topology;
+use results::Mode;
 use std::fmt::Write;
 use std::path::PathBuf;
 

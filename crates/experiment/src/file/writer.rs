@@ -2,20 +2,20 @@
 
 mod views;
 
-use super::document;
 use super::overrides::split_key;
 use crate::definition::{Experiment, Factor, Fresh, LoadLevels, Resolve};
 use crate::diagnostic::Source;
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::{MeshKind, configures_envoys};
 use crate::published::{PublishedSource, ReferenceValue};
-use crate::schema::factor::FactorValue;
 use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::GatewaySettings;
 use crate::settings::istio::{LuaScript, MeshSettings, TelemetrySetting, WorkloadKeys};
 use crate::topology::file::{Yaml, view};
 use crate::topology::settings::TopologySource;
 use crate::topology::shapes::ParameterKind;
-use crate::units::in_files::{ByteSize, CpuCores, Fraction, TimeSpan};
+use crate::yaml::document;
+use results::units::{ByteSize, CpuCores, Fraction, TimeSpan};
+use results::{FactorValue, Mode};
 use serde::Serialize;
 use std::sync::Arc;
 use views::{
@@ -240,7 +240,7 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
     let (authorization, surroundings) = (settings.authorization, settings.surroundings);
     IstioView {
         telemetry: Some(settings.telemetry).filter(|telemetry| {
-            let is_configured = experiment.modes.iter().any(|mode| mode.configures_envoys());
+            let is_configured = experiment.modes.iter().any(|mode| configures_envoys(*mode));
             is_configured && *telemetry != TelemetrySetting::Auto
         }),
         tracing: settings.tracing_fraction.map(Fraction),
@@ -257,7 +257,8 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
         retries: settings.retries,
         timeout: settings.timeout.map(TimeSpan),
         http2_upgrade: settings.http2_upgrade,
-        sidecar_scope: settings.sidecar_scope && experiment.modes.iter().any(|mode| mode.has_sidecars()),
+        sidecar_scope: settings.sidecar_scope
+            && experiment.modes.iter().any(|mode| experiment.mesh.parts(*mode).has_sidecars()),
         dns_capture: settings.dns_capture,
         dns_auto_allocate: settings.dns_auto_allocate,
         surroundings: SurroundingsView {

@@ -3,12 +3,10 @@
 //! A file that the reader accepts is valid under the schema, provided that numbers are written without quotes.
 //! The reverse does not hold: the schema does not know which keys contradict each other.
 
-use super::{Key, Kind, SWITCH};
+use super::{Key, Kind, MAX_VALUES, SWITCH};
 use serde_json::{Map, Value, json};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
-/// Maximum number of values of a factor.
-pub(crate) const MAX_VALUES: usize = crate::file::MAX_LEVELS;
 
 /// Schema of a file whose root is `root`, with definitions.
 pub(crate) fn document(
@@ -119,7 +117,7 @@ fn default_value(kind: Kind, default: &str) -> Value {
     }
 }
 
-/// Text, and quantities with units as in [`crate::units`].
+/// Text, and quantities with units as in [`results::units`].
 fn scalars() -> [(&'static str, Value); 6] {
     const NUMBER: &str = r"[0-9]+(\.[0-9]+)?";
     let text = |pattern: String| json!({"type": "string", "pattern": format!(r"^\s*{pattern}\s*$")});

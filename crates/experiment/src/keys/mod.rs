@@ -52,6 +52,9 @@ pub(crate) enum Kind {
     Named(&'static str),
 }
 
+/// Maximum number of values of a factor.
+pub(crate) const MAX_VALUES: usize = 100;
+
 /// Words of [`Kind::Switch`].
 pub(crate) const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
 

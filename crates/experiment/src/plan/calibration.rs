@@ -5,12 +5,11 @@
 //! from several, request by request, so that drift between trials affects all of them alike. In the third deployment
 //! the proxies compute for a known time.
 
-use super::order::{SplitMix64, shuffle};
 use super::{Plan, PlannedTrial};
 use crate::definition::Experiment;
-use crate::mode::Mode;
-use crate::schema::factor::{FactorValue, Factors};
-use crate::units::format_duration;
+use crate::random::{SplitMix64, shuffle};
+use results::units::format_duration;
+use results::{FactorValue, Factors, Mode};
 use std::time::Duration;
 
 /// Factor that names the arm of a trial.

@@ -1,9 +1,7 @@
 //! Cells of an experiment: mode × factors × load.
 
 use crate::definition::{Arrival, Experiment, LoadLevels};
-use crate::mode::Mode;
-use crate::schema::factor::{BACKGROUND_SERVICES, CellKey, Conditions, Factors};
-use crate::schema::load_point::LoadPoint;
+use results::{BACKGROUND_SERVICES, CellKey, Conditions, Factors, LoadPoint, Mode};
 
 /// Cell of the plan.
 #[derive(Clone, Debug, PartialEq)]

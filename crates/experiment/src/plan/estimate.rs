@@ -4,8 +4,9 @@ use super::Plan;
 use super::trial::PlannedTrial;
 use crate::dataplane::Entry;
 use crate::environment::spec::DeploymentSpec;
-use crate::mode::{MeshKind, Mode};
+use crate::mesh_kind::MeshKind;
 use crate::settings::fleet::FleetSettings;
+use results::Mode;
 use std::time::Duration;
 
 /// Overhead of a trial in addition to its load: starting pods and proxies, reading counters, teardown.
@@ -14,7 +15,8 @@ fn overhead(spec: &DeploymentSpec) -> Duration {
     let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
     // The overhead of a pair is included below.
     let further_pods = u32::try_from(spec.topology.pods().saturating_sub(2)).unwrap_or(u32::MAX);
-    let of_a_pod = if spec.mode.has_sidecars() { TIME_PER_POD_WITH_SIDECAR } else { TIME_PER_POD };
+    let of_a_pod =
+        if spec.mesh.parts(spec.mode).has_sidecars() { TIME_PER_POD_WITH_SIDECAR } else { TIME_PER_POD };
     TIME_PER_PUSHED_SERVICE * u32::try_from(told).unwrap_or(u32::MAX)
         + of_a_pod * further_pods
         + of_the_estate(spec)

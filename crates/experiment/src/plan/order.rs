@@ -1,11 +1,10 @@
 //! Order of the trials of a repeat.
 //!
 //! Cells are shuffled, but cells with the same values of expensive factors stay together: the control plane's
-//! version varies slowest, then the size of the mesh, then the topology. The order comes from the seed by
-//! SplitMix64 and a Fisher-Yates shuffle. Both are implemented here, so that a seed always gives the same
-//! order, independent of random number libraries.
+//! version varies slowest, then the size of the mesh, then the topology. The order comes from the seed.
 
 use crate::definition::Experiment;
+use crate::random::{SplitMix64, shuffle};
 use std::collections::BTreeMap;
 
 /// Cost of changing a factor between trials; 0 if it costs nothing beyond a trial's own bring-up.
@@ -76,37 +75,4 @@ fn values_of_cost(experiment: &Experiment, combination: usize, cost: u8) -> Vec<
         rest /= factor.values.len();
     }
     positions
-}
-
-/// Fisher-Yates shuffle: every order is equally likely.
-pub(super) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, random.below(last as u64 + 1) as usize);
-    }
-}
-
-/// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014);
-/// constants as in the reference code of Vigna (<https://prng.di.unimi.it/splitmix64.c>).
-pub(crate) struct SplitMix64 {
-    state: u64,
-}
-
-impl SplitMix64 {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Uniform random number below the bound. The bias of the multiplication method is under 2⁻⁵⁰ for any
-    /// number of cells.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
 }

@@ -1,11 +1,10 @@
 //! Output of `--dry-run`.
 
 use super::Plan;
-use crate::schema::factor::{BACKGROUND_SERVICES, Conditions};
-use crate::schema::load_point::LoadPoint;
 use crate::settings::fleet::FleetSettings;
 use crate::topology::Topology;
-use crate::units::{format_duration, format_rate};
+use results::units::{format_duration, format_rate};
+use results::{BACKGROUND_SERVICES, Conditions, LoadPoint};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;

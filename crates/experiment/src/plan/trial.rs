@@ -1,11 +1,8 @@
 //! Planned trial.
 
 use crate::environment::spec::DeploymentSpec;
-use crate::mode::Mode;
-use crate::schema::factor::{CellKey, Conditions, Factors};
-use crate::schema::load_point::LoadPoint;
-use crate::schema::{ExpectedStatuses, Pacing};
 use crate::settings::fleet::FleetSettings;
+use results::{CellKey, Conditions, ExpectedStatuses, Factors, LoadPoint, Mode, Pacing};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 //! Every setting is off unless the experiment turns it on, so that a study without settings measures a mesh
 //! as installed. `docs/experiment-file.md` describes each setting and the modes that support it.
 
+use results::{ProxyBuild, ProxySetup};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,6 +60,19 @@ pub enum TelemetrySetting {
     On,
     /// Off.
     Off,
+}
+
+impl TelemetrySetting {
+    /// Setup of proxies of this build; absent if the build does not support the setting.
+    #[must_use]
+    pub fn setup(self, build: ProxyBuild) -> Option<ProxySetup> {
+        let telemetry = match (self, build) {
+            (Self::On, ProxyBuild::Upstream) => return None,
+            (Self::Off, _) | (Self::Auto, ProxyBuild::Upstream) => false,
+            (Self::On | Self::Auto, ProxyBuild::Istio) => true,
+        };
+        Some(ProxySetup { build, telemetry })
+    }
 }
 
 /// Authorization rules. The generator's requests are always allowed: the cost is in checking the rules.
@@ -212,5 +226,26 @@ impl MeshSettings {
             ("http2-upgrade", self.http2_upgrade),
         ];
         switches.into_iter().filter_map(|(key, used)| used.then_some(key)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn telemetry_needs_istio_build_and_is_on_by_default() {
+        let telemetry =
+            |build, setting: TelemetrySetting| setting.setup(build).map(|proxies| proxies.telemetry);
+        use ProxyBuild::{Istio, Upstream};
+        use TelemetrySetting::{Auto, Off, On};
+        assert_eq!(
+            [Auto, On, Off].map(|setting| telemetry(Istio, setting)),
+            [Some(true), Some(true), Some(false)]
+        );
+        assert_eq!(
+            [Auto, On, Off].map(|setting| telemetry(Upstream, setting)),
+            [Some(false), None, Some(false)]
+        );
     }
 }

@@ -3,9 +3,9 @@
 use super::pair::PAIR;
 use super::shapes::{Parameters, Shape, ShapeSettings};
 use super::{Topology, fleet};
-use crate::mode::Mode;
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
+use results::Mode;
 use std::sync::Arc;
 
 /// Topology and its size.

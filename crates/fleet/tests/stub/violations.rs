@@ -2,10 +2,10 @@
 
 use crate::setup::{SERVER_NAME, fleet_of, plaintext, show_token};
 use crate::{configuration, start, wait_until};
-use experiment::schema::FleetResult;
 use fleet::xds::ProxyKind;
 use fleet::{Fleet, FleetSpec, Spread};
 use fleet_stub::{Authority, Behaviour, Flood, Stub, StubSpec, Validity};
+use results::FleetResult;
 use std::time::Duration;
 
 /// Proxies per control plane.

@@ -15,10 +15,10 @@ use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
 use crate::running::RunningPod;
 use crate::{Result, redirect};
-use experiment::Mode;
 use experiment::dataplane::DataPlane;
 use experiment::topology::WorkloadId;
 use mesh::kubernetes::workloads::Membership;
+use results::Mode;
 
 pub(crate) fn part(data_plane: DataPlane, programs: &ChosenPrograms) -> Result<Box<dyn Part + '_>> {
     let ztunnels = || programs.ambient().map(|programs| ztunnel::Ztunnels { programs });

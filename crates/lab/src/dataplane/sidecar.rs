@@ -12,14 +12,13 @@ use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
 use crate::running::service::SERVICE_PORT;
-use experiment::Mode;
 use experiment::dataplane::Exit;
 use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
-use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::propagation::Expected;
 use mesh::proof::{Accepts, Evidence, Seen};
+use results::{HopProtocol, Mode};
 use std::net::Ipv4Addr;
 
 pub(super) struct Sidecars;

@@ -1,10 +1,9 @@
 //! Calls over an edge, from the readings of its caller.
 
 use super::Edge;
-use experiment::schema::EdgeRecord;
 use mesh::proof::CallCounters;
 use mesh::service::CallReading;
-use statistics::LatencyHistogram;
+use results::{EdgeRecord, LatencyHistogram};
 
 /// Calls over an edge in a trial.
 #[derive(Debug, Default)]

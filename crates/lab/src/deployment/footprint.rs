@@ -8,9 +8,9 @@ use crate::observe::Watched;
 use crate::running::{Proxy, response_or_reason};
 use experiment::environment::deploy::Footprint;
 use experiment::environment::{ComponentMemory, error_chain};
-use experiment::schema::{ProxyConfiguration, ProxyFootprint, ProxyHeap, Role};
 use mesh::admin::AdminError;
 use mesh::concurrent::side_by_side;
+use results::{ProxyConfiguration, ProxyFootprint, ProxyHeap, Role};
 use std::collections::BTreeMap;
 use std::path::Path;
 

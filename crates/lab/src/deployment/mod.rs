@@ -42,13 +42,13 @@ use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
 };
 use experiment::environment::{DeploymentSpec, ErrorContext as _, Snapshot};
-use experiment::schema::{ConfigurationPush, FleetAsk, ProxySetup, Role};
 use experiment::topology::Call;
 use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::service::ServiceReading;
 use mesh::spans::tracing::Tracing;
+use results::{ConfigurationPush, FleetAsk, ProxySetup, Role};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;

@@ -6,12 +6,12 @@ use super::{Edge, LabDeployment};
 use crate::observe;
 use crate::running::{IN_WINDOW_TIMEOUT, Pods, Proxy, RunningPod};
 use experiment::environment::{GatewaySnapshot, ServiceSnapshot};
-use experiment::schema::GatewayCounts;
 use experiment::topology::{Topology, Workload};
 use mesh::concurrent::side_by_side;
 use mesh::envoy::traffic::Traffic;
 use mesh::proof::edge::Replica;
 use mesh::proof::{CountedService, Seen};
+use results::GatewayCounts;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]

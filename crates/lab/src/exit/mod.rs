@@ -11,10 +11,10 @@ mod sni_proxy;
 
 use crate::Result;
 use crate::deployment::part::{Nothing, Part};
-use experiment::Mode;
 use experiment::dataplane::{DataPlane, Exit, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::Runs;
+use results::Mode;
 
 pub(crate) fn part<'a>(exit: Exit) -> Box<dyn Part + 'a> {
     match exit {

@@ -16,13 +16,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use components::{Component, Installed};
 use experiment::dataplane::Entry;
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _};
-use experiment::schema::Role;
 use mesh::admin::Admin;
 use mesh::filters::{
     CREDENTIAL_HEADER, Filter, FilterService, GatewayFilters, LIMIT_DOMAIN, PROBE_DESCRIPTOR, service_limits,
     wasm,
 };
 use mesh::istio::token::TokenIssuer;
+use results::Role;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

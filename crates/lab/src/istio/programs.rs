@@ -5,9 +5,9 @@ use crate::Result;
 use crate::lab::Lab;
 use components::{Component, Installed, IstioFiles, Overrides, find, how_to_get, istio_files};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
-use experiment::schema::{ProxyBuild, ProxySetup};
 use experiment::settings::istio::TelemetrySetting;
 use mesh::istio::istiod::UPSTREAM_ENVOY;
+use results::{ProxyBuild, ProxySetup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl IstioPrograms {
         let telemetry = spec.istio.telemetry;
         let is_simulated = telemetry == TelemetrySetting::On && !spec.parts().has_envoy();
         let build = if is_simulated { ProxyBuild::Istio } else { self.proxy_build };
-        ProxySetup::new(build, telemetry).ok_or_else(|| {
+        telemetry.setup(build).ok_or_else(|| {
             let envoy = self.envoy.path.display();
             let reason = format!("{envoy} is upstream's build of Envoy, without Istio's telemetry filters");
             EnvironmentError::new("have Istio's telemetry (`istio.telemetry: on`)", reason)
@@ -171,7 +171,8 @@ pub(super) mod tests {
 
     #[test]
     fn telemetry_is_rejected_without_istios_filters() {
-        use experiment::{MeshKind, Mode};
+        use experiment::MeshKind;
+        use results::Mode;
         let folder = tempfile::tempdir().unwrap();
         let upstream = programs(folder.path(), OURS, ProxyBuild::Upstream);
         let proxies = |mode| {

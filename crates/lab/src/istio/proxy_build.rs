@@ -7,8 +7,8 @@
 use crate::Result;
 use components::Installed;
 use experiment::environment::EnvironmentError;
-use experiment::schema::ProxyBuild;
 use mesh::envoy::istio_filters;
+use results::ProxyBuild;
 use std::time::Duration;
 
 /// Envoy takes some 50 ms, and seconds from a cold disk.

@@ -10,7 +10,7 @@ use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::interface::Interface;
 use crate::sandbox::process_table;
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes};
-use experiment::schema::Role;
+use results::Role;
 use std::io;
 use std::path::Path;
 

@@ -6,7 +6,7 @@
 
 use crate::sandbox::search_path::search_path;
 use components::answer_within;
-use experiment::schema::{ComponentVersion, Host};
+use results::{ComponentVersion, Host};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

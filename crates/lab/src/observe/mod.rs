@@ -43,7 +43,7 @@ pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot> {
 mod tests {
     use super::*;
     use crate::sandbox::interface::Interface;
-    use experiment::schema::ComponentUsage;
+    use results::ComponentUsage;
     use rustix::time::{ClockId, clock_gettime};
     use std::path::Path;
     use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::process::{self, now};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes};
-use experiment::schema::Role;
+use results::Role;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::io;

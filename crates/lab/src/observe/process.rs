@@ -6,7 +6,7 @@
 
 use crate::sandbox::process_table;
 use experiment::environment::ProcessSnapshot;
-use experiment::schema::SchedulingUsage;
+use results::SchedulingUsage;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fs;

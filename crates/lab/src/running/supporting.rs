@@ -2,8 +2,8 @@
 
 use crate::container::Container;
 use crate::pod::Pod;
-use experiment::schema::Role;
 use mesh::admin::liveness::LivenessProbe;
+use results::Role;
 
 /// A component that a deployment needs next to its workloads and proxies, such as a part of the control
 /// plane.

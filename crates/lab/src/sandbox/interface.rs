@@ -1,8 +1,8 @@
 //! Traffic of a network interface.
 
-use experiment::schema::NetworkUsage;
 use procfs_core::FromRead as _;
 use procfs_core::net::InterfaceDeviceStatus;
+use results::NetworkUsage;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
 use std::sync::Arc;

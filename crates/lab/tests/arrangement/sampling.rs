@@ -1,11 +1,11 @@
 //! Sampling compared with a known ground truth.
 
 use crate::cases::LogFolder;
-use experiment::schema::Role;
 use experiment::topology::Resources;
 use lab::environment::LocalLab;
 use lab::observe::{self, HostProc, Watched};
 use lab::{ContainerSpec, ContainerUser, Lab, PodSpec, Privileges, wait_for};
+use results::Role;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

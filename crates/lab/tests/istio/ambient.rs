@@ -11,10 +11,11 @@ use components::{Component, Overrides};
 use experiment::environment::deploy::Environment as _;
 use experiment::environment::{ComponentsSettings, DeploymentSpec, MutualTls, ProxySettings, error_chain};
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::{MeshKind, MeshSettings, Mode};
+use experiment::{MeshKind, MeshSettings};
 use lab::Lab;
 use lab::environment::{LocalLab, Programs};
 use mesh::kubernetes::object_ref::ObjectRef;
+use results::Mode;
 use rustix::process::Signal;
 use std::sync::Arc;
 

@@ -5,11 +5,11 @@ use crate::death::{check_named, container, end, signal};
 use crate::modes::spec;
 use crate::prepared;
 use crate::trial::{TEST_TIMEOUT, trial};
-use experiment::Mode;
 use experiment::environment::error_chain;
 use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
 use lab::{Container, Lab};
+use results::Mode;
 use rustix::process::Signal;
 use std::time::Instant;
 

@@ -3,12 +3,13 @@
 use crate::cases::LogFolder;
 use crate::modes::{settings, spec};
 use crate::trial::trial;
+use experiment::MeshSettings;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use experiment::mesh_settings::ExtraObjects;
-use experiment::{MeshSettings, Mode};
 use lab::Lab;
 use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
+use results::Mode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

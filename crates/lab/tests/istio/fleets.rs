@@ -2,13 +2,13 @@
 //! fleet requests it, links that go down, and limits. This program is also the fleet (`fleet`).
 
 use crate::cases::LogFolder;
+use experiment::MeshKind;
 use experiment::environment::deploy::{Deployment, DriverEventKind, DriverStart, DriverVerb, HealthProbe};
 use experiment::environment::{DeploymentSpec, Snapshot, WindowUsage, error_chain};
-use experiment::schema::{FleetAnswer, FleetAsk, FleetProgress, FleetResult, Happening, Role, Throttling};
 use experiment::settings::istio::IstiodSettings;
-use experiment::{MeshKind, Mode};
 use lab::Lab;
 use lab::environment::LocalLab;
+use results::{FleetAnswer, FleetAsk, FleetProgress, FleetResult, Happening, Mode, Role, Throttling};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -3,12 +3,12 @@
 
 use crate::modes::{settings, spec};
 use crate::trial::{Trial, trial};
+use experiment::MeshSettings;
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
-use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyFootprint};
-use experiment::{MeshSettings, Mode};
 use lab::Lab;
 use lab::environment::LocalLab;
+use results::{ComponentUsage, Mode, ProxyConfiguration, ProxyFootprint};
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -2,13 +2,14 @@
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
+use experiment::Protocol;
 use experiment::environment::error_chain;
-use experiment::{Mode, Protocol};
 use lab::Lab;
 use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::object_set::ObjectSet;
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
+use results::Mode;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,11 +2,10 @@
 
 pub use crate::specs::{settings, spec};
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
-use experiment::Mode;
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
-use experiment::schema::Role;
 use lab::environment::LocalLab;
 use lab::{Container, Lab, Pod};
+use results::{Mode, Role};
 use std::process::Command;
 
 /// Checks that all expected components are there with their usage, and no others.

@@ -2,7 +2,6 @@
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
-use experiment::Mode;
 use experiment::environment::error_chain;
 use experiment::settings::fleet::FleetSettings;
 use lab::Lab;
@@ -12,6 +11,7 @@ use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::namespace;
 use population::changes::{Write, perform};
 use population::{Placement, Population, Written, remove};
+use results::Mode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;

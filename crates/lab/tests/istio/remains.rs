@@ -2,11 +2,11 @@
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
-use experiment::Mode;
 use experiment::environment::error_chain;
 use lab::Lab;
 use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
+use results::Mode;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};

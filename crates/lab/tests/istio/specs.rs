@@ -2,7 +2,8 @@
 
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::WorkloadKeys;
-use experiment::{MeshKind, MeshSettings, Mode};
+use experiment::{MeshKind, MeshSettings};
+use results::Mode;
 use std::sync::Arc;
 
 /// Settings that are defaults, except for keys: making RSA keys would take a sixth of a second of CPU per pod.

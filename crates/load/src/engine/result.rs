@@ -9,10 +9,10 @@ use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, RunContext};
 use crate::worker::WorkerOutcome;
-use experiment::schema::{
+use jiff::SignedDuration;
+use results::{
     Build, Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
 };
-use jiff::SignedDuration;
 use std::sync::atomic::Ordering;
 
 /// Measurements of the workers, and what the process used meanwhile.

@@ -1,7 +1,7 @@
 //! The seconds of a run, merged from all workers.
 
 use crate::second::SecondCounts;
-use experiment::schema::SeriesPoint;
+use results::SeriesPoint;
 use std::collections::BTreeMap;
 
 /// Points of the finished seconds, and the few seconds that are not finished.

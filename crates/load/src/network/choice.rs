@@ -2,7 +2,7 @@
 
 use super::uring::Ring;
 use crate::error::LoadError;
-use experiment::schema::GeneratorNetwork;
+use results::GeneratorNetwork;
 use std::io;
 
 /// Kernel I/O interface of the generator's connections.

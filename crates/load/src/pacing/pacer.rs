@@ -7,7 +7,7 @@
 
 use super::SpareCpu;
 use crate::clock::{Nanos, SECOND};
-use experiment::schema::{Pacing, SpinPauses};
+use results::{Pacing, SpinPauses};
 
 /// Shortest time worth a sleep.
 const MIN_SLEEP: Nanos = 5_000;

@@ -3,8 +3,7 @@
 use crate::clock::Nanos;
 use crate::protocol::grpc::STATUSES;
 use crate::recorder::InFlightRequest;
-use experiment::schema::{GRPC_STATUS_NAMES, GrpcMessages};
-use statistics::LatencyHistogram;
+use results::{GRPC_STATUS_NAMES, GrpcMessages, LatencyHistogram};
 use std::collections::BTreeMap;
 
 /// Additional measurements of gRPC calls. Only runs with gRPC have one.

@@ -1,8 +1,8 @@
 //! Requests and response times of each URL, when several are measured apart.
 
 use crate::clock::Nanos;
-use experiment::schema::UrlResult;
-use statistics::{LatencyHistogram, UnansweredWaits};
+use results::{LatencyHistogram, UrlResult};
+use statistics::UnansweredWaits;
 
 /// One record per URL; empty when URLs are not told apart.
 #[derive(Clone, Debug, Default)]

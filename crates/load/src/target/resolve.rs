@@ -6,10 +6,10 @@ use super::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use experiment::schema::{Build, percent_decoded};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, USER_AGENT};
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
+use results::{Build, percent_decoded};
 use rustls::pki_types::ServerName;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,7 +1,7 @@
 //! A URL as given: a weight, and ranges of numbers in its host and path.
 
 use super::{RangeError, TargetError, Text};
-use experiment::schema::{split_credentials, split_scheme};
+use results::{split_credentials, split_scheme};
 
 /// Maximum weight.
 const MAX_WEIGHT: u32 = 1_000_000;

@@ -2,7 +2,7 @@
 
 use super::RunContext;
 use crate::error::ErrorKind;
-use experiment::schema::{Figures, LoadResult, Verdict};
+use results::{Figures, LoadResult, Verdict};
 
 /// With less than this fraction of the connections open at the start, or of their time in the window, the load was not the
 /// requested one.

@@ -1,6 +1,6 @@
 //! Checks whether so many requests failed that the times describe the errors.
 
-use experiment::schema::{Figure, Figures, LoadResult, RequestCounts, Verdict};
+use results::{Figure, Figures, LoadResult, RequestCounts, Verdict};
 
 /// With more than this fraction of failed requests, latency describes the errors, not the service.
 const ERROR_FRACTION: f64 = 0.01;

@@ -2,7 +2,7 @@
 //! waiting time.
 
 use super::movement::Movement;
-use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Pacing, Verdict};
+use results::{Figure, Figures, HistogramSummary, LoadResult, Pacing, Verdict};
 use statistics::lost_cpu::{MOVED_SHARE, MOVED_SHARE_P50};
 
 /// Generator lag may be this fraction of the median and of the mean …

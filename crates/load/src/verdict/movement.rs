@@ -4,8 +4,7 @@
 //! request of rank r would have taken at least R(r − k) − x, if k requests were later than x. This holds for
 //! every x, so the minimum movement over all x is the bound.
 
-use experiment::schema::HistogramSummary;
-use statistics::{LatencyHistogram, RecordedValue};
+use results::{HistogramSummary, LatencyHistogram, RecordedValue};
 
 /// Lengths of gaps that are looked at, each half as long as the second next.
 const GAP_STEPS: i32 = 16;
@@ -69,7 +68,7 @@ impl Movement {
     /// Maximum possible movement of a quantile, and its value, microseconds. `None` if the quantile falls
     /// among requests without a response.
     pub(super) fn of(&self, quantile: f64) -> Option<(f64, f64)> {
-        let rank = statistics::rank(self.requests, quantile);
+        let rank = results::rank(self.requests, quantile);
         if rank > self.times.count {
             return None;
         }

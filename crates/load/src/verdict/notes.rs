@@ -1,7 +1,7 @@
 //! Remarks that do not affect the figures.
 
 use super::RunContext;
-use experiment::schema::{LoadResult, Verdict};
+use results::{LoadResult, Verdict};
 use std::time::Duration;
 
 /// With more than this fraction of the messages read with the one before, their times are noted to be unknown …

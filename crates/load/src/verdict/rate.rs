@@ -2,7 +2,7 @@
 
 use super::{RunContext, connections};
 use crate::clock::Nanos;
-use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
+use results::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
 
 /// With less than this fraction of the scheduled requests completed, the offered rate was not achieved.
 const ACHIEVED_FRACTION: f64 = 0.99;

@@ -1,8 +1,8 @@
 use super::*;
-use experiment::schema::{
-    Figure, Figures, GrpcMessages, HistogramSummary, Pacing, PacingUsage, Rates, RequestCounts, SpinPauses,
+use results::{
+    Figure, Figures, GrpcMessages, HistogramSummary, LatencyHistogram, Pacing, PacingUsage, Rates,
+    RequestCounts, SpinPauses,
 };
-use statistics::LatencyHistogram;
 use std::time::Duration;
 
 /// A thousand times, all equal to the median except the slowest 15.

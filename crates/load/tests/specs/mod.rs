@@ -1,7 +1,7 @@
 //! A load for tests of the engine. Each test changes what it is about.
 
-use experiment::schema::LoadResult;
 use load::{Arrival, LoadSpec, Protocol, RateStage, RequestTemplate, ScheduleSpec};
+use results::{LoadResult, Pacing};
 use std::time::Duration;
 
 /// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
@@ -28,7 +28,7 @@ pub fn spec(
         expected_status: None,
         tls: None,
         seed: 1,
-        pacing: load::Pacing::Auto,
+        pacing: Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
         per_url: false,

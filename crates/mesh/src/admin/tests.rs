@@ -4,7 +4,7 @@ use super::dial::UnixSocket;
 use super::*;
 use crate::proxy::CounterSource as _;
 use experiment::environment::error_chain;
-use experiment::schema::ProxyHeap;
+use results::ProxyHeap;
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;

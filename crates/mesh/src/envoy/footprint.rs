@@ -7,7 +7,7 @@
 
 use crate::admin::{Admin, AdminError};
 use crate::config_dump::{self, DumpCopy, SECTIONS};
-use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
+use results::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{Error as _, IgnoredAny};
 use serde_json::json;

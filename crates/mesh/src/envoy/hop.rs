@@ -9,7 +9,7 @@ use crate::proof::counters::{
 };
 use crate::proof::evidence::{Evidence, Seen};
 use experiment::Protocol;
-use experiment::schema::HopProtocol;
+use results::HopProtocol;
 
 /// The cluster by which a waypoint reaches ztunnels, whatever the payload.
 const WAYPOINT_TUNNEL_CLUSTER: &str = "connect_originate";

@@ -8,7 +8,7 @@
 use super::hop::{Hop, Layer};
 use crate::admin::{Admin, AdminError};
 use experiment::environment::{Bucket, Buckets, GatewayCounters};
-use experiment::schema::GatewayCounts;
+use results::GatewayCounts;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -8,8 +8,8 @@ use crate::kubernetes::client::ApiClient;
 use crate::kubernetes::workloads::namespace;
 use crate::wait::{Progress, wait_with_progress, with_last_state};
 use experiment::environment::ProgressSink;
-use experiment::exposition::samples;
 use experiment::mesh_settings::Surroundings;
+use results::exposition::samples;
 use std::ops::Range;
 use std::time::Duration;
 

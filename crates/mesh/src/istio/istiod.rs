@@ -12,8 +12,8 @@ use crate::names::{
     DISCOVERY_NAME, DISCOVERY_PORT, ISTIOD, ISTIOD_DEBUG_PORT, ISTIOD_HTTP_PORT, ISTIOD_WEBHOOK_PORT,
     SYSTEM_NAMESPACE, TRUST_DOMAIN,
 };
-use experiment::schema::{ProxyBuild, ProxySetup};
 use experiment::settings::istio::IstiodSettings;
+use results::{ProxyBuild, ProxySetup};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

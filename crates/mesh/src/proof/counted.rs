@@ -4,7 +4,7 @@ use super::delta::{Counters, delta};
 use super::evidence::Evidence;
 use crate::spans::SentSpans;
 use experiment::environment::SentLoad;
-use experiment::schema::ServiceProof;
+use results::ServiceProof;
 use serde::Deserialize;
 
 /// A proxy on the path with its counters, listed from client to server.

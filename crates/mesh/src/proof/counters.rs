@@ -1,7 +1,7 @@
 //! Counters of a proxy that show the path, grouped by what they count.
 
 use experiment::environment::SentLoad;
-use experiment::schema::{HopProtocol, ServiceProof, StreamProof};
+use results::{HopProtocol, ServiceProof, StreamProof};
 
 /// Maximum bytes of the request for the service's counters and of its response, headers included. The service
 /// counts them too. With little traffic they may outweigh a response.

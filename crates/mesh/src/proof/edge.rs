@@ -17,7 +17,7 @@ use super::place::{Member, Place, places};
 use super::proxy::{self, Allowances, Side, manner};
 use super::summed::{Replicas, SummedEdge, sum_services};
 use experiment::environment::SentLoad;
-use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, ServiceProof, StreamProof};
+use results::{EdgeProof, HopProof, PathProof, ProxyProof, ServiceProof, StreamProof};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of edges named in a reason; the rest are counted.

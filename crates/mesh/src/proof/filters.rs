@@ -3,7 +3,7 @@
 
 use super::delta::allowance;
 use crate::filters::probe::Probe;
-use experiment::schema::{FilterProbe, FilterProof};
+use results::{FilterProbe, FilterProof};
 
 /// Data that shows that a filter acted.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use super::counted::CountedProxy;
 use super::counters::{Count, ProtocolCounters, SideCounters};
 use super::delta::max_allowance;
 use super::evidence::{Evidence, Seen};
-use experiment::schema::{HopProof, HopProtocol};
+use results::{HopProof, HopProtocol};
 
 /// The protocols of each hop, from client to server, checked against the expected ones.
 pub(super) fn check_hops(

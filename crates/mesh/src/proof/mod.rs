@@ -1,6 +1,6 @@
 //! Path proof: whether requests took the path that the mode names, from the proxies' own counters.
 //!
-//! Pure: counters before and after in, [`experiment::schema::PathProof`] out. Each expected proxy must have
+//! Pure: counters before and after in, [`results::PathProof`] out. Each expected proxy must have
 //! received and forwarded every request (`proxy.rs`), completed TLS handshakes exactly if mutual TLS is
 //! claimed, and accepted every configuration update. Each hop must have used the expected protocol (`hops.rs`).
 //!

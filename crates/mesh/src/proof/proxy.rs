@@ -14,7 +14,7 @@ use super::delta::{allowance, max_allowance};
 use super::evidence::{Evidence, Seen};
 use super::streams;
 use experiment::environment::SentLoad;
-use experiment::schema::{ProxyProof, ServiceProof, StreamProof};
+use results::{ProxyProof, ServiceProof, StreamProof};
 use std::collections::BTreeMap;
 
 /// Suffix of counters of rejected configuration, for any type.

@@ -5,7 +5,7 @@
 
 use super::counters::COUNTERS_REQUEST_BYTES;
 use super::proxy::{Side, manner};
-use experiment::schema::{ProxyProof, StreamProof};
+use results::{ProxyProof, StreamProof};
 
 /// Maximum difference in bytes between adjacent proxies, as a fraction of all: data in sockets when the
 /// generator ended.

@@ -4,7 +4,7 @@ use super::counted::{CallCounters, CountedProxy, CountedService, Edge, EdgeProxy
 use super::delta::{Counters, max_allowance};
 use super::proxy::is_of_fault;
 use experiment::environment::SentLoad;
-use experiment::schema::ServiceProof;
+use results::ServiceProof;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An edge with fewer expected requests may have had none. At this number, chance leaves an edge without any

@@ -10,7 +10,7 @@ use crate::proof::delta::{delta, max_allowance};
 use crate::proof::edge::{Edge, EdgeProxy, Sent};
 use crate::proof::evidence::Seen;
 use experiment::environment::error_chain;
-use experiment::schema::{PathProof, TracedProxy, TracingProof};
+use results::{PathProof, TracedProxy, TracingProof};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

@@ -7,7 +7,7 @@ use crate::proof::{
     Accepts, Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters,
 };
 use experiment::Protocol;
-use experiment::schema::HopProtocol;
+use results::HopProtocol;
 
 /// A call between two members of the mesh.
 #[derive(Clone, Copy, Debug)]

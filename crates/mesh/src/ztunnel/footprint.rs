@@ -3,7 +3,7 @@
 //! `/debug/pprof/heap` is a profile, which ztunnel refuses unless it was started with profiling.
 
 use crate::config_dump::{self, DumpCopy};
-use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
+use results::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{Error as _, IgnoredAny};
 use std::collections::BTreeMap;

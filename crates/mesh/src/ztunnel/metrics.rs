@@ -7,7 +7,7 @@
 //! identified by its canonical service, its label `app`, which all replicas share. `*_workload` is the name
 //! of the pod if no controller created it.
 
-use experiment::exposition::{Sample, add_up};
+use results::exposition::{Sample, add_up};
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -3,10 +3,10 @@
 use crate::fixture::{CountedProxy, prove};
 use experiment::Protocol;
 use experiment::environment::{MutualTls, SentLoad};
-use experiment::schema::PathProof;
 use mesh::proof::Accepts;
 use mesh::ztunnel::evidence::AmbientCall;
 use mesh::ztunnel::metrics::counters;
+use results::PathProof;
 use std::collections::BTreeMap;
 
 const REQUESTS: u64 = 400;

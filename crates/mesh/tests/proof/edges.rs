@@ -2,10 +2,10 @@
 
 use experiment::Protocol;
 use experiment::environment::SentLoad;
-use experiment::schema::PathProof;
 use mesh::envoy::hop::{Hop, Layer};
 use mesh::proof::Evidence;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, prove_edges};
+use results::PathProof;
 use std::collections::BTreeMap;
 
 const TLS: bool = true;

@@ -1,9 +1,9 @@
 //! Helpers that prove a path of one edge from the counters of its proxies and its service.
 
 use experiment::environment::SentLoad;
-use experiment::schema::PathProof;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{CountedService, Evidence};
+use results::PathProof;
 use std::collections::BTreeMap;
 
 pub struct CountedProxy {

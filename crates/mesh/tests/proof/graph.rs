@@ -5,10 +5,10 @@ mod faults;
 
 use experiment::Protocol;
 use experiment::environment::SentLoad;
-use experiment::schema::{HopProtocol, PathProof};
 use mesh::envoy::hop::{Hop, Layer};
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{CallCounters, CountedService, Evidence, RequestByteCounters, Seen};
+use results::{HopProtocol, PathProof};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

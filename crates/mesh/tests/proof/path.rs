@@ -1,8 +1,8 @@
 //! Proof of a single edge by requests, for proxies that read them.
 
 use crate::fixture::{CountedProxy, prove, sent};
-use experiment::schema::HopProtocol;
 use mesh::envoy::hop::{Hop, Layer};
+use results::HopProtocol;
 use std::collections::BTreeMap;
 
 const CLUSTER: &str = "outbound|8080||server.default.svc.cluster.local";

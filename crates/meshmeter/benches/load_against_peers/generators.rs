@@ -7,8 +7,8 @@
 use crate::contest::process::{EXIT_TIMEOUT, Ended, Place, pinned, run_to_end};
 use crate::contest::{Outcome, h2load, wrk};
 use crate::peers::{Peer, fortio, oha, wrk2};
-use experiment::schema::LoadResult;
 use jiff::Timestamp;
+use results::LoadResult;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use cluster::connection::Connection;
 use cluster::prometheus::PrometheusAddress;
 use cluster::rights::Subject;
 use cluster::settings::{ClusterSettings, DEFAULT_PREFIX, MeshName};
-use experiment::units::parse_duration;
+use results::units::parse_duration;
 use std::path::PathBuf;
 
 /// Kubernetes clusters: what a run needs there, and what runs have left behind

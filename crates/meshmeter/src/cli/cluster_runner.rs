@@ -1,7 +1,7 @@
 //! Options of `meshmeter cluster-runner`.
 
 use clap::Args;
-use experiment::units::parse_duration;
+use results::units::parse_duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Options of `meshmeter cluster-worker`.
 
 use clap::Args;
-use experiment::units::parse_duration;
+use results::units::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use super::OverrideArgs;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use experiment::Mode;
-use experiment::units::parse_duration;
+use results::Mode;
+use results::units::parse_duration;
 use std::time::Duration;
 
 /// Check what works on this machine, and measure its noise floor

@@ -2,9 +2,9 @@
 
 use super::GivenHeaders;
 use clap::{Args, ValueEnum};
-use experiment::schema::without_credentials;
-use experiment::units::parse_duration;
 use export::{Authorities, Destination, parse_header};
+use results::units::parse_duration;
+use results::without_credentials;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

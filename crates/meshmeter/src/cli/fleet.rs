@@ -6,8 +6,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum, ValueHint};
 use components::IstioVersion;
 use experiment::settings::fleet::{
-    Churn, FleetSecurity, MAX_NAMESPACES, MAX_PROXIES, ProxyKinds, RepeatedChange, XdsVariant,
+    FleetSecurity, MAX_NAMESPACES, MAX_PROXIES, ProxyKinds, RepeatedChange, XdsVariant,
 };
+use results::units::Churn;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;

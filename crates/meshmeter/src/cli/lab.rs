@@ -4,7 +4,8 @@ use super::{HubArgs, OverrideArgs, ReleaseArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand, ValueHint};
 use components::{Component, IstioVersion, ReleaseName, installable};
-use experiment::{MeshKind, Mode};
+use experiment::MeshKind;
+use results::Mode;
 use std::ffi::OsString;
 
 /// Labs on this machine: install components, show, bring up and take down labs

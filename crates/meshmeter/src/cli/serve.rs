@@ -10,7 +10,7 @@ pub use tls::TlsArgs;
 
 use clap::Args;
 use experiment::settings::service::MAX_CPU_TIME;
-use experiment::units::{parse_duration, parse_fraction, parse_size};
+use results::units::{parse_duration, parse_fraction, parse_size};
 use service::Stall;
 use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};

@@ -2,9 +2,10 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueHint, value_parser};
-use experiment::settings::fleet::{ChangeKind, Churn, ProxyKinds};
-use experiment::units::{UnitError, parse_cores, parse_fraction, parse_rate, parse_size};
-use experiment::{Mode, Objective};
+use experiment::Objective;
+use experiment::settings::fleet::{ChangeKind, ProxyKinds};
+use results::Mode;
+use results::units::{Churn, UnitError, parse_cores, parse_fraction, parse_rate, parse_size};
 use std::path::PathBuf;
 
 /// Compute how many replicas of a proxy a target needs, their size and cost, from measured runs

@@ -1,7 +1,7 @@
 //! Usage errors without secrets: clap repeats the value that it rejects.
 
 use clap::error::{ContextKind, ContextValue};
-use experiment::schema::without_credentials;
+use results::without_credentials;
 
 /// Removes secrets from an error: credentials of a URL, and what was given as a header.
 pub fn without_secrets(mut error: clap::Error) -> clap::Error {

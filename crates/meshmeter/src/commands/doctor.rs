@@ -17,9 +17,9 @@ use check::{Check, State};
 use clap::builder::styling::{AnsiColor, Style};
 use diagnosis::{Diagnosis, MeshCheck, ModeCheck};
 use experiment::environment::EnvironmentError;
-use experiment::schema::{Floor, Pauses};
 use lab::Entered;
 use lab::environment::Programs;
+use results::{Floor, Pauses};
 use std::env;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -185,8 +185,8 @@ fn per_second(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::CpuPauses;
-    use experiment::{MeshKind, Mode};
+    use experiment::MeshKind;
+    use results::{CpuPauses, Mode};
 
     fn diagnosis(main_job_runs: bool) -> Diagnosis {
         let check = |name, state, fact: &str, remedy: Option<&str>| Check {

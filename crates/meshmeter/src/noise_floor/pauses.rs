@@ -2,8 +2,8 @@
 //! under load.
 
 use super::loopback::{echo, loopback_pair};
-use experiment::schema::{CpuPauses, Pauses};
 use nix::sys::resource::{UsageWho, getrusage};
+use results::{CpuPauses, Pauses};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use statistics::pauses::{Gap, PAUSE_THRESHOLD, cpu_pauses};
 use std::io::{self, Read as _, Write as _};

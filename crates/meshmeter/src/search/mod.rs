@@ -10,7 +10,7 @@ pub use progress::SearchProgress;
 pub use runner::{Probing, SearchSettings};
 
 use crate::failure::Failure;
-use experiment::schema::SearchResult;
+use results::SearchResult;
 use runner::SearchRunner;
 use statistics::search::Search;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,10 +2,10 @@
 //! events for a program.
 
 use crate::cli::ProgressStyle;
-use experiment::schema::{ProbeRecord, SearchEvent};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use load::{Observer, Progress};
 use report::format;
+use results::{ProbeRecord, SearchEvent};
 use statistics::search::Phase;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;

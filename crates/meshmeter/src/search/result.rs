@@ -1,8 +1,9 @@
 //! Result of a search: the rate, the bracket, every probe, the curve, and a summary as text.
 
 use super::runner::{SearchRunner, outcome_name};
-use experiment::schema::{FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchResult, SearchVerdict};
-use statistics::LatencyHistogram;
+use results::{
+    FoundRate, LatencyHistogram, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchResult, SearchVerdict,
+};
 use statistics::search::{Found, Limit, ProbeOutcome, SearchEnd, SearchOutcome};
 
 impl SearchRunner<'_> {

@@ -3,7 +3,7 @@
 use super::progress::SearchProgress;
 use crate::failure::Failure;
 use experiment::Objective;
-use experiment::schema::{LoadResult, ProbeRecord};
+use results::{LoadResult, ProbeRecord};
 use statistics::search::{Phase, ProbeLength, ProbeOutcome, Search, SearchPlan, Step, classify, rest_after};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

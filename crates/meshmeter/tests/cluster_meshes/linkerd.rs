@@ -3,8 +3,7 @@
 use crate::cluster::{OneNodeCluster, SAMPLED_WINDOW};
 use crate::study::{Study, assert_proven, trials};
 use crate::{assert_clean, has_used};
-use experiment::Mode;
-use experiment::schema::{Role, TrialRecord};
+use results::{Mode, Role, TrialRecord};
 use std::path::PathBuf;
 use std::thread;
 

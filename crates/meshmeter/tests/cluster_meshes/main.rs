@@ -22,8 +22,7 @@ use self::cluster::{OneNodeCluster, SAMPLED_WINDOW};
 use self::study::{Study, assert_proven, trials};
 use ::cluster::settings::{DEFAULT_PREFIX, RUN_LABEL};
 use components::{Component, Overrides, find};
-use experiment::Mode;
-use experiment::schema::{Role, TrialRecord};
+use results::{Mode, Role, TrialRecord};
 use std::process::ExitCode;
 
 const WITH_ZTUNNEL: &[(&str, fn())] =

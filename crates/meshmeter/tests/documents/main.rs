@@ -1,4 +1,5 @@
-//! Checks what the documents show: commands with their options, experiment files, make targets, links, environment variables.
+//! Checks what the documents show: commands with their options, experiment files, make targets, links, environment variables,
+//! the order of the crates.
 //!
 //! Commands are also checked where sources, studies and scripts advise them.
 
@@ -6,6 +7,7 @@ mod book;
 mod check_commands;
 mod checks;
 mod commands;
+mod crates;
 mod environment;
 mod links;
 mod markdown;

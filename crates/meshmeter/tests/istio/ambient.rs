@@ -4,8 +4,9 @@ use crate::raw_tcp::{denial, iptables, raw_tcp};
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, settings, spec, trial, trial_of_refusals};
 use experiment::environment::{DeploymentSpec, MutualTls, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ZtunnelPlacement};
-use experiment::{MeshSettings, Mode, Protocol};
+use experiment::{MeshSettings, Protocol};
 use lab::environment::LocalLab;
+use results::Mode;
 use std::sync::Arc;
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Http2, Protocol::Grpc, Protocol::Tcp];

@@ -3,14 +3,14 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, REQUESTS, TEST_TIMEOUT, bring_up, run, spec, trial};
+use experiment::Protocol;
 use experiment::environment::ComponentsSettings;
 use experiment::environment::deploy::Environment as _;
-use experiment::schema::Role;
-use experiment::{Mode, Protocol};
 use lab::Pod;
 use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::ADMIN_PORT;
+use results::{Mode, Role};
 use rustix::process::Signal;
 
 pub fn bypassed_sidecar_carries_nothing(lab: &LocalLab) {

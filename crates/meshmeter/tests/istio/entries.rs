@@ -1,10 +1,11 @@
 //! A graph with several protocols in two namespaces: without a control plane, and behind each entry.
 
 use crate::trial::{REQUESTS, spec, trial};
+use experiment::MeshKind;
 use experiment::environment::DeploymentSpec;
 use experiment::topology::file;
-use experiment::{MeshKind, Mode};
 use lab::environment::LocalLab;
+use results::Mode;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -4,8 +4,9 @@ use crate::cases::LogFolder;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, bring_up, end, load, load_refused, settings, spec, trial};
 use experiment::environment::{DeploymentSpec, Estate, Scenario};
 use experiment::mesh_settings::{IngressApi, IngressSettings};
-use experiment::{MeshKind, MeshSettings, Mode};
+use experiment::{MeshKind, MeshSettings};
 use lab::environment::LocalLab;
+use results::Mode;
 use std::sync::Arc;
 
 /// More paths than fit into one rule of the Gateway API.

@@ -4,9 +4,10 @@ use crate::cases::LogFolder;
 use crate::exchange::{Target, ask};
 use crate::extensions::check_refused_by;
 use crate::trial::{REQUESTS, bring_up, has_all, refused, run, settings, spec, switched, told, trial};
+use experiment::MeshSettings;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
-use experiment::{MeshSettings, Mode};
 use lab::environment::LocalLab;
+use results::Mode;
 use serde_json::{Value, json};
 
 fn with(mode: Mode, objects: &[Value]) -> DeploymentSpec {

@@ -3,7 +3,6 @@
 
 use crate::cases::LogFolder;
 use crate::trial::spec;
-use experiment::Mode;
 use experiment::environment::error_chain;
 use experiment::settings::fleet::{ChangeKind, FleetSettings};
 use fleet::xds::ProxySpec;
@@ -13,6 +12,7 @@ use mesh::kubernetes::client::ApiClient;
 use mesh::names::{DISCOVERY_NAME, DISCOVERY_PORT, TOKEN_AUDIENCE};
 use population::changes::{Change, Changes};
 use population::{Placement, Population, Proxy, remove};
+use results::Mode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

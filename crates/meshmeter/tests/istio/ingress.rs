@@ -2,10 +2,11 @@
 
 use crate::cases::LogFolder;
 use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, settings, spec, trial};
+use experiment::MeshSettings;
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
-use experiment::{MeshSettings, Mode};
 use lab::environment::LocalLab;
+use results::Mode;
 use std::sync::Arc;
 
 const LISTENER: &str = "listener.0.0.0.0_8443.ssl";

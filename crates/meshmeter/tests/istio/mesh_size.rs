@@ -3,11 +3,11 @@
 
 use crate::cases::LogFolder;
 use crate::trial::{Trial, bring_up, settings, spec, trial};
+use experiment::MeshSettings;
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
-use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap};
-use experiment::{MeshSettings, Mode};
 use lab::environment::LocalLab;
+use results::{ComponentUsage, Mode, ProxyConfiguration, ProxyHeap};
 use std::sync::Arc;
 
 const SERVICES: u64 = 200;

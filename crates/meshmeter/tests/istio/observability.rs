@@ -3,9 +3,10 @@
 use crate::cases::LogFolder;
 use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, Trial, bring_up, run, settings, spec, trial};
+use experiment::MeshSettings;
 use experiment::environment::DeploymentSpec;
-use experiment::{MeshSettings, Mode};
 use lab::environment::LocalLab;
+use results::Mode;
 use std::process::Command;
 use std::sync::Arc;
 

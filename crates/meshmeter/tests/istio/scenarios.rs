@@ -2,9 +2,9 @@
 
 use crate::trial::{self, REQUESTS, Trial, trial};
 use experiment::environment::{DeploymentSpec, Estate, Scenario};
-use experiment::schema::{FilterProof, Role};
-use experiment::{MeshKind, Mode, Protocol};
+use experiment::{MeshKind, Protocol};
 use lab::environment::LocalLab;
+use results::{FilterProof, Mode, Role};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

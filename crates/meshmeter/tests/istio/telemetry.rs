@@ -4,7 +4,6 @@
 use crate::cases::LogFolder;
 use crate::fleet_changes::connect;
 use crate::trial::spec;
-use experiment::Mode;
 use experiment::environment::deploy::Environment as _;
 use experiment::environment::{DeploymentSpec, error_chain};
 use experiment::mesh_settings::TelemetrySetting;
@@ -13,6 +12,7 @@ use lab::environment::LocalLab;
 use mesh::admin::Admin;
 use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT};
 use population::{Placement, Population, Proxy, remove};
+use results::Mode;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

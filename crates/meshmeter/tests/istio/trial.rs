@@ -8,10 +8,10 @@ use experiment::environment::{
     DeploymentSpec, EnvironmentError, SentLoad, Snapshot, TCP_REQUEST_BYTES, WindowUsage, error_chain,
 };
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
-use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
-use experiment::{MeshSettings, Mode, Protocol};
+use experiment::{MeshSettings, Protocol};
 use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
+use results::{ConfigurationPush, LoadEvent, LoadResult, Mode, ProxyProof, SpokenProtocol};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::injected::check_path;
 use crate::runs::{kubeconfig_of, meshmeter};
 use crate::study::{finish, trials};
 use cluster::settings::RUN_LABEL;
-use experiment::schema::{Role, TrialRecord};
+use results::{Role, TrialRecord};
 use std::fs;
 
 const GATEWAY: &str = "ingress-gateway";

@@ -9,8 +9,7 @@ use crate::gateways::{
 use crate::istiod::fleet_converges_and_leaves_nothing;
 use crate::study::{Study, assert_proven, trials};
 use cluster::settings::RUN_LABEL;
-use experiment::Mode;
-use experiment::schema::{Host, Role, TrialRecord};
+use results::{Host, Mode, Role, TrialRecord};
 use std::thread;
 
 /// Generators of the pair's load.

@@ -2,7 +2,7 @@
 
 use crate::cluster::OneNodeCluster;
 use crate::runs::{POLL_INTERVAL, Run, TIMEOUT};
-use experiment::schema::{Role, TrialOutcome, TrialRecord};
+use results::{Role, TrialOutcome, TrialRecord};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Instant;

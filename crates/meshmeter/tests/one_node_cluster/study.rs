@@ -1,7 +1,7 @@
 //! Runs of studies on a one-node cluster with little load, and their trials.
 
 use crate::cluster::OneNodeCluster;
-use experiment::schema::{TrialOutcome, TrialRecord};
+use results::{TrialOutcome, TrialRecord};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

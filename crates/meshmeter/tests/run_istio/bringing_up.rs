@@ -3,7 +3,7 @@
 
 use crate::process::Place;
 use crate::run::{Scene, check_good};
-use experiment::schema::{TrialOutcome, TrialRecord};
+use results::{TrialOutcome, TrialRecord};
 use rustix::process::Signal;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 use crate::process::{Place, Process};
 use crate::run::{Ended, Scene, check_good};
-use experiment::schema::{TrialOutcome, TrialRecord};
+use results::{TrialOutcome, TrialRecord};
 use rustix::process::Signal;
 use std::fs;
 use std::path::PathBuf;

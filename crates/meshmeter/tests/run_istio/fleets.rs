@@ -1,7 +1,7 @@
 //! A study of a control plane: each trial's fleet has its own istiod, API server and etcd.
 
 use crate::run::Scene;
-use experiment::schema::TrialOutcome;
+use results::TrialOutcome;
 use std::time::Duration;
 
 const RUN_TIMEOUT: Duration = Duration::from_secs(400);

@@ -2,7 +2,7 @@
 //! nothing is left behind.
 
 use crate::run::{Ended, Scene};
-use experiment::schema::Host;
+use results::Host;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::cases::last_lines;
 use crate::process::{Place, Process, Processes};
-use experiment::schema::{TrialOutcome, TrialRecord};
+use results::{TrialOutcome, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -3,7 +3,7 @@
 
 use crate::process::Place;
 use crate::run::{Scene, check_good};
-use experiment::schema::TrialOutcome;
+use results::TrialOutcome;
 use std::process::Command;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Times at which pods are replaced.
 
-use experiment::settings::fleet::Churn;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
+use results::units::Churn;
 use std::time::Duration;
 
 /// Endless times since the start of the churn, one per replaced pod: independent of each other, at a mean rate.

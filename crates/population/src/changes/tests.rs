@@ -1,7 +1,8 @@
 use super::*;
 use crate::{FLEET_LABEL, Placement, Population};
-use experiment::settings::fleet::{Churn, FleetSettings, ProxyKind};
+use experiment::settings::fleet::{FleetSettings, ProxyKind};
 use experiment::xds::{Presence, ResourceType};
+use results::units::Churn;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! skipped with a note. `summary.json` and `report.html` are not read, but recomputed.
 
 use super::{EXPERIMENT_FILE, FolderError, HOST_FILE, TRIALS_FILE};
-use experiment::schema::{Host, TRIAL_SCHEMA, TrialRecord};
+use results::{Host, TRIAL_SCHEMA, TrialRecord};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
@@ -146,7 +146,7 @@ fn parse_trial(line: &[u8]) -> Result<Option<TrialRecord>, Box<dyn std::error::E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::Mode;
+    use results::Mode;
 
     #[test]
     fn trial_with_proof_of_another_mode_is_excluded() {

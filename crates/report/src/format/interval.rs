@@ -3,7 +3,7 @@
 use super::ABSENT;
 use super::number::{decimals_for, fixed, with_unit};
 use super::quantity::cores_number;
-use experiment::schema::Estimate;
+use results::Estimate;
 use serde::Serialize;
 
 /// An estimate and its interval as text. The number of digits is limited by the interval: two digits of its

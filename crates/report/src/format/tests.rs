@@ -1,5 +1,5 @@
 use super::*;
-use experiment::schema::Estimate;
+use results::Estimate;
 
 fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
     Estimate { estimate, low: Some(low), high: Some(high), n: 3 }

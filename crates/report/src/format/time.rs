@@ -2,8 +2,7 @@
 
 use super::interval::Interval;
 use super::number::{decimals_for, fixed, tick, with_unit};
-use experiment::TimeFigure;
-use experiment::schema::{Estimate, Percentiles};
+use results::{Estimate, Percentiles, TimeFigure};
 
 /// Unit of the times in one table or chart.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

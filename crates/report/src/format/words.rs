@@ -1,6 +1,6 @@
 //! Sentences, programs, and comparison with published figures.
 
-use experiment::schema::{ComponentVersion, PublishedFigure};
+use results::{ComponentVersion, PublishedFigure};
 
 /// Units that may follow a number in a sentence.
 const UNITS: [&str; 13] =

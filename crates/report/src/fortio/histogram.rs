@@ -1,8 +1,7 @@
 //! fortio's histograms: counts between its own bounds, in seconds or bytes.
 
-use experiment::schema::{HistogramSummary, SizeSummary};
+use results::{HistogramSummary, LatencyHistogram, SizeSummary};
 use serde::Serialize;
-use statistics::LatencyHistogram;
 
 /// The bounds of fortio's buckets (stats/stats.go, histogramBucketValues), in units of the resolution. One
 /// more bucket holds everything beyond the last bound.

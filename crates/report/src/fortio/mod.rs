@@ -11,9 +11,9 @@
 
 mod histogram;
 
-use experiment::schema::LoadResult;
-use experiment::units::format_duration;
 use histogram::{HistogramData, sizes};
+use results::LoadResult;
+use results::units::format_duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,7 @@
 //! The HdrHistogram interval log, format 1.3: one line per interval, with its histogram.
 
 use super::censored_comment;
-use experiment::schema::LoadResult;
-use statistics::{LatencyHistogram, NanosecondEncoder};
+use results::{LatencyHistogram, LoadResult, NanosecondEncoder};
 use std::fmt::Write as _;
 
 /// Nanoseconds per millisecond: the maximum of an interval is written in milliseconds.

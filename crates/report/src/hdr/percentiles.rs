@@ -1,7 +1,7 @@
 //! The percentile distribution as text, in the format of HdrHistogram's `outputPercentileDistribution`.
 
 use super::censored_comment;
-use statistics::LatencyHistogram;
+use results::LatencyHistogram;
 use std::fmt::Write as _;
 
 /// Microseconds per millisecond.

@@ -1,8 +1,7 @@
 //! Percentile curves of the cells, for the charts.
 
-use experiment::Mode;
-use experiment::schema::{CellKey, Conditions, Factors, LoadPoint};
-use statistics::{CurvePoint, DecodeError, Distribution, LatencyHistogram, TrialsByCell};
+use results::{CellKey, Conditions, DecodeError, Factors, LatencyHistogram, LoadPoint, Mode};
+use statistics::{CurvePoint, Distribution, TrialsByCell};
 
 /// Points between two consecutive nines.
 const POINTS_PER_DECADE: usize = 24;

@@ -2,7 +2,7 @@
 //! compared side by side. The style sheet defines colours for light, dark and print.
 
 use crate::svg::Marker;
-use experiment::Mode;
+use results::Mode;
 
 /// CSS class and marker of a mode.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::format::{self, Interval};
-use experiment::schema::{ChangeCosts, ControlPlaneCosts, CostLaw, Estimate, Finding};
+use results::{ChangeCosts, ControlPlaneCosts, CostLaw, Estimate, Finding};
 
 /// Sentence about a law of the main model.
 pub(super) fn cost(run: &Context<'_>, finding: &Finding) -> String {
@@ -148,7 +148,7 @@ fn fit(law: &CostLaw) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::CostTerm;
+    use results::CostTerm;
 
     fn law(coefficients: &[(&str, f64)]) -> CostLaw {
         let term = |(variable, value): &(&str, f64)| CostTerm {

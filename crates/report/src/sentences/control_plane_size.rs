@@ -2,7 +2,7 @@
 
 use super::control_plane_model::bytes;
 use crate::format::{self, Interval, SizeUnit};
-use experiment::schema::{
+use results::{
     AskedChange, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind, ControlPlaneQuestion,
     ControlPlaneSize, Estimate, IstiodCount,
 };

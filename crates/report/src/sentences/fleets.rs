@@ -2,8 +2,8 @@
 
 use super::Context;
 use crate::format;
-use experiment::schema::finding::figures;
-use experiment::schema::{Conditions, Estimate, Finding};
+use results::finding::figures;
+use results::{Conditions, Estimate, Finding};
 use statistics::findings::counts_things;
 use statistics::words;
 
@@ -79,7 +79,7 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
         let effect = run.summary.factor_effects.iter().find(|effect| effect.factor == key);
         let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
         let named = |number: Option<&f64>| {
-            let same = |value: &&experiment::schema::FactorValue| value.quantity(key) == number.copied();
+            let same = |value: &&results::FactorValue| value.quantity(key) == number.copied();
             typed.iter().find(same).map(ToString::to_string).unwrap_or_default()
         };
         let values = effect.map_or(&[][..], |effect| &effect.values);

@@ -1,8 +1,8 @@
 //! Memory and configuration of proxies before the load.
 
 use super::Context;
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, ConfigurationCounts, Finding, Role};
+use results::finding::figures;
+use results::{Cell, ConfigurationCounts, Finding, Role};
 use statistics::words;
 
 /// Memory before the first request, and the largest configuration.

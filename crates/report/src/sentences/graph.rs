@@ -1,8 +1,8 @@
 //! Drivers, calls and services.
 
 use super::place;
-use experiment::schema::finding::figures;
-use experiment::schema::{Finding, FindingVerdict};
+use results::finding::figures;
+use results::{Finding, FindingVerdict};
 use statistics::words;
 
 /// Common parts of sentences about the greatest of several candidates.

@@ -1,9 +1,8 @@
 //! Response times.
 
 use super::{Context, at_first, fleets, place, sizes, throughput, word_factors};
-use experiment::Mode;
-use experiment::schema::finding::figures;
-use experiment::schema::{Estimate, Finding};
+use results::finding::figures;
+use results::{Estimate, Finding, Mode};
 use statistics::words;
 
 /// The answer in one sentence.

@@ -23,8 +23,8 @@ mod word_factors;
 
 pub use select::{about, opening, others};
 
-use experiment::schema::{Cell, Finding, FindingKind, Summary};
-use experiment::{Experiment, Mode};
+use experiment::Experiment;
+use results::{Cell, Finding, FindingKind, Mode, Summary};
 use statistics::words;
 
 /// Sets the texts of a summary's findings.

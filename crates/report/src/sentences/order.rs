@@ -1,9 +1,8 @@
 //! Order of the modes.
 
 use super::at;
-use experiment::Mode;
-use experiment::schema::finding::figures;
-use experiment::schema::{Conditions, Finding, FindingVerdict};
+use results::finding::figures;
+use results::{Conditions, Finding, FindingVerdict, Mode};
 use statistics::words;
 
 /// The baseline of an order of modes, which all its modes share.

@@ -1,10 +1,9 @@
 //! CPU and memory.
 
 use super::{Context, at, place};
-use experiment::Mode;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Finding};
+use results::finding::figures;
+use results::{Cell, Finding, Mode};
 use statistics::words;
 
 /// CPU and memory of each proxy of a mode.

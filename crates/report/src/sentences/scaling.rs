@@ -2,7 +2,7 @@
 
 use super::{Context, at_first};
 use crate::format::{self, Interval};
-use experiment::schema::{Estimate, Finding, ScalingLaw};
+use results::{Estimate, Finding, ScalingLaw};
 use statistics::words;
 
 /// How throughput grows with a factor, and the limits of the measured range.

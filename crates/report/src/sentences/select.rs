@@ -1,7 +1,7 @@
 //! Selects the sentences for each part of a report.
 
-use experiment::schema::finding::figures;
-use experiment::schema::{Finding, FindingKind, FindingVerdict, Summary};
+use results::finding::figures;
+use results::{Finding, FindingKind, FindingVerdict, Summary};
 
 /// Maximum number of findings beside the headline in the opening of a report.
 const MAX_BESIDE_HEADLINE: usize = 4;

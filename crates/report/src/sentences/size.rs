@@ -1,7 +1,7 @@
 //! Text of the answer of `meshmeter size`: its formula, and what the runs do not support.
 
 use crate::format;
-use experiment::schema::{
+use results::{
     BindingResource, CapacityBasis, SizeAnswer, SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult,
 };
 use statistics::words;
@@ -193,7 +193,7 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
 
 /// An amount with its interval and currency.
 #[must_use]
-pub fn money(result: &SizeResult, amount: &experiment::schema::Estimate) -> String {
+pub fn money(result: &SizeResult, amount: &results::Estimate) -> String {
     let currency = result.asked.prices.as_ref().map(|prices| prices.currency.as_str()).unwrap_or_default();
     format::Interval::new(amount).text_with_unit(currency)
 }

@@ -1,8 +1,8 @@
 //! The size of the mesh, and other factors.
 
 use super::Context;
-use experiment::schema::finding::figures;
-use experiment::schema::{
+use results::finding::figures;
+use results::{
     BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Finding, FindingVerdict, SizeEffect, SizedFigure,
 };
 use statistics::words;

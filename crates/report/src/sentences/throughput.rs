@@ -1,7 +1,7 @@
 //! Closed loops.
 
 use super::{at, at_first};
-use experiment::schema::Finding;
+use results::Finding;
 use statistics::words;
 
 /// Throughput of the baseline and the loss with each mode.

@@ -1,7 +1,7 @@
 //! Trials that were excluded or rerun, and modes that could not run.
 
 use super::Context;
-use experiment::schema::{Finding, UnavailableMode};
+use results::{Finding, UnavailableMode};
 use statistics::words;
 use std::collections::BTreeMap;
 

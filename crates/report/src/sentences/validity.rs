@@ -1,8 +1,8 @@
 //! Which figures can be trusted: saturation, objective, path, and figures that the run is too short for.
 
 use super::{Context, place};
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Finding, FindingVerdict, HopProof};
+use results::finding::figures;
+use results::{Cell, Finding, FindingVerdict, HopProof};
 use statistics::copies::grouped;
 use statistics::objective::misses;
 use statistics::words;

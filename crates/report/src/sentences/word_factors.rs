@@ -1,7 +1,7 @@
 //! Values of a factor compared with its first value.
 
-use experiment::schema::finding::figures;
-use experiment::schema::{Conditions, Estimate, Factors, Finding, FindingVerdict, short_names};
+use results::finding::figures;
+use results::{Conditions, Estimate, Factors, Finding, FindingVerdict, short_names};
 use statistics::words;
 
 /// Example: `waf instead of no-filters adds 0.21 ms (0.18–0.24) to the median and takes 18 % (16 to 20) of

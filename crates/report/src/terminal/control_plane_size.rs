@@ -5,7 +5,7 @@ use crate::format;
 use crate::sentences::control_plane_size::{
     control_plane_opening, control_plane_place, control_plane_sentences,
 };
-use experiment::schema::ControlPlaneSize;
+use results::ControlPlaneSize;
 use std::fmt::Write as _;
 
 /// Scope of every figure.

@@ -12,8 +12,8 @@ mod witnesses;
 use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit, TimeUnit};
-use experiment::schema::{FleetChange, FleetOutage, FleetPushes, FleetResult, HistogramSummary};
 use experiment::settings::fleet::{ChangeKind, ProxyKind};
+use results::{FleetChange, FleetOutage, FleetPushes, FleetResult, HistogramSummary};
 use std::fmt::Write as _;
 
 /// Shown if a percentile falls among proxies that were never reached.

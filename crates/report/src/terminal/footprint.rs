@@ -4,8 +4,7 @@
 use super::style::{Options, bold, plain, wrap};
 use crate::footprint::{FootprintRow, FootprintTable, count_text};
 use crate::format::{self, SizeUnit};
-use experiment::Mode;
-use experiment::schema::{ConfigurationCounts, Estimate};
+use results::{ConfigurationCounts, Estimate, Mode};
 
 /// Kinds that are shown on the terminal; the report shows all.
 const NAMED: [&str; 7] =

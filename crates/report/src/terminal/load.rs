@@ -4,7 +4,7 @@
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
-use experiment::schema::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts};
+use results::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,7 +2,7 @@
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
-use experiment::schema::{RatePoint, SearchResult};
+use results::{RatePoint, SearchResult};
 use std::fmt::Write as _;
 
 /// Length of the longest bar in columns.

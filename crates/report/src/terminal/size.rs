@@ -6,7 +6,7 @@ use crate::format::{self, Interval, SizeUnit};
 use crate::sentences::size::{
     binding, money, size_comparison, size_name, size_opening, size_place, size_recommendation,
 };
-use experiment::schema::{Estimate, SizeAnswer, SizeNote, SizeOption, SizeResult};
+use results::{Estimate, SizeAnswer, SizeNote, SizeOption, SizeResult};
 use std::fmt::Write as _;
 
 /// The answer as text, ending with a line break. It includes refusals if there are answers; refusals without

@@ -47,7 +47,7 @@ impl Admin {
             COUNTERS_PATH => (StatusCode::OK, "application/json", self.tally.to_json()),
             METRICS_PATH => (
                 StatusCode::OK,
-                experiment::exposition::CONTENT_TYPE,
+                results::exposition::CONTENT_TYPE,
                 metrics::text(&self.tally, &self.application),
             ),
             READY_PATH if let Some(reason) = self.readiness.reason() => {

@@ -2,9 +2,9 @@
 
 use super::application::Application;
 use super::tally::{CallCounters, NodeTally, Outcome};
-use experiment::exposition::{Kind, Page};
 use experiment::protocol::Protocol;
 use hdrhistogram::Histogram as HdrHistogram;
+use results::exposition::{Kind, Page};
 
 /// Upper bounds of the duration buckets, microseconds: 50 µs to 10 s.
 const BOUNDS_US: [u64; 17] = [

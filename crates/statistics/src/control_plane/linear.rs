@@ -9,7 +9,7 @@
 //! them is recorded. The law then holds only for meshes with the same dependence.
 
 use crate::interval;
-use experiment::schema::{CostLaw, CostResidual, CostTerm, Estimate};
+use results::{CostLaw, CostResidual, CostTerm, Estimate};
 use std::collections::BTreeMap;
 
 /// A variable is left out if less than this fraction of it (in length) is not explained by the terms before

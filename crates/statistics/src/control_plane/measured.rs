@@ -1,7 +1,7 @@
 //! A trial in terms of the variables of the laws.
 
-use experiment::schema::{FleetOutage, FleetResult, IDLE_PHASE, TrialRecord};
 use experiment::settings::fleet::{ChangeKind, FleetSettings, ProxyKind};
+use results::{FleetOutage, FleetResult, IDLE_PHASE, TrialRecord};
 use std::collections::BTreeMap;
 
 /// Event that marks that all proxies of a fleet have their first configuration.

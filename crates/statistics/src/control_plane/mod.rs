@@ -17,13 +17,13 @@ pub mod size;
 
 use crate::trials::{first_takes, is_usable};
 use experiment::Experiment;
-use experiment::schema::{
-    ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, CostTerm, Factors, Figure, MeasuredRange,
-    TrialRecord,
-};
 use experiment::settings::fleet::FleetSettings;
 use linear::{FittedLaw, Observation, Terms, Unresolved};
 use measured::{Measured, MeasuredChange, is_of_endpoints};
+use results::{
+    ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, CostTerm, Factors, Figure, MeasuredRange,
+    TrialRecord,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Factors that the laws contain; each combination of the other factors has its own laws.

@@ -9,7 +9,7 @@ use super::linear::{FittedLaw, Unresolved, over_repeats};
 use super::{Group, Laws, groups};
 use crate::size::{HOURS_PER_MONTH, MeasuredRun, described, mixed_components, one_machine};
 use asked::Changes;
-use experiment::schema::{
+use results::{
     CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
     ControlPlaneQuestion, ControlPlaneSize, Estimate, IstiodCount, MeasuredRange,
 };

@@ -1,5 +1,5 @@
 use super::*;
-use experiment::schema::SlowRequests;
+use results::SlowRequests;
 
 const SECOND: Nanos = 1_000_000_000;
 const MS: Nanos = SECOND / 1000;

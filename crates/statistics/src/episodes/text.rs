@@ -3,7 +3,7 @@
 use super::{MAX_KEPT, Nanos, Slow, Slowest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use experiment::schema::SlowRequests;
+use results::SlowRequests;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 

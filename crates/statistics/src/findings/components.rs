@@ -2,7 +2,7 @@
 
 use super::run::{Run, distance_from_reference};
 use super::word_factors::reported;
-use experiment::schema::{FactorDifference, Finding, FindingKind, FindingVerdict, is_of_components};
+use results::{FactorDifference, Finding, FindingKind, FindingVerdict, is_of_components};
 
 /// Maximum number of differences in the headline.
 const MAX_STATED: usize = 3;

@@ -1,7 +1,7 @@
 //! Costs of the control plane: a finding per law of the main model.
 
 use super::run::Run;
-use experiment::schema::{CostLaw, Finding, FindingKind, FindingVerdict};
+use results::{CostLaw, Finding, FindingKind, FindingVerdict};
 
 /// A law does not hold if a cell deviates from it by more than this fraction.
 const LACK_OF_FIT: f64 = 0.25;
@@ -32,7 +32,7 @@ fn finding(subject: &str, law: &CostLaw) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::{CostResidual, CostTerm, Estimate};
+    use results::{CostResidual, CostTerm, Estimate};
 
     #[test]
     fn a_slope_is_shown_by_its_verdict_among_all_that_the_run_tests() {

@@ -1,9 +1,8 @@
 //! Numeric factors: the change from the smallest to the largest value.
 
 use super::run::{Run, distance_from_reference};
-use experiment::Mode;
-use experiment::schema::finding::figures;
-use experiment::schema::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, SizedFigure};
+use results::finding::figures;
+use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, Mode, SizedFigure};
 
 /// Findings per factor and mode, except for the size of the mesh, which has its own.
 pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {

@@ -2,8 +2,8 @@
 //! both grow with.
 
 use super::run::Run;
-use experiment::schema::finding::figures;
-use experiment::schema::{
+use results::finding::figures;
+use results::{
     Cell, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, FleetFigure, FleetSummary,
     SizedFigure,
 };

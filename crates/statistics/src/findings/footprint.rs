@@ -3,8 +3,8 @@
 use super::resources;
 use super::run::Run;
 use crate::copies::{Spread, groups_of};
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict};
+use results::finding::figures;
+use results::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict};
 
 /// If memory before the load is more than this fraction of that under load, the load is not what needs it.
 const MAX_MEMORY_SHARE_BEFORE_LOAD: f64 = 0.5;

@@ -12,10 +12,9 @@ use crate::figure_table::Difference;
 use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
-use experiment::Mode;
 use experiment::plan::PlannedCell;
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Figure, Finding, FindingKind, FindingVerdict, Role, TrialRecord};
+use results::finding::figures;
+use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Mode, Role, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// With fewer drivers the median is not a useful reference.

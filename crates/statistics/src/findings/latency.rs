@@ -3,9 +3,8 @@
 use super::run::Run;
 use super::{pauses, resources};
 use crate::curve::{Distribution, merged};
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Figure, Finding, FindingKind, FindingVerdict};
-use experiment::{Mode, TimeFigure};
+use results::finding::figures;
+use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Mode, TimeFigure};
 
 /// A response time above this multiple of the service time hides waiting, if it is at least a millisecond.
 const HIDES_FACTOR: f64 = 3.0;

@@ -45,9 +45,9 @@ pub use run::distance_from_reference;
 
 use crate::trials::TrialsByCell;
 use experiment::Experiment;
-use experiment::schema::{Finding, FindingKind, Summary};
 use graph::Greatest;
 use resources::CpuScaling;
+use results::{Finding, FindingKind, Summary};
 use run::Run;
 
 /// Every finding, the headline first, without its text.

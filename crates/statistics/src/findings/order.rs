@@ -4,11 +4,11 @@
 //! mode is compared with the nearest better one from which it differs, and the modes between are named.
 
 use super::run::{Run, distance_from_reference};
-use experiment::schema::finding::figures;
-use experiment::schema::{
-    Cell, Conditions, Estimate, Finding, FindingKind, FindingVerdict, LoadPoint, ModeComparison,
+use results::finding::figures;
+use results::{
+    Cell, Conditions, Estimate, Finding, FindingKind, FindingVerdict, LoadPoint, Mode, ModeComparison,
+    TimeFigure,
 };
-use experiment::{Mode, TimeFigure};
 
 /// A mode's cell, the better mode, and their difference if there is one.
 type Pair<'a> = (&'a Cell, Mode, Option<Judged>);

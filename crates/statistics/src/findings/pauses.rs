@@ -6,9 +6,8 @@
 //! many as lie beyond the percentile.
 
 use super::run::Run;
-use experiment::TimeFigure;
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, CpuPauses, Finding, FindingKind, LongPauses};
+use results::finding::figures;
+use results::{Cell, CpuPauses, Finding, FindingKind, LongPauses, TimeFigure};
 
 /// Percentiles of cells that pauses of the machine can cause.
 pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {

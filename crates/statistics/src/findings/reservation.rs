@@ -1,8 +1,8 @@
 //! What pods reserve, and how much of it they used.
 
 use super::run::Run;
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Estimate, Finding, FindingKind, GroupReservation, ResourceGroup};
+use results::finding::figures;
+use results::{Cell, Estimate, Finding, FindingKind, GroupReservation, ResourceGroup};
 
 /// For the reference cells; empty if the topology reserves nothing.
 pub(super) fn reserved_and_used(run: &Run<'_>) -> Vec<Finding> {

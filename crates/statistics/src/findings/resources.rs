@@ -4,8 +4,8 @@ use super::run::Run;
 use crate::copies::{ComponentGroup, Spread, groups_of};
 use crate::figure_table::Difference;
 use experiment::plan::PlannedCell;
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, ComponentSummary, Finding, FindingKind, FindingVerdict, Role};
+use results::finding::figures;
+use results::{Cell, ComponentSummary, Finding, FindingKind, FindingVerdict, Role};
 
 /// The proxies of a cell, in the order of its components.
 pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {

@@ -3,8 +3,7 @@
 use super::run::Run;
 use super::validity::counted_by_cell;
 use crate::retakes::is_late;
-use experiment::Mode;
-use experiment::schema::{Finding, FindingKind, TrialRecord};
+use results::{Finding, FindingKind, Mode, TrialRecord};
 use statrs::distribution::{Binomial, DiscreteCDF as _};
 
 /// The generator counts as late with one mode if chance would make it late that often with at most this

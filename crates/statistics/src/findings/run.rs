@@ -3,8 +3,8 @@
 use super::graph::Greatest;
 use super::resources::CpuScaling;
 use crate::trials::{TrialsByCell, are_enough};
-use experiment::schema::{Cell, Figure, LoadPoint, Summary};
-use experiment::{Experiment, Mode};
+use experiment::Experiment;
+use results::{Cell, Figure, LoadPoint, Mode, Summary};
 
 /// Preferred rate for the headline: that of the published figures.
 const REFERENCE_RATE: f64 = 1000.0;

@@ -1,8 +1,8 @@
 //! Scaling laws: how throughput grows with a CPU limit, workers or replicas.
 
 use super::run::Run;
-use experiment::schema::finding::figures;
-use experiment::schema::{Finding, FindingKind, FindingVerdict, ScalingLaw};
+use results::finding::figures;
+use results::{Finding, FindingKind, FindingVerdict, ScalingLaw};
 
 /// A finding for the first law of each factor and mode.
 pub(super) fn scaling(run: &Run<'_>) -> Vec<Finding> {

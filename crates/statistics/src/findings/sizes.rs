@@ -3,9 +3,8 @@
 
 use super::factors;
 use super::run::Run;
-use experiment::Mode;
-use experiment::schema::finding::figures;
-use experiment::schema::{BACKGROUND_SERVICES, Finding, FindingKind, SizeEffect, SizedFigure};
+use results::finding::figures;
+use results::{BACKGROUND_SERVICES, Finding, FindingKind, Mode, SizeEffect, SizedFigure};
 
 /// Effects of the size of the mesh, per mode with proxies.
 pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {

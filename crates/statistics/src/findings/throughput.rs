@@ -4,8 +4,8 @@ use super::order::{difference, is_closed, is_worse};
 use super::run::{Run, distance_from_reference};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
-use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Role, RoleTotal};
+use results::finding::figures;
+use results::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Role, RoleTotal};
 
 /// Throughput of the baseline and the loss with each mode; empty without a closed loop, or if no loss is
 /// shown.

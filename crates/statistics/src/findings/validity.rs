@@ -5,12 +5,12 @@ use super::run::Run;
 use crate::objective::is_within;
 use crate::summary::distribution::is_saturated;
 use crate::trials::{are_enough, events_beyond, is_valid, reason_kind};
-use experiment::schema::finding::figures;
-use experiment::schema::{
+use experiment::Objective;
+use results::finding::figures;
+use results::{
     Cell, CellKey, DriverObjective, DriverSummary, Figure, Finding, FindingKind, FindingVerdict, LoadResult,
-    Percentiles, TrialRecord, UnavailableMode,
+    Mode, Percentiles, TimeFigure, TrialRecord, UnavailableMode,
 };
-use experiment::{Mode, Objective, TimeFigure};
 use std::collections::{BTreeMap, HashMap};
 
 /// Cells that did not keep up in some trials, with the rate that these trials completed.

@@ -1,8 +1,8 @@
 //! Factors with non-numeric values: what each other value changes relative to the first.
 
 use super::run::{Run, distance_from_reference};
-use experiment::schema::finding::figures;
-use experiment::schema::{
+use results::finding::figures;
+use results::{
     ComparedFigure, Estimate, FactorDifference, Finding, FindingKind, FleetFigure, is_of_components,
 };
 

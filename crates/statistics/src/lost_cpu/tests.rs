@@ -1,9 +1,9 @@
 //! A queue beside others, simulated: figures that stay usable were moved by no more than the rule allows.
 
 use super::*;
-use experiment::schema::{GeneratorUsage, PacingUsage, Rates};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use results::{GeneratorUsage, PacingUsage, Rates};
 use std::time::Duration;
 
 /// Mean time that a request takes of the CPU, microseconds.

@@ -1,7 +1,7 @@
 //! Merges the results of a trial's drivers, and of a driver's generators.
 
 use super::{MergeError, MergeInput, merge};
-use experiment::schema::{LoadResult, MergedPart, MergedResults, Verdict};
+use results::{LoadResult, MergedPart, MergedResults, Verdict};
 use std::collections::BTreeMap;
 
 /// The generators of one driver should start within this time of each other, in milliseconds.

@@ -1,7 +1,6 @@
 //! Errors of merging results.
 
-use crate::histogram::DecodeError;
-use experiment::schema::LOAD_SCHEMA;
+use results::{DecodeError, LOAD_SCHEMA};
 
 /// Reason why results cannot be merged.
 #[derive(Debug, thiserror::Error)]

@@ -22,15 +22,14 @@ pub use error::MergeError;
 pub use placed::MergeInput;
 
 use crate::episodes::Slowest;
-use crate::histogram::LatencyHistogram;
 use crate::unanswered_waits::UnansweredWaits;
-use experiment::schema::{
-    Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
-    MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
-};
 use jiff::Timestamp;
 use placed::{
     Placed, distinct, histogram, overlap_s, place, reject_duplicates, seconds_between, start_offsets_us,
+};
+use results::{
+    Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LatencyHistogram, LoadResult,
+    MergedPart, MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
 };
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::placed::{Placed, distinct, histogram};
 use super::{MergeError, times};
-use experiment::schema::{LoadResult, UrlResult};
+use results::{LoadResult, UrlResult};
 
 /// Name of the distribution in errors.
 const FIELD: &str = "per_url.response_time_us";

@@ -1,9 +1,8 @@
 //! Results positioned in time.
 
 use super::error::MergeError;
-use crate::histogram::LatencyHistogram;
-use experiment::schema::{LOAD_SCHEMA, LoadResult, MergedPart};
 use jiff::Timestamp;
+use results::{LOAD_SCHEMA, LatencyHistogram, LoadResult, MergedPart};
 
 /// Maximum window in seconds: ten years. Anything longer is not a measurement.
 const MAX_WINDOW_S: f64 = 10.0 * 366.0 * 86_400.0;

@@ -7,8 +7,7 @@
 
 use super::error::MergeError;
 use super::placed::{Placed, histogram, seconds_between};
-use crate::histogram::LatencyHistogram;
-use experiment::schema::{LoadResult, SeriesPoint};
+use results::{LatencyHistogram, LoadResult, SeriesPoint};
 use std::collections::BTreeMap;
 
 /// True if every second has a histogram.

@@ -1,9 +1,9 @@
 //! Merging loses nothing, and neither order nor grouping makes a difference.
 
 use super::*;
-use experiment::schema::{ExpectedStatuses, SeriesPoint, Verdict};
 use jiff::Timestamp;
 use proptest::prelude::*;
+use results::{ExpectedStatuses, SeriesPoint, Verdict};
 use std::time::Duration;
 
 /// The start of the earliest generator, in seconds since the epoch.
@@ -190,7 +190,7 @@ fn equal_reasons_are_folded_and_late_generators_named() {
         let mut part = part(name, 0, &[vec![offset_us as u64 + 1; 10]]);
         part.result.start_delay_us = Some(offset_us);
         if let Some(reason) = reason {
-            part.result.verdict.spoil(reason, experiment::schema::Figures::times());
+            part.result.verdict.spoil(reason, results::Figures::times());
             part.result.verdict.notes.push("clock: it was set".to_owned());
         }
         part

@@ -3,7 +3,7 @@
 
 use super::placed::{Placed, distinct};
 use super::series::is_exact;
-use experiment::schema::{Figures, LoadResult, Verdict};
+use results::{Figures, LoadResult, Verdict};
 
 /// Generators whose common window is a smaller fraction of the whole did not load the target as one: outside
 /// of it the rates do not add up.

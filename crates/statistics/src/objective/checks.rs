@@ -4,9 +4,9 @@ use super::{bound_us, errors_within, within};
 use crate::trials::SATURATED;
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
-use experiment::schema::{Cell, DriverObjective, DriverSummary, Figure, Percentiles};
-use experiment::units::format_fraction;
-use experiment::{Objective, TimeFigure};
+use experiment::Objective;
+use results::units::format_fraction;
+use results::{Cell, DriverObjective, DriverSummary, Figure, Percentiles, TimeFigure};
 use std::time::Duration;
 
 /// One part of an objective, checked for a cell.

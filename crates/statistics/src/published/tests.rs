@@ -1,5 +1,5 @@
 use super::*;
-use experiment::schema::FactorValue;
+use results::FactorValue;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::trials::usable;
-use experiment::schema::{LoadResult, TRIAL_SCHEMA, Verdict};
+use results::{LoadResult, TRIAL_SCHEMA, Verdict};
 
 fn load() -> LoadPoint {
     LoadPoint {
@@ -46,7 +46,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         gateways: Vec::new(),
         rates: None,
         components: vec![],
-        path: experiment::schema::PathProof::default(),
+        path: results::PathProof::default(),
         machine: Some(MachineUsage { cpus: 2, busy_cores: 1.0, ..MachineUsage::default() }),
         nodes: Vec::new(),
         log_tails: [].into(),

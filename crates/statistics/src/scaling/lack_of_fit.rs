@@ -2,7 +2,7 @@
 //! Analysis of Experiments").
 
 use super::usl::Observation;
-use experiment::schema::LackOfFit;
+use results::LackOfFit;
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 use std::collections::BTreeMap;
 

@@ -13,12 +13,12 @@ use crate::retakes::fills_machine;
 use crate::trials::{
     TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit, shows_saturation,
 };
+use experiment::Experiment;
 use experiment::plan::PlannedCell;
-use experiment::schema::{
-    FactorValue, Factors, Figure, LoadPoint, MeasuredRange, Role, Scaling, ScalingLaw, ScalingResidual,
+use results::{
+    FactorValue, Factors, Figure, LoadPoint, MeasuredRange, Mode, Role, Scaling, ScalingLaw, ScalingResidual,
     TrialRecord, UNIVERSAL_SCALABILITY_LAW,
 };
-use experiment::{Experiment, Mode};
 use std::collections::BTreeMap;
 use usl::Observation;
 

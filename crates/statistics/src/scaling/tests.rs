@@ -1,8 +1,8 @@
 use super::usl::{FittedLaw, Observation, fit};
 use crate::normal::normal;
-use experiment::schema::Estimate;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use results::Estimate;
 
 /// A law with the design and the noise of its measurement.
 #[derive(Clone, Debug)]

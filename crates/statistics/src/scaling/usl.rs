@@ -14,7 +14,7 @@
 use super::lack_of_fit;
 use crate::interval::ALLOWANCE;
 use crate::student;
-use experiment::schema::{Estimate, LackOfFit, ScalingParameters};
+use results::{Estimate, LackOfFit, ScalingParameters};
 
 /// The pair of σ and κ.
 type Shape = [f64; 2];

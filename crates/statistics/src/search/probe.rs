@@ -3,8 +3,8 @@
 use super::ProbeOutcome;
 use crate::SAMPLES_BEYOND_A_PERCENTILE;
 use crate::trials::shows_saturation;
-use experiment::schema::{BoundResult, LoadResult, ObjectiveResult};
-use experiment::{Objective, TimeFigure};
+use experiment::Objective;
+use results::{BoundResult, LoadResult, ObjectiveResult, TimeFigure};
 use std::time::Duration;
 
 /// Requests beyond a percentile that a probe's decision needs: twice the minimum for reporting the
@@ -133,7 +133,7 @@ fn missed(bound: &BoundResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::PacingUsage;
+    use results::PacingUsage;
 
     fn objective(text: &str) -> Objective {
         text.parse().expect("an objective")
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(classify(&late, &judged(false)).0, ProbeOutcome::GeneratorLimited);
         // Too slow from the actual send on: that is not the generator's lateness.
         let slow = LoadResult {
-            service_time_us: experiment::schema::HistogramSummary { p99: Some(6100.0), ..Default::default() },
+            service_time_us: results::HistogramSummary { p99: Some(6100.0), ..Default::default() },
             ..late
         };
         assert_eq!(classify(&slow, &judged(false)).0, ProbeOutcome::Failed);

@@ -16,9 +16,7 @@
 use super::groups::{MeasuredCell, Sized, level};
 use super::reasons;
 use experiment::Objective;
-use experiment::schema::{
-    BindingResource, Capacity, CapacityBasis, DriverObjective, Estimate, SizeNote, SizeNoteKind,
-};
+use results::{BindingResource, Capacity, CapacityBasis, DriverObjective, Estimate, SizeNote, SizeNoteKind};
 
 /// A component at this fraction of its limit counts as full.
 const FULL: f64 = 0.9;

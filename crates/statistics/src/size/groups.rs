@@ -5,11 +5,11 @@ use super::SizedRun;
 use super::settings::{experiment_of, joined};
 use crate::retakes::fills_machine;
 use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid, shows_saturation};
-use experiment::schema::{
-    Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Role, SizeNote, SizeNoteKind,
+use experiment::Experiment;
+use results::{
+    Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Mode, Role, SizeNote, SizeNoteKind,
     SizeQuestion, TrialRecord,
 };
-use experiment::{Experiment, Mode};
 
 /// Factors that determine the size of a proxy.
 const SIZE_KEYS: [&str; 5] =

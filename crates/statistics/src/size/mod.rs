@@ -17,13 +17,13 @@ mod usage;
 
 use crate::summary::summarize;
 use crate::trials::{is_throttled, kind_of};
-use experiment::schema::{
-    Figure, Host, Role, SIZE_SCHEMA, SizeAnswer, SizeMachine, SizeNote, SizeNoteKind, SizeOption,
-    SizeQuestion, SizeResult, SizeRun, Summary, TrialRecord, Verdict,
-};
 use experiment::{Experiment, Objective};
 use groups::Group;
 pub(crate) use option::HOURS_PER_MONTH;
+use results::{
+    Figure, Host, Role, SIZE_SCHEMA, SizeAnswer, SizeMachine, SizeNote, SizeNoteKind, SizeOption,
+    SizeQuestion, SizeResult, SizeRun, Summary, TrialRecord, Verdict,
+};
 
 /// Confidence level of every interval.
 const CONFIDENCE: f64 = 0.95;

@@ -3,9 +3,7 @@
 use super::groups::{Group, Sized};
 use super::settings::differing_sections;
 use super::{Asked, SECONDS_PER_DAY, capacity, usage};
-use experiment::schema::{
-    Estimate, Prices, ReplicaCount, Role, SizeNote, SizeNoteKind, SizeOption, WithoutOne,
-};
+use results::{Estimate, Prices, ReplicaCount, Role, SizeNote, SizeNoteKind, SizeOption, WithoutOne};
 use std::collections::BTreeMap;
 
 /// Hours per month: 365 days of 24 hours, over twelve.

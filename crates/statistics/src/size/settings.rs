@@ -2,9 +2,9 @@
 //! same settings.
 
 use super::groups::{Sized, level};
-use experiment::schema::Cell;
 use experiment::settings::proxy::ProxySettings;
 use experiment::{Experiment, LoadLevels, LoadSettings};
+use results::Cell;
 
 /// The experiment of a cell, with its values of the factors.
 pub(super) fn experiment_of<'a>(experiment: &'a Experiment, cell: &Cell) -> &'a Experiment {

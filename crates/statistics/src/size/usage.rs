@@ -6,7 +6,7 @@
 //! proxy holds requests that no replica should hold.
 
 use super::groups::{Sized, Usage, level};
-use experiment::schema::{Capacity, Estimate};
+use results::{Capacity, Estimate};
 
 /// CPU per 1000 requests/s at a rate, and whether the rate is below the lowest measured one.
 pub(super) struct CpuAtRate {

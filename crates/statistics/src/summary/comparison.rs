@@ -4,8 +4,7 @@
 use super::tables::Tables;
 use super::verdicts::{Statement, Tested};
 use crate::figure_table::Difference;
-use experiment::schema::{AddedLatency, AddedVerdicts, Conditions, ModeComparison};
-use experiment::{Mode, TimeFigure};
+use results::{AddedLatency, AddedVerdicts, Conditions, Mode, ModeComparison, TimeFigure};
 
 /// Compares every mode with every earlier one that leads to the same server, under all conditions. Also
 /// returns what each comparison tests.

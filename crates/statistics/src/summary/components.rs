@@ -4,7 +4,7 @@ use super::estimates::estimate;
 use super::footprint;
 use super::tables::Tables;
 use crate::trials::usable;
-use experiment::schema::{
+use results::{
     CellKey, ComponentSummary, ComponentUsage, Estimate, Figure, ProxyFootprint, Role, RoleTotal, TrialRecord,
 };
 use std::collections::{HashMap, HashSet};

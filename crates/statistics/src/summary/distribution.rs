@@ -3,11 +3,11 @@
 //! Percentiles are over all requests together, from merged histograms: ten requests beyond the 99.999th
 //! percentile take a million requests.
 
-use crate::histogram::{LatencyHistogram, rank};
 use crate::trials::{SATURATED, is_valid, reason_kind, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{
-    AbsentPercentile, DistributionPoint, HistogramSummary, LoadResult, RequestDistribution, TrialRecord,
+use results::{
+    AbsentPercentile, DistributionPoint, HistogramSummary, LatencyHistogram, LoadResult, RequestDistribution,
+    TrialRecord, rank,
 };
 
 /// Percentiles of the usual HdrHistogram charts.

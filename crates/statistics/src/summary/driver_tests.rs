@@ -1,18 +1,17 @@
 //! Drivers and services of trials with several of each.
 
 use super::*;
-use crate::histogram::LatencyHistogram;
 use crate::merge_drivers;
 use crate::objective::{ObjectiveOutcome, objective_met};
 use experiment::Protocol;
 use experiment::environment::ServerSettings;
-use experiment::schema::{
-    ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, Figures, LOAD_SCHEMA, LoadResult,
-    PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role, ServiceProof, ServiceRecord,
-    ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
-};
 use experiment::topology::{Resources, pair};
-use experiment::{Objective, Plan, TimeFigure};
+use experiment::{Objective, Plan};
+use results::{
+    ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, Figures, LOAD_SCHEMA,
+    LatencyHistogram, LoadResult, PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role, ServiceProof,
+    ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TimeFigure, TrialOutcome, Verdict, WarmupCounts,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -91,7 +90,7 @@ pub(super) fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) 
         index,
         repeat: index,
         mode: Mode::None,
-        factors: experiment::schema::Factors::new(),
+        factors: results::Factors::new(),
         load: load.clone(),
         started_at: "2026-11-20T10:00:00Z".to_owned(),
         deployment: None,

@@ -8,7 +8,7 @@ use super::estimates::{commonest_kind, estimate, percentiles_alone, with_censore
 use crate::objective::driver_objective;
 use crate::trials::{is_unanswered, kind_of, shows_saturation};
 use experiment::Objective;
-use experiment::schema::{DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord};
+use results::{DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord};
 use std::collections::BTreeMap;
 
 /// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number

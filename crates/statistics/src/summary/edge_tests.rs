@@ -2,11 +2,9 @@
 
 use super::driver_tests::{WARMUP_REQUESTS, WINDOW_S, five_tenants, result, spoil, summary};
 use super::*;
-use crate::histogram::LatencyHistogram;
-use experiment::TimeFigure;
-use experiment::schema::{
+use results::{
     ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Finding, FindingKind, FindingVerdict,
-    Role, ServiceRecord, ServiceSummary,
+    LatencyHistogram, Role, ServiceRecord, ServiceSummary, TimeFigure,
 };
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::estimates::{estimate, percentiles_alone, with_unanswered};
 use super::readings::{Readings, WindowRates};
 use crate::trials::is_valid;
-use experiment::schema::{EdgeRecord, EdgeSummary, HistogramSummary, TrialRecord};
+use results::{EdgeRecord, EdgeSummary, HistogramSummary, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 type Key<'a> = (&'a str, &'a str);

@@ -2,7 +2,7 @@
 
 use crate::interval::mean_and_error;
 use crate::student;
-use experiment::schema::RequestCounts;
+use results::RequestCounts;
 use statrs::function::beta::beta_reg;
 
 /// Quantile of one-sided bounds.
@@ -61,7 +61,7 @@ fn clopper_pearson_high(wrong: u64, sent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::ExpectedStatuses;
+    use results::ExpectedStatuses;
 
     fn share(trials: &[(u64, u64)]) -> ErrorShare {
         let counts: Vec<RequestCounts> = trials

@@ -2,10 +2,9 @@
 
 use crate::interval;
 use crate::unanswered::unanswered;
-use experiment::TimeFigure;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{
-    CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles,
+use results::{
+    CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles, TimeFigure,
 };
 use std::collections::BTreeMap;
 

@@ -14,12 +14,12 @@ use crate::figure_table::{Difference, FigureTable};
 use crate::fleet;
 use crate::interval;
 use crate::trials::usable;
+use experiment::Experiment;
 use experiment::definition::Factor;
-use experiment::schema::{
+use results::{
     BACKGROUND_SERVICES, ComparedFigure, ComponentUsage, Conditions, Estimate, FactorEffect, Factors, Figure,
-    FleetFigure, LoadPoint, ProxyFootprint, Role, SizeEffect, SizedFigure, TrialRecord,
+    FleetFigure, LoadPoint, Mode, ProxyFootprint, Role, SizeEffect, SizedFigure, TimeFigure, TrialRecord,
 };
-use experiment::{Experiment, Mode, TimeFigure};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -366,7 +366,7 @@ pub(super) fn is_level(one: &LoadPoint, other: &LoadPoint) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::FindingVerdict;
+    use results::FindingVerdict;
 
     fn group<'a>(factors: &'a Factors, values: &'a [f64]) -> Group<'a> {
         Group { factor: BACKGROUND_SERVICES, values, factors, mode: Mode::Sidecar }

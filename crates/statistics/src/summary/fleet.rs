@@ -4,12 +4,12 @@ use super::estimates::{estimate, percentiles_alone};
 use super::tables::Tables;
 use crate::fleet::{self, of_kind};
 use crate::trials::usable;
-use experiment::schema::{
+use experiment::xds::ResourceType;
+use results::{
     CellKey, ComponentUsage, Estimate, Figure, FleetChangeSummary, FleetComponent, FleetFigure,
     FleetOutageSummary, FleetPushSummary, FleetPushes, FleetResult, FleetSummary, FleetTimes,
     HistogramSummary, Role, TrialRecord,
 };
-use experiment::xds::ResourceType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fleet of a cell; `None` if no trial has a fleet result.

@@ -1,9 +1,8 @@
 //! Fleets over the trials of a cell.
 
-use crate::histogram::LatencyHistogram;
 use crate::summarize;
-use experiment::schema::*;
 use experiment::{Experiment, Plan, PlannedTrial};
+use results::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

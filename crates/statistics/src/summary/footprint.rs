@@ -1,7 +1,7 @@
 //! Configuration and memory of a proxy, over the valid trials of a cell.
 
 use super::estimates::estimate;
-use experiment::schema::{ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyFootprint, ProxyHeap};
+use results::{ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyFootprint, ProxyHeap};
 
 /// The proxy's configuration; `None` if no trial could read it.
 pub(super) fn configuration(held: &[&ProxyFootprint]) -> Option<ConfigurationSummary> {
@@ -43,7 +43,7 @@ pub(super) fn unread(held: &[&ProxyFootprint]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::ProxyConfiguration;
+    use results::ProxyConfiguration;
 
     fn holding(size_bytes: u64, clusters: u64, allocated_bytes: u64) -> ProxyFootprint {
         let counts = ConfigurationCounts {

@@ -3,7 +3,7 @@
 use super::estimates::estimate;
 use super::readings::Readings;
 use crate::trials::usable;
-use experiment::schema::{
+use results::{
     CellRates, ComponentUsage, Figure, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary,
     TrialRates, TrialRecord,
 };

@@ -2,10 +2,9 @@
 
 use super::driver_tests::{EXPERIMENT, driver, summary, trial};
 use super::*;
-use crate::histogram::LatencyHistogram;
 use crate::objective::checks;
-use experiment::schema::{DriverObjective, Figures, Verdict};
-use experiment::{Plan, TimeFigure};
+use experiment::Plan;
+use results::{DriverObjective, Figures, LatencyHistogram, TimeFigure, Verdict};
 use std::time::Duration;
 
 /// The summary of five trials of one driver, changed by trial.

@@ -5,7 +5,7 @@
 //! count, times what the drivers sent per second in the window, divided by what they sent in the whole trial.
 //! Drivers are those of the same namespace, or all if it has none.
 
-use experiment::schema::DriverView;
+use results::DriverView;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 

@@ -6,11 +6,10 @@
 
 use super::estimates::estimate;
 use crate::trials::usable;
-use experiment::Mode;
-use experiment::schema::{
-    ComponentUsage, Figure, GroupReservation, ReservationSummary, ResourceGroup, Role, TrialRecord,
-};
 use experiment::topology::{Topology, Workload};
+use results::{
+    ComponentUsage, Figure, GroupReservation, Mode, ReservationSummary, ResourceGroup, Role, TrialRecord,
+};
 use std::collections::BTreeSet;
 
 const GROUPS: [ResourceGroup; 3] = [ResourceGroup::App, ResourceGroup::Generators, ResourceGroup::Mesh];

@@ -2,7 +2,7 @@
 
 use super::estimates::estimate;
 use super::readings::{Readings, WindowRates};
-use experiment::schema::{ComponentUsage, Role, ServiceRecord, ServiceSummary, TrialRecord};
+use results::{ComponentUsage, Role, ServiceRecord, ServiceSummary, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// Every service of the trials of a cell, in the order in which the trials list them.

@@ -2,7 +2,7 @@
 
 use super::totals::Sum;
 use crate::trials::{is_usable, kind_of};
-use experiment::schema::{Figure, Role, SpoiledTrials, TrialRecord};
+use results::{Figure, Role, SpoiledTrials, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each figure of a cell that is spoiled in a repeat, with the values that are left out of the estimates.

@@ -6,11 +6,10 @@ use crate::figure_table::{Difference, FigureTable};
 use crate::fleet;
 use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
-use experiment::TimeFigure;
 use experiment::plan::PlannedCell;
-use experiment::schema::{
+use results::{
     CellKey, ComparedFigure, ComponentUsage, Conditions, Estimate, Figure, FleetFigure, HistogramSummary,
-    LoadResult, Percentiles, Role, TrialRecord,
+    LoadResult, Percentiles, Role, TimeFigure, TrialRecord,
 };
 use std::collections::{BTreeMap, HashMap};
 

@@ -5,7 +5,7 @@
 
 use super::estimates::estimate;
 use super::tables::{SUMMED_ROLES, Tables};
-use experiment::schema::{CellKey, ComponentUsage, Figure, Role, RoleTotal, TrialRecord};
+use results::{CellKey, ComponentUsage, Figure, Role, RoleTotal, TrialRecord};
 
 /// Totals of the proxies, of the services behind their filters and of the control plane of a cell. Roles
 /// without a component in any trial are left out.

@@ -7,7 +7,7 @@ use crate::family::{Group, shown};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
 use crate::findings::resources::CpuScaling;
-use experiment::schema::{
+use results::{
     ComparedFigure, CostTerm, FactorDifference, FactorEffect, FindingVerdict, FleetFigure, ModeComparison,
 };
 

@@ -1,7 +1,7 @@
 //! Programs of the mesh that differ between cells.
 
 use crate::trials::TrialsByCell;
-use experiment::schema::{Cell, CellKey, ComponentVersion};
+use results::{Cell, CellKey, ComponentVersion};
 
 /// Writes into each cell the programs that not all cells ran.
 pub(super) fn note_differing(cells: &mut [Cell], trials: &TrialsByCell<'_>) {

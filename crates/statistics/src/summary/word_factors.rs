@@ -4,11 +4,11 @@
 use super::factors::{is_level, quantities, without};
 use super::tables::Tables;
 use super::verdicts::{Statement, Tested};
+use experiment::Experiment;
 use experiment::plan::PlannedCell;
-use experiment::schema::{
-    ComparedFigure, FactorDifference, FindingVerdict, FleetFigure, component_of, is_of_components,
+use results::{
+    ComparedFigure, FactorDifference, FindingVerdict, FleetFigure, Mode, component_of, is_of_components,
 };
-use experiment::{Experiment, Mode};
 
 /// Memory by which two istiods are compared, where it was read: the rest depends on the page cache.
 const ISTIOD_MEMORY_ANONYMOUS: ComparedFigure =
@@ -80,7 +80,7 @@ struct Side<'a> {
 /// are left out: a difference between their cells is chance.
 fn pairs<'a>(
     factor: &'a str,
-    values: &'a [experiment::schema::FactorValue],
+    values: &'a [results::FactorValue],
     cells: &'a [PlannedCell],
 ) -> Vec<(Side<'a>, Side<'a>)> {
     let Some((first, others)) = values.split_first() else { return Vec::new() };

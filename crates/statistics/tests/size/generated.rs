@@ -2,13 +2,13 @@
 
 use crate::generated_run::finished;
 pub use crate::generated_run::{normal, run_of};
-use experiment::schema::{
-    ComponentUsage, Figure, Figures, HistogramSummary, LoadResult, Rates, RequestCounts, Role, Throttling,
-    TrialRecord, Verdict,
-};
-use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use experiment::{Experiment, Plan, PlannedTrial};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use results::{
+    ComponentUsage, Figure, Figures, HistogramSummary, LoadResult, Mode, Rates, RequestCounts, Role,
+    Throttling, TrialRecord, Verdict,
+};
 use statistics::size::MeasuredRun;
 
 /// Throughput by the Universal Scalability Law as a function of CPU limits.

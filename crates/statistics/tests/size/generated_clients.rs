@@ -2,10 +2,10 @@
 
 use crate::generated::{proxy, record, times};
 use crate::generated_run::{normal, run_of};
-use experiment::schema::{ComponentUsage, Rates, TrialRecord, Verdict};
-use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use experiment::{Experiment, Plan, PlannedTrial};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use results::{ComponentUsage, Mode, Rates, TrialRecord, Verdict};
 use statistics::size::MeasuredRun;
 
 #[derive(Clone, Debug)]

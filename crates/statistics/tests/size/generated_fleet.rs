@@ -1,13 +1,13 @@
 //! Simulated runs of fleets whose control plane follows known cost laws, with noise.
 
 use crate::generated_run::{finished, normal, run_of};
-use experiment::schema::{
-    ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetPhase, FleetProxies,
-    FleetPushes, FleetResult, FleetSecond, HistogramSummary, TrialRecord, Verdict,
-};
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use results::{
+    ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetPhase, FleetProxies,
+    FleetPushes, FleetResult, FleetSecond, HistogramSummary, TrialRecord, Verdict,
+};
 use statistics::size::MeasuredRun;
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ impl FleetSweep {
         };
         let mut verdict = Verdict::usable();
         if let Some(reason) = self.spoiled {
-            verdict.spoil(reason.to_owned(), experiment::schema::Figures::all());
+            verdict.spoil(reason.to_owned(), results::Figures::all());
         }
         let driver =
             DriverRecord { name: "fleet".to_owned(), fleet: Some(result), ..DriverRecord::default() };

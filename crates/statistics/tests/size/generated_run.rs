@@ -1,9 +1,9 @@
 //! Parts that all generated runs share.
 
-use experiment::schema::{ComponentVersion, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict};
 use experiment::{Experiment, PlannedTrial};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use results::{ComponentVersion, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict};
 use statistics::size::MeasuredRun;
 
 pub fn normal(random: &mut StdRng) -> f64 {

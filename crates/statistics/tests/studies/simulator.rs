@@ -3,14 +3,14 @@
 //! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial does not need
 //! thousands of requests.
 
-use experiment::schema::{
+use experiment::{Experiment, Plan, PlannedTrial};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use results::{
     ComponentUsage, ComponentVersion, ConfigurationPush, FactorValue, Figure, Figures, HistogramSummary,
     LoadPoint, LoadResult, PathProof, ProxyConfiguration, ProxyFootprint, Rates, RequestCounts, Role,
     TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
-use experiment::{Experiment, Plan, PlannedTrial};
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
 
 /// Parameters of a simulated study.

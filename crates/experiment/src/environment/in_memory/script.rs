@@ -3,13 +3,10 @@
 use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, DriverResult, TrialEvidence};
 use crate::environment::error::{EnvironmentError, LastLines};
 use crate::environment::snapshot::{GatewayCounters, GatewaySnapshot};
-use crate::schema::component::Role;
-use crate::schema::event::LoadEvent;
-use crate::schema::fleet::{FleetResult, FleetSecond};
-use crate::schema::fleet_progress::FleetProgress;
-use crate::schema::gateway::GatewayCounts;
-use crate::schema::load::{LoadResult, SeriesPoint};
-use crate::schema::path::PathProof;
+use results::{
+    FleetProgress, FleetResult, FleetSecond, GatewayCounts, LoadEvent, LoadResult, PathProof, Role,
+    SeriesPoint,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -2,9 +2,8 @@
 
 use super::script::{ScriptedError, ScriptedTrial};
 use crate::environment::deploy::{DriverLoad, DriverStart};
-use crate::mode::Mode;
-use crate::schema::fleet_progress::FleetAsk;
 use crate::settings::components::ComponentsSettings;
+use results::{FleetAsk, Mode};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 

@@ -8,7 +8,7 @@
 //! 0.07 busy cores were once counted as 0.006, and once as 0.8. The resolution is still a clock tick, so the
 //! remainder is rough over short windows. It is never negative.
 
-use crate::schema::machine::{MachineUsage, TopProcess};
+use results::{MachineUsage, TopProcess};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -13,12 +13,10 @@ pub use machine::{MachineSnapshot, OtherProcess, ProcessId};
 pub use node::{CpuSample, NodeSnapshot};
 pub use traffic::{Bucket, Buckets, GatewayCounters, GatewaySnapshot, ServiceRate, ServiceSnapshot};
 
-use crate::schema::component::{
-    ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling,
+use results::{
+    ComponentUsage, GatewayRecord, MachineUsage, NetworkUsage, NodeUsage, ProcessUsage, Role,
+    SchedulingUsage, Throttling,
 };
-use crate::schema::gateway::GatewayRecord;
-use crate::schema::machine::MachineUsage;
-use crate::schema::node::NodeUsage;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! two samples of the same source.
 
 use super::CpuTimes;
-use crate::schema::node::NodeUsage;
+use results::NodeUsage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

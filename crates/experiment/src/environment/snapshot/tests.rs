@@ -1,6 +1,6 @@
 use super::machine::{MachineSnapshot, OtherProcess, ProcessId};
 use super::{ComponentMemory, ComponentSnapshot, CpuTimes, ProcessSnapshot, Snapshot};
-use crate::schema::{MachineUsage, NetworkUsage, Role, SchedulingUsage, TopProcess};
+use results::{MachineUsage, NetworkUsage, Role, SchedulingUsage, TopProcess};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Request counters of gateways and services at one moment.
 
-use crate::schema::gateway::{GatewayCounts, GatewayDuration, GatewayRecord};
+use results::{GatewayCounts, GatewayDuration, GatewayRecord};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -109,22 +109,6 @@ impl GatewaySnapshot {
             tls_connections: rise(|counters| counters.tls_connections),
             upstream_connections: rise(|counters| counters.upstream_connections),
             whole_trial: None,
-        }
-    }
-}
-
-impl GatewayCounts {
-    /// Counts since an earlier reading. Classes without a response are left out.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        let responses = self.responses.iter().map(|(class, count)| {
-            (class.clone(), count.saturating_sub(before.responses.get(class).copied().unwrap_or(0)))
-        });
-        Self {
-            requests: self.requests.saturating_sub(before.requests),
-            forwarded: self.forwarded.saturating_sub(before.forwarded),
-            retries: self.retries.saturating_sub(before.retries),
-            responses: responses.filter(|(_, count)| *count > 0).collect(),
         }
     }
 }

@@ -1,8 +1,12 @@
 //! Keys of the section `fleet`.
 
-use crate::file::fleet::{MAX_OBJECTS, MAX_THREADS, MAX_WITNESSES};
 use crate::keys::{Key, Kind};
 use crate::settings::fleet::{ChangeKind, FleetSecurity, MAX_NAMESPACES, MAX_PROXIES, ProxyKind, XdsVariant};
+
+pub(in crate::file) const MAX_OBJECTS: usize = 100_000;
+pub(in crate::file) const MAX_THREADS: usize = 256;
+/// Maximum number of real sidecars, at about 50 MB each.
+pub(in crate::file) const MAX_WITNESSES: usize = 20;
 
 const fn objects(name: &'static str, summary: &'static str) -> Key {
     Key::new(name, Kind::Whole(0, MAX_OBJECTS as u64), summary).default("0")

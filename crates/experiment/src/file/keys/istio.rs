@@ -1,7 +1,23 @@
 //! Keys of the sections `istio` and `components`.
 
-use crate::file::istio::{MAX_ENDPOINTS, MAX_ISTIODS, MAX_RETRIES, MAX_RULES, MAX_SERVICES, TELEMETRY};
 use crate::keys::{Key, Kind, SWITCH};
+use crate::settings::istio::TelemetrySetting;
+
+pub(in crate::file) const TELEMETRY: [(&str, TelemetrySetting); 5] = [
+    ("auto", TelemetrySetting::Auto),
+    ("on", TelemetrySetting::On),
+    ("off", TelemetrySetting::Off),
+    ("true", TelemetrySetting::On),
+    ("false", TelemetrySetting::Off),
+];
+pub(in crate::file) const MAX_RULES: usize = 10_000;
+pub(in crate::file) const MAX_RETRIES: usize = 100;
+/// Maximum number of services: they take minutes to write on two busy cores, and nearly a gigabyte in each
+/// proxy.
+pub(in crate::file) const MAX_SERVICES: usize = 10_000;
+pub(in crate::file) const MAX_ENDPOINTS: usize = 1_000;
+/// Maximum number of istiods in one mesh.
+pub(in crate::file) const MAX_ISTIODS: usize = 16;
 
 pub(super) const COMPONENTS: [Key; 5] = [
     Key::new("istio", Kind::Text, "Istio release, such as 1.30.1, or `pinned`; the installed one if absent"),

@@ -1,9 +1,15 @@
 //! Keys of the sections `load`, `objective` and `resolve`.
 
-use crate::file::reader::{MAX_CONNECTIONS, MAX_GENERATORS, MAX_REQUESTS_PER_CONNECTION, MAX_THREADS};
 use crate::keys::{Key, Kind};
 use crate::protocol::Protocol;
-use crate::schema::Pacing;
+use results::Pacing;
+
+pub(in crate::file) const MAX_GENERATORS: usize = 1000;
+pub(in crate::file) const MAX_THREADS: usize = 256;
+/// Maximum connections or clients per generator: more would exhaust the ephemeral ports to one address.
+pub(in crate::file) const MAX_CONNECTIONS: usize = 25_000;
+/// More than a connection carries in any trial.
+pub(in crate::file) const MAX_REQUESTS_PER_CONNECTION: usize = 1_000_000_000;
 
 /// A status, or a class of statuses.
 const STATUS: Kind = Kind::Either(&[

@@ -1,49 +1,25 @@
 //! Keys of an experiment file, section by section.
 
-mod fleet;
-mod istio;
-mod load;
-mod published;
+pub(super) mod fleet;
+pub(super) mod istio;
+pub(super) mod load;
+pub(super) mod published;
 
-use super::factors::may_be_factor;
-use super::ingress::{MAX_DOMAINS, MAX_PATHS, MAX_WORKERS};
-use super::topology::{MAX_NAMESPACES, MAX_REPLICAS};
-use crate::keys::{Key, Kind, json_schema, names};
-use crate::mode::{MeshKind, Mode};
+use crate::keys::{Key, Kind, names};
+use crate::mesh_kind::MeshKind;
 use crate::settings::ingress::Scenario;
-use crate::topology::file::keys as topology_keys;
 use crate::topology::shapes::{ParameterKind, SHAPES};
-use serde_json::{Value, json};
+use results::Mode;
 
-/// Schema of an experiment file, as JSON Schema (draft 2020-12).
-#[must_use]
-pub fn json_schema() -> Value {
-    let mut definitions = topology_keys::definitions();
-    definitions.push(("topology", topology()));
-    let mut sections = SECTION_KEYS.iter().map(|section| (section.path, section.schema()));
-    let (_, root) = sections.next().expect("the first section is the top level");
-    definitions.extend(sections);
-    json_schema::document(
-        "Meshmeter experiment",
-        "What a run measures (docs/experiment-file.md).",
-        root,
-        definitions,
-    )
-}
+/// Maximum number of copies of a topology.
+pub(super) const MAX_NAMESPACES: usize = 1000;
+pub(super) const MAX_REPLICAS: usize = 1000;
+pub(super) const MAX_DOMAINS: usize = 10_000;
+pub(super) const MAX_PATHS: usize = 1_000;
+pub(super) const MAX_WORKERS: usize = 128;
 
-/// The key `topology`: a name, a file, or a map of one of three kinds.
-fn topology() -> Value {
-    let parameters = shape_parameters();
-    let is_factor = |key: &str| may_be_factor(&format!("topology.{key}"));
-    let graph = topology_keys::ROOT.iter().chain([&NAMESPACES]);
-    json!({"anyOf": [
-        json_schema::value(Kind::OneOf(shapes)),
-        json_schema::value(Kind::Matching(|| r"\.ya?ml$".to_owned())),
-        json_schema::map(SHAPE.iter().chain(&parameters), is_factor),
-        json_schema::map(&FILE, is_factor),
-        json_schema::map(graph, |key| key == NAMESPACES.name),
-    ]})
-}
+/// Keys of a built-in topology in addition to its parameters.
+pub(crate) const SHAPE_KEYS: [&str; SHAPE.len()] = names(&SHAPE);
 
 /// Keys of a section.
 pub(crate) struct SectionKeys {
@@ -51,16 +27,6 @@ pub(crate) struct SectionKeys {
     pub(crate) path: &'static str,
     pub(crate) keys: &'static [Key],
     pub(crate) names: &'static [&'static str],
-}
-
-impl SectionKeys {
-    fn schema(&self) -> Value {
-        let is_published = self.path.starts_with("published");
-        json_schema::map(self.keys, |key| {
-            let dotted = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-            !is_published && may_be_factor(&dotted)
-        })
-    }
 }
 
 /// Section with a table of keys.
@@ -97,7 +63,7 @@ pub(super) fn modes() -> Vec<&'static str> {
     Mode::ALL.map(Mode::name).to_vec()
 }
 
-fn shapes() -> Vec<&'static str> {
+pub(super) fn shapes() -> Vec<&'static str> {
     SHAPES.map(|shape| shape.name).to_vec()
 }
 

@@ -1,8 +1,65 @@
 //! Keys of a source of published figures and of a figure.
 
 use super::modes;
-use crate::file::published::{FIGURES, MAX_CLIENTS};
 use crate::keys::{Key, Kind};
+use crate::published::{Clock, MemoryKind, PublishedPercentile};
+use Clock::{Response, Service};
+use PublishedPercentile::{P50, P90, P99};
+use TimeFigure::{Max, Mean, P75, P95, P99_9, P99_99};
+use results::TimeFigure;
+
+pub(in crate::file) const MAX_CLIENTS: usize = 1_000_000;
+
+/// Kind of a figure.
+#[derive(Clone, Copy)]
+pub(in crate::file) enum Figure {
+    Cpu,
+    Memory(MemoryKind),
+    Time(Clock, TimeFigure),
+    Added(PublishedPercentile),
+    Throughput,
+    ThroughputPerCpu,
+    ReservedCpu,
+    ReservedMemory,
+    IstiodCpu,
+    IstiodMemory,
+    IstiodMemoryPerProxy,
+}
+
+pub(in crate::file) const FIGURES: [(&str, Figure); 32] = [
+    ("cpu", Figure::Cpu),
+    ("memory", Figure::Memory(MemoryKind::WorkingSet)),
+    ("memory-resident", Figure::Memory(MemoryKind::Resident)),
+    ("memory-anonymous", Figure::Memory(MemoryKind::Anonymous)),
+    ("mean", Figure::Time(Response, Mean)),
+    ("p50", Figure::Time(Response, TimeFigure::P50)),
+    ("p75", Figure::Time(Response, P75)),
+    ("p90", Figure::Time(Response, TimeFigure::P90)),
+    ("p95", Figure::Time(Response, P95)),
+    ("p99", Figure::Time(Response, TimeFigure::P99)),
+    ("p99.9", Figure::Time(Response, P99_9)),
+    ("p99.99", Figure::Time(Response, P99_99)),
+    ("max", Figure::Time(Response, Max)),
+    ("service-mean", Figure::Time(Service, Mean)),
+    ("service-p50", Figure::Time(Service, TimeFigure::P50)),
+    ("service-p75", Figure::Time(Service, P75)),
+    ("service-p90", Figure::Time(Service, TimeFigure::P90)),
+    ("service-p95", Figure::Time(Service, P95)),
+    ("service-p99", Figure::Time(Service, TimeFigure::P99)),
+    ("service-p99.9", Figure::Time(Service, P99_9)),
+    ("service-p99.99", Figure::Time(Service, P99_99)),
+    ("service-max", Figure::Time(Service, Max)),
+    ("added-p50", Figure::Added(P50)),
+    ("added-p90", Figure::Added(P90)),
+    ("added-p99", Figure::Added(P99)),
+    ("throughput", Figure::Throughput),
+    ("throughput-per-cpu", Figure::ThroughputPerCpu),
+    ("reserved-cpu", Figure::ReservedCpu),
+    ("reserved-memory", Figure::ReservedMemory),
+    ("istiod-cpu", Figure::IstiodCpu),
+    ("istiod-memory", Figure::IstiodMemory),
+    ("istiod-memory-per-proxy", Figure::IstiodMemoryPerProxy),
+];
 
 pub(super) const SOURCE: [Key; 4] = [
     Key::new("source", Kind::Text, "who published the figures, and of which version").required(),

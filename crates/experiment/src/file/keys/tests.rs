@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::definition::Experiment;
-use crate::file::section::alternatives;
 use crate::file::{NoFiles, Override};
 use crate::keys::SWITCH;
+use crate::yaml::section::alternatives;
 
 /// No key accepts this as anything but text.
 const GARBAGE: &str = "☃";
@@ -113,7 +113,7 @@ fn defaults_of_the_table_change_nothing() {
             let dotted = dotted(section, key);
             if section.path == "published" {
                 // Kept as given; the default applies when figures are compared.
-                assert_eq!(crate::units::parse_fraction(default), Ok(crate::published::DEFAULT_MARGIN));
+                assert_eq!(results::units::parse_fraction(default), Ok(crate::published::DEFAULT_MARGIN));
                 continue;
             }
             let (absent, given) = (with(&dotted, "null"), with(&dotted, default));

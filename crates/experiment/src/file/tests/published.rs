@@ -1,8 +1,8 @@
 //! Published figures relative to another mode.
 
-use crate::Mode;
 use crate::definition::Experiment;
 use crate::published::{ReferenceValue, Relation, RelativeQuantity};
+use results::Mode;
 
 #[test]
 fn published_figures_may_be_relative_to_another_mode() {

@@ -1,15 +1,13 @@
 //! Sections of the file, in the order in which they are written.
 
-use crate::mode::Mode;
-use crate::objective::TimeFigure;
-use crate::schema::{ExpectedStatuses, Pacing};
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{
     IngressApi, IngressTls, IstiodSettings, TelemetrySetting, WorkloadKeys, ZtunnelPlacement,
 };
 use crate::settings::proxy::{AccessLog, MutualTls};
-use crate::units::in_files::{ByteSize, CpuCores, Fraction, TimeSpan};
+use results::units::{ByteSize, CpuCores, Fraction, TimeSpan};
+use results::{ExpectedStatuses, Mode, Pacing, TimeFigure};
 use serde::{Serialize, Serializer};
 use std::path::Path;
 use std::time::Duration;

@@ -1,74 +1,9 @@
-//! Kinds of changes, and churn.
+//! Kinds of changes.
 
 use super::ProxyKind;
-use crate::units::{UnitError, format_fraction, format_rate, parse_fraction, parse_rate, shortened};
+use results::units::{UnitError, shortened};
 use std::fmt;
 use std::str::FromStr;
-
-/// Continuous replacement of pods: each is deleted, and another takes its place.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Churn {
-    /// No churn.
-    #[default]
-    None,
-    /// This fraction of all pods per minute.
-    FractionPerMinute(f64),
-    /// This number of pods per second.
-    PodsPerSecond(f64),
-}
-
-impl Churn {
-    /// Numeric value: a fraction per minute, or pods per second.
-    #[must_use]
-    pub fn amount(self) -> f64 {
-        match self {
-            Self::None => 0.0,
-            Self::FractionPerMinute(amount) | Self::PodsPerSecond(amount) => amount,
-        }
-    }
-
-    /// Pods replaced per second in a mesh with this many pods.
-    #[must_use]
-    pub fn pods_per_s(self, pods: usize) -> f64 {
-        match self {
-            Self::None => 0.0,
-            Self::FractionPerMinute(fraction) => fraction * pods as f64 / 60.0,
-            Self::PodsPerSecond(rate) => rate,
-        }
-    }
-}
-
-impl fmt::Display for Churn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("0"),
-            Self::FractionPerMinute(fraction) => write!(f, "{}/m", format_fraction(*fraction)),
-            Self::PodsPerSecond(rate) => write!(f, "{}/s", format_rate(*rate)),
-        }
-    }
-}
-
-impl FromStr for Churn {
-    type Err = UnitError;
-
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let refused = |error: UnitError| UnitError {
-            quantity: "churn",
-            expected: "expected a percentage of the pods per minute, or pods per second".to_owned(),
-            example: "25%/m",
-            ..error
-        };
-        let trimmed = text.trim();
-        if ["0", "0%", "none"].contains(&trimmed) {
-            return Ok(Self::None);
-        }
-        let churn = match trimmed.strip_suffix("/m").filter(|share| share.ends_with('%')) {
-            Some(share) => Self::FractionPerMinute(parse_fraction(share).map_err(refused)?),
-            None => Self::PodsPerSecond(parse_rate(trimmed).map_err(refused)?),
-        };
-        Ok(if churn == Self::FractionPerMinute(0.0) { Self::None } else { churn })
-    }
-}
 
 /// Kind of change whose convergence is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
@@ -205,7 +140,7 @@ impl FromStr for RepeatedChange {
         let word = word.trim();
         let kind = ChangeKind::ALL.into_iter().find(|kind| kind.name() == word).ok_or_else(|| {
             let names = ChangeKind::ALL.map(ChangeKind::name);
-            let nearest = crate::file::suggestion::nearest(word, names);
+            let nearest = crate::yaml::suggestion::nearest(word, names);
             refused(nearest.map_or_else(
                 || format!("expected {}", names.join(", ")),
                 |nearest| format!("did you mean {nearest}?"),

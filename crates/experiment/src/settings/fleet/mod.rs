@@ -8,11 +8,12 @@ mod held;
 mod proxies;
 mod rules;
 
-pub use changes::{ChangeKind, Churn, RepeatedChange};
+pub use changes::{ChangeKind, RepeatedChange};
 pub use held::{HeldTopology, HeldWorkload};
 pub use proxies::{FleetSecurity, ProxyKind, ProxyKinds, XdsVariant};
 pub use rules::{FleetContradiction, SettingNames};
 
+use results::units::Churn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -195,25 +196,6 @@ mod tests {
         assert_eq!(numbers.of(6).unwrap_err(), "`gateway=2,waypoint=3` are 5 proxies of 6");
         for refused in ["envoy", "sidecar,gateway", "sidecar=0", "sidecar=1,sidecar=2", "", "sidecar=x"] {
             assert!(refused.parse::<ProxyKinds>().is_err(), "{refused}");
-        }
-    }
-
-    #[test]
-    fn churn_is_fraction_per_minute_or_pods_per_second() {
-        for (text, pods_per_s, written) in [
-            ("25%/m", 5.0, "25%/m"),
-            ("10/s", 10.0, "10/s"),
-            ("120/m", 2.0, "2/s"),
-            ("0", 0.0, "0"),
-            ("0%/m", 0.0, "0"),
-        ] {
-            let churn: Churn = text.parse().unwrap();
-            assert!((churn.pods_per_s(1200) - pods_per_s).abs() < 1e-9, "{text}");
-            assert_eq!(churn.to_string(), written);
-            assert_eq!(written.parse::<Churn>().unwrap(), churn);
-        }
-        for refused in ["25%", "25%/h", "fast", "-1/s", ""] {
-            assert_eq!(refused.parse::<Churn>().unwrap_err().quantity, "churn", "{refused}");
         }
     }
 

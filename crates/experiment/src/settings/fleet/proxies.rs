@@ -1,6 +1,6 @@
 //! Kinds of simulated proxies, and their connections.
 
-use crate::units::{UnitError, shortened};
+use results::units::{UnitError, shortened};
 use std::fmt;
 use std::str::FromStr;
 

@@ -4,9 +4,9 @@
 //! Its call probabilities are whole percentages, where 0 means always.
 
 use super::keys;
-use crate::file::document::{Node, Value};
 use crate::keys::names;
-use crate::units::{UnitError, parse_duration, parse_fraction, parse_size};
+use crate::yaml::document::{Node, Value};
+use results::units::{UnitError, parse_duration, parse_fraction, parse_size};
 
 /// Top-level keys of both dialects.
 pub(crate) fn root_keys() -> impl Iterator<Item = &'static str> {
@@ -41,7 +41,7 @@ const ONLY_ISOTOPE: [&str; 12] = [
 impl Dialect {
     pub(super) fn for_root(root: &Node) -> Self {
         let has = |node: &Node| node.entries().iter().any(|entry| ONLY_ISOTOPE.contains(&entry.key.as_str()));
-        let below = |entry: &crate::file::document::Entry| match &entry.node.value {
+        let below = |entry: &crate::yaml::document::Entry| match &entry.node.value {
             Value::List(items) if entry.key == "services" => items.iter().any(has),
             Value::Map(_) if entry.key == "defaults" => has(&entry.node),
             _ => false,

@@ -6,12 +6,12 @@ use super::links::check_endpoint;
 use super::names::{Scope, check_name, check_namespace};
 use super::reader::{Head, Reader, maps_of, resources, section_field, switch};
 use crate::diagnostic::{ExperimentError, Place};
-use crate::file::section::{Field, Section};
 use crate::keys::names;
 use crate::protocol::Protocol;
 use crate::topology::script::{DEFAULT_ENDPOINT, ScriptedService};
 use crate::topology::{DriverPlacement, PAIR_CLIENT, PAIR_DRIVER, Resources, Runs, Workload, WorkloadId};
-use crate::units::shortened;
+use crate::yaml::section::{Field, Section};
+use results::units::shortened;
 use std::collections::{HashMap, HashSet};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -181,12 +181,10 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::new();
         for (id, node) in maps_of(&services)?.iter().enumerate() {
             let entry = node.entries().iter().find(|entry| entry.key == "isEntrypoint");
-            if let Some(entry) = entry.filter(|_| self.dialect == Dialect::Isotope) {
-                let field =
-                    Field { path: "isEntrypoint".into(), key_place: &entry.key_place, node: &entry.node };
-                if switch(&field)? {
-                    entries.push(id);
-                }
+            if let Some(entry) = entry.filter(|_| self.dialect == Dialect::Isotope)
+                && switch(&Field::new("isEntrypoint", &entry.key_place, &entry.node))?
+            {
+                entries.push(id);
             }
         }
         if entries.is_empty() {

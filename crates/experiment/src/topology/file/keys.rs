@@ -1,8 +1,7 @@
 //! Keys of a topology file in Meshmeter's own format. Those of isotope's are in [`super::dialect`].
 
-use super::MAX_REPLICAS;
+use super::limits::{MAX_DOCUMENTS, MAX_REPLICAS, MAX_RETRIES};
 use super::names::{MAX_NAME_LENGTH, MAX_NAMESPACE_LENGTH};
-use super::steps::{MAX_DOCUMENTS, MAX_RETRIES};
 use crate::keys::{Key, Kind, json_schema, names};
 use crate::protocol::Protocol;
 use serde_json::Value;

@@ -1,12 +1,12 @@
 //! Checks of calls and queries, after all services are known.
 
 use crate::diagnostic::{ExperimentError, Place};
-use crate::file::section::alternatives;
-use crate::file::suggestion::nearest;
 use crate::protocol::Protocol;
 use crate::topology::script::DEFAULT_ENDPOINT;
 use crate::topology::{Runs, Topology, Workload, WorkloadId};
-use crate::units::shortened;
+use crate::yaml::section::alternatives;
+use crate::yaml::suggestion::nearest;
+use results::units::shortened;
 use std::collections::HashMap;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

@@ -7,6 +7,7 @@
 mod dialect;
 mod drivers;
 pub(crate) mod keys;
+mod limits;
 mod links;
 mod names;
 mod reader;
@@ -18,25 +19,13 @@ mod tests;
 
 use super::Topology;
 use crate::diagnostic::{ExperimentError, Place, Source};
-use crate::file::document::{self, Entry, Node, Value};
+use crate::yaml::document::{self, Entry, Node, Value};
 use std::sync::Arc;
 
 pub(crate) use dialect::root_keys;
 pub use keys::json_schema;
+pub use limits::{MAX_BODY_BYTES, MAX_FILE_BYTES, MAX_NESTING, MAX_PODS, MAX_REPLICAS, MAX_WORKLOADS};
 pub(crate) use writer::{Yaml, view};
-
-/// Maximum size of a topology file, bytes.
-pub const MAX_FILE_BYTES: usize = 1 << 20;
-/// Maximum number of services, databases and clients in a file.
-pub const MAX_WORKLOADS: usize = 10_000;
-/// Maximum number of pods in a topology.
-pub const MAX_PODS: usize = 100_000;
-/// Maximum number of pods per workload.
-pub const MAX_REPLICAS: usize = 1_000;
-/// Maximum size of a request or response, bytes.
-pub const MAX_BODY_BYTES: u64 = 1 << 30;
-/// Maximum nesting depth of parallel branches and sequences in a script.
-pub const MAX_NESTING: usize = 12;
 
 /// A topology file as read.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,9 @@
 //! Names of workloads and namespaces, and lookup of workloads by name.
 
 use crate::diagnostic::{ExperimentError, Place};
-use crate::file::suggestion::nearest;
 use crate::topology::WorkloadId;
-use crate::units::shortened;
+use crate::yaml::suggestion::nearest;
+use results::units::shortened;
 use std::collections::{BTreeMap, HashMap};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

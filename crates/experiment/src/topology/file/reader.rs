@@ -1,20 +1,21 @@
 //! Reads a topology from the tree: services, databases, drivers and clients.
 
+use super::TopologyFile;
 use super::dialect::Dialect;
 use super::keys;
+use super::limits::{MAX_PODS, MAX_REPLICAS, MAX_WORKLOADS};
 use super::links::Links;
 use super::names::{DEFAULT_NAMESPACE, Names, check_name, check_namespace};
 use super::steps::{Scripts, size};
-use super::{MAX_PODS, MAX_REPLICAS, MAX_WORKLOADS, TopologyFile};
 use crate::diagnostic::{ExperimentError, Place};
-use crate::file::document::{Node, Value};
-use crate::file::section::{Field, Section};
 use crate::keys::{SWITCH, names};
 use crate::protocol::Protocol;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{DEFAULT_ENDPOINT, Endpoint, ScriptedService};
 use crate::topology::{Resources, Runs, Topology, Workload, WorkloadId};
-use crate::units::{parse_cores, parse_fraction, parse_size, shortened};
+use crate::yaml::document::{Node, Value};
+use crate::yaml::section::{Field, Section};
+use results::units::{parse_cores, parse_fraction, parse_size, shortened};
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

@@ -2,29 +2,27 @@
 
 use super::dialect::{Dialect, seconds};
 use super::keys;
+use super::limits::{MAX_BODY_BYTES, MAX_DOCUMENTS, MAX_NESTING, MAX_RETRIES};
 use super::links::{CallSite, Links};
 use super::names::{Names, Scope};
-use super::{MAX_BODY_BYTES, MAX_NESTING};
 use crate::diagnostic::ExperimentError;
-use crate::file::document::{Node, Value};
-use crate::file::section::{Field, Section, alternatives};
 use crate::keys::names;
 use crate::topology::WorkloadId;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{
     CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, QueryOperation, QueryStep, Step,
 };
-use crate::units::{UnitError, parse_fraction, parse_size};
+use crate::yaml::document::{Node, Value};
+use crate::yaml::section::{Field, Section, alternatives};
+use results::units::{UnitError, parse_fraction, parse_size};
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Maximum sleep or computation of a step, seconds.
 const MAX_STEP_SECONDS: f64 = 3600.0;
-pub(super) const MAX_RETRIES: usize = 100;
 /// Maximum number of steps in all scripts; a default script counts once per service that uses it.
 const MAX_STEPS: usize = 100_000;
-pub(super) const MAX_DOCUMENTS: usize = 10_000;
 /// Maximum document size: MongoDB's limit is 16 MiB, including fields other than the payload.
 const MAX_DOCUMENT_BYTES: u64 = 15 << 20;
 const DEFAULT_DOCUMENT_BYTES: u64 = 512;
@@ -134,7 +132,7 @@ impl<'a> Scripts<'_, 'a> {
         let given = |key: &'static str| section.as_ref().map_or(Ok(None), |section| section.field(key));
         let service = match &section {
             Some(section) => section.required("service", "service: other")?,
-            None => Field { path: field.path.clone(), key_place: field.key_place, node: field.node },
+            None => Field::new(&field.path, field.key_place, field.node),
         };
         for key in ["hostname", "extra-header"] {
             if self.dialect == Dialect::Isotope && given(key)?.is_some() {

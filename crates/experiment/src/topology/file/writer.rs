@@ -8,7 +8,7 @@ use crate::topology::script::{
     Step,
 };
 use crate::topology::{Resources, Runs, Topology, Workload, WorkloadId};
-use crate::units::{format_cores, format_duration, format_fraction, format_size};
+use results::units::{format_cores, format_duration, format_fraction, format_size};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::time::Duration;
 

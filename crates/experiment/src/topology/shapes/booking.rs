@@ -4,9 +4,9 @@
 //! A request to `main` checks the session and reads the customer. Most requests then search flights, and some
 //! book one. Each service makes several queries, each for one document by its key.
 
-use super::Shape;
 use super::draft::{Draft, call_endpoint, call_sometimes, endpoint, query};
 use super::parameter::CLIENT_IN_MESH;
+use super::shape::Shape;
 use crate::protocol::Protocol;
 use crate::topology::script::QueryOperation::{Find, Insert, Update};
 

@@ -1,8 +1,8 @@
 //! `chain`: services in a row, where each calls the next.
 
 use super::draft::{Draft, call};
-use super::parameter::CLIENT_IN_MESH;
-use super::{Parameter, ParameterKind, Shape};
+use super::parameter::{CLIENT_IN_MESH, Parameter, ParameterKind};
+use super::shape::Shape;
 
 const HOPS: Parameter = Parameter {
     name: "hops",

@@ -1,6 +1,6 @@
 //! Builder of topologies, service by service.
 
-use super::ShapeSettings;
+use super::shape::ShapeSettings;
 use crate::protocol::Protocol;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{

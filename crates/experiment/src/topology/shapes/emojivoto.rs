@@ -6,9 +6,9 @@
 //! 100 emoji and a leaderboard of ten. The vote for the doughnut, which the app fails on purpose, is left
 //! out.
 
-use super::Shape;
 use super::draft::{Draft, call_endpoint, endpoint};
 use super::parameter::CLIENT_IN_MESH;
+use super::shape::Shape;
 use crate::protocol::Protocol;
 
 /// Emoji on the leaderboard.

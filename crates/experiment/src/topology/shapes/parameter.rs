@@ -1,7 +1,7 @@
 //! Parameters of built-in topologies.
 
-use super::Shape;
-use crate::units::{UnitError, format_fraction, parse_fraction};
+use super::shape::Shape;
+use results::units::{UnitError, format_fraction, parse_fraction};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -44,7 +44,7 @@ impl Parameter {
     /// Returns an error if the text is not a value of this parameter.
     pub fn parse(&self, text: &str) -> Result<f64, UnitError> {
         let refused = |quantity, expected: String, example| UnitError {
-            given: crate::units::shortened(text),
+            given: results::units::shortened(text),
             quantity,
             expected,
             example,

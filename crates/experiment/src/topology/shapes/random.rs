@@ -1,9 +1,9 @@
 //! `random`: a random acyclic graph. The same parameters always give the same graph.
 
 use super::draft::{Draft, MAX_SERVICES, call};
-use super::parameter::CLIENT_IN_MESH;
-use super::{Parameter, ParameterKind, Shape};
-use crate::plan::order::SplitMix64;
+use super::parameter::{CLIENT_IN_MESH, Parameter, ParameterKind};
+use super::shape::Shape;
+use crate::random::SplitMix64;
 use crate::topology::WorkloadId;
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! `star`: one service calls all others in parallel.
 
 use super::draft::{Draft, at_once, call};
-use super::parameter::CLIENT_IN_MESH;
-use super::{Parameter, ParameterKind, Shape};
+use super::parameter::{CLIENT_IN_MESH, Parameter, ParameterKind};
+use super::shape::Shape;
 
 const WIDTH: Parameter = Parameter {
     name: "width",

@@ -4,8 +4,8 @@
 //! these are also the limits; here only `server.cpu` and `client.cpu` set limits.
 
 use super::draft::{Draft, at_once, call};
-use super::parameter::CLIENT_IN_MESH;
-use super::{Parameter, ParameterKind, Shape};
+use super::parameter::{CLIENT_IN_MESH, Parameter, ParameterKind};
+use super::shape::Shape;
 
 const PARALLEL: Parameter = Parameter {
     name: "parallel",

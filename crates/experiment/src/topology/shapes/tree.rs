@@ -1,8 +1,8 @@
 //! `tree`: every service calls its children in parallel; names as in isotope's trees.
 
 use super::draft::{Draft, MAX_SERVICES, at_once, call};
-use super::parameter::CLIENT_IN_MESH;
-use super::{Parameter, ParameterKind, Shape};
+use super::parameter::{CLIENT_IN_MESH, Parameter, ParameterKind};
+use super::shape::Shape;
 
 const DEPTH: Parameter = Parameter {
     name: "depth",

@@ -16,7 +16,6 @@ use crate::running::{CounterSource, PodIdentity, Proxy};
 use components::Installed;
 use confinement::Joinable;
 use experiment::environment::{AccessLog, ErrorContext};
-use experiment::schema::ProxyConfiguration;
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
@@ -25,6 +24,7 @@ use mesh::names::{
     ADMIN_PORT, DISCOVERY_NAME, DISCOVERY_PORT, NODE, READINESS_PORT, STATUS_PORT, SYSTEM_NAMESPACE,
 };
 use mesh::ztunnel::{footprint, metrics};
+use results::ProxyConfiguration;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;

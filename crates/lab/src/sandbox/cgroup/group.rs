@@ -3,7 +3,7 @@
 use super::{Version, reading};
 use crate::Result;
 use experiment::environment::{ComponentMemory, CpuTimes, EnvironmentError};
-use experiment::schema::Throttling;
+use results::Throttling;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};

@@ -5,7 +5,7 @@
 
 use super::Version;
 use experiment::environment::{ComponentMemory, CpuTimes};
-use experiment::schema::Throttling;
+use results::Throttling;
 use std::time::Duration;
 
 fn field(text: &str, key: &str) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Access to a lab that is held open, as `meshmeter lab up` and `lab status` print it.
 
-use experiment::schema::ComponentVersion;
+use results::ComponentVersion;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

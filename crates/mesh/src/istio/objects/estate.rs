@@ -196,7 +196,8 @@ fn listener_name(domain: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::{MeshKind, Mode, Protocol};
+    use experiment::{MeshKind, Protocol};
+    use results::Mode;
     use std::collections::BTreeSet;
     use std::sync::Arc;
 

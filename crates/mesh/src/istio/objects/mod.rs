@@ -18,8 +18,8 @@ pub mod traffic;
 pub mod waypoint;
 
 use self::subject::Subject;
-use experiment::Mode;
 use experiment::environment::DeploymentSpec;
+use results::Mode;
 use serde_json::Value;
 use std::path::Path;
 

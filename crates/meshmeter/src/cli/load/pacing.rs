@@ -1,8 +1,8 @@
 //! Options of `meshmeter load` for how threads wait until a request is due.
 
 use clap::{Args, ValueEnum};
-use experiment::units::parse_duration;
-use load::Pacing;
+use results::Pacing;
+use results::units::parse_duration;
 use std::time::Duration;
 
 /// Maximum of --lag-tolerance: beyond it requests would come in bursts, and be late by more than services

@@ -1,7 +1,7 @@
 //! Options of raw TCP and TLS.
 
 use clap::Args;
-use experiment::units::parse_size;
+use results::units::parse_size;
 
 /// Options of raw TCP and TLS.
 #[derive(Debug, Args)]

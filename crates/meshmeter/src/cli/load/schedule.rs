@@ -2,9 +2,9 @@
 
 use super::{parse_run_duration, parse_run_duration_or_zero};
 use clap::{Args, ValueEnum};
-use experiment::units::parse_rate;
 use jiff::Timestamp;
 use load::{Arrival, GeneratorShare, RateStage, ThinkTime};
+use results::units::parse_rate;
 use std::time::Duration;
 
 /// Maximum number of generators that share a load.

@@ -3,7 +3,7 @@
 use super::parse_run_duration;
 use super::schedule::parse_positive_rate;
 use clap::Args;
-use experiment::units::parse_fraction;
+use results::units::parse_fraction;
 use std::time::Duration;
 
 /// Minimum and maximum precision, as fractions.

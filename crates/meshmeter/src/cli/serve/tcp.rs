@@ -2,7 +2,7 @@
 
 use super::parse_address;
 use clap::Args;
-use experiment::units::parse_size;
+use results::units::parse_size;
 use service::TcpSizes;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;

@@ -10,8 +10,8 @@ use cluster::environment::check_mode;
 use cluster::objects;
 use cluster::plug::{self, MeshPlug};
 use cluster::settings::ClusterSettings;
-use experiment::schema::UnavailableMode;
 use experiment::{Experiment, Override};
+use results::UnavailableMode;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use crate::memory::{available_bytes, gibibytes};
-use experiment::schema::Host;
+use results::Host;
 use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;

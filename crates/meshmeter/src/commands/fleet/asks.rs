@@ -2,7 +2,7 @@
 
 use super::progress::FleetReporter;
 use crate::failure::Failure;
-use experiment::schema::{FleetAnswer, FleetAsk, FleetProgress};
+use results::{FleetAnswer, FleetAsk, FleetProgress};
 use std::io::{self, BufRead as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -4,12 +4,11 @@
 use super::changes::Changed;
 use super::runner::FleetRunner;
 use crate::failure::Failure;
-use experiment::schema::{
-    ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetMesh, FleetProxies, FleetResult, FleetVerdict,
-    HistogramSummary,
-};
 use experiment::settings::fleet::ChangeKind;
-use statistics::LatencyHistogram;
+use results::{
+    ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetMesh, FleetProxies, FleetResult, FleetVerdict,
+    HistogramSummary, LatencyHistogram,
+};
 
 /// Kind of the changes made by churn.
 pub const CHURN: &str = "churn";
@@ -162,7 +161,7 @@ fn hint(kind: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::FleetEvent;
+    use results::FleetEvent;
     use std::collections::BTreeMap;
     use std::time::Duration;
 

@@ -9,8 +9,8 @@
 //! proxy. istiod does not expose the length of its push queue.
 
 use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::exposition::Exposition;
-use experiment::schema::{ControlPlaneFigures, ReportedHistogram};
+use results::exposition::Exposition;
+use results::{ControlPlaneFigures, ReportedHistogram};
 use std::collections::BTreeMap;
 
 /// istiod's histograms, each with its name in results.

@@ -16,11 +16,11 @@ use experiment::environment::deploy::{
     DriverStart, Environment as _, HealthProbe,
 };
 use experiment::environment::{DeploymentSpec, EnvironmentError};
-use experiment::schema::{FleetProgress, FleetResult};
 use experiment::settings::fleet::FleetSettings;
 use experiment::{Experiment, Plan, PlannedTrial, topology};
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
+use results::{FleetProgress, FleetResult};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;

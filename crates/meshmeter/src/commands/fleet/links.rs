@@ -4,9 +4,9 @@
 
 use super::changes::{Changing, CutOff, Written};
 use super::runner::FleetRunner;
-use experiment::schema::FleetAsk;
 use experiment::settings::fleet::ChangeKind;
 use fleet::{ChangeId, Selection};
+use results::FleetAsk;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@ use crate::cli::ExportArgs;
 use crate::commands::metric_labels;
 use crate::failure::Failure;
 use crate::output::tell;
-use experiment::schema::{ExportRecord, FleetProgress, FleetResult};
 use export::{Exporter, Families, FleetFigures, Labels, Settings, add_fleet_result};
+use results::{ExportRecord, FleetProgress, FleetResult};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

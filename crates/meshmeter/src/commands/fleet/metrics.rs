@@ -4,10 +4,10 @@
 use super::control_plane_metrics::{Counted, Exposed, MetricsReading, MetricsWindow};
 use crate::cli::MetricsUrl;
 use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
-use experiment::schema::ControlPlaneFigures;
 use mesh::admin::Admin;
 use mesh::admin::dial::TcpPort;
 use mesh::kubernetes::client::ApiClient;
+use results::ControlPlaneFigures;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};

@@ -30,7 +30,7 @@ use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::open_files;
 use crate::output;
 use crate::output::destination::{self, Destination};
-use experiment::schema::FleetResult;
+use results::FleetResult;
 use settings::ControlPlane;
 use std::process::ExitCode;
 

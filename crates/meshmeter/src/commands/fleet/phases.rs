@@ -1,8 +1,8 @@
 //! Phases of the time under changes, with what istiod used and sent in each.
 
 use super::metrics::MetricsSampler;
-use experiment::schema::FleetPhase;
 use fleet::{Fleet, FleetStatus};
+use results::FleetPhase;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Records where one kind of change ends and another begins.

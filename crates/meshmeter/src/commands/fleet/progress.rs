@@ -4,8 +4,8 @@
 use super::live::LiveFleet;
 use crate::cli::ProgressStyle;
 use crate::output::tell;
-use experiment::schema::{ExportRecord, FleetProgress, FleetResult, FleetSecond};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
+use results::{ExportRecord, FleetProgress, FleetResult, FleetSecond};
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -4,9 +4,9 @@ use crate::cli::{FleetArgs, SpreadName};
 use crate::commands::topology;
 use crate::failure::Failure;
 use experiment::settings::fleet::{
-    ChangeKind, Churn, FleetContradiction, FleetSettings, HeldTopology, ProxyKind, RepeatedChange,
-    SettingNames,
+    ChangeKind, FleetContradiction, FleetSettings, HeldTopology, ProxyKind, RepeatedChange, SettingNames,
 };
+use results::units::Churn;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

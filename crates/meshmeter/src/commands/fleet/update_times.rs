@@ -1,8 +1,8 @@
 //! Time of an Envoy's last configuration updates, by its own clock: the `update_time` of its subscriptions.
 
-use experiment::exposition::samples;
 use mesh::admin::{Admin, AdminError};
 use mesh::names::UPDATE_TIME;
+use results::exposition::samples;
 use std::collections::BTreeMap;
 
 const PATH: &str = "/stats/prometheus?filter=update_time$";

@@ -5,14 +5,14 @@
 //! the count.
 
 use super::update_times;
-use experiment::exposition::samples;
-use experiment::schema::FleetWitness;
 use experiment::settings::fleet::ProxyKind;
 use experiment::xds::ResourceType;
 use fleet::{ChangeId, Fleet};
 use mesh::admin::dial::TcpPort;
 use mesh::admin::{Admin, AdminError};
 use population::changes::Expected;
+use results::FleetWitness;
+use results::exposition::samples;
 use statistics::witnesses::compare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -55,8 +55,8 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::ComponentVersion;
     use lab::registry::ProxyAccess;
+    use results::ComponentVersion;
 
     fn in_pod(command: &str) -> Vec<String> {
         let enter = ["meshmeter", "lab", "exec", "--lab", "k3x7ab"];

@@ -1,8 +1,8 @@
 //! Failures of a run of the generator, with hints.
 
 use crate::failure::Failure;
-use experiment::schema::LoadResult;
 use load::{ErrorKind, LoadError, LoadSpec};
+use results::LoadResult;
 
 /// Servers named when none can be reached; the others are only counted.
 const NAMED_SERVERS: usize = 3;

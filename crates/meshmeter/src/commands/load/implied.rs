@@ -2,8 +2,8 @@
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
-use experiment::schema::LoadResult;
 use report::format::counted;
+use results::LoadResult;
 
 /// Characters of a URL that no shell interprets.
 const PLAIN: &str = "/:.-_~%@+,[]";
@@ -53,7 +53,7 @@ fn suggested_rate(completed_per_s: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::Rates;
+    use results::Rates;
 
     fn noted(completed: f64, urls: &[&str]) -> String {
         let mut result = LoadResult {

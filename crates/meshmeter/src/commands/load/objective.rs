@@ -3,8 +3,8 @@
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use experiment::Objective;
-use experiment::units::format_duration;
 use load::{LoadSpec, ScheduleSpec};
+use results::units::format_duration;
 use statistics::SAMPLES_BEYOND_A_PERCENTILE;
 use std::time::Duration;
 

@@ -9,11 +9,10 @@ use crate::cli::{OutputArgs, ResultFileArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::output::destination::{self, Destination};
-use experiment::schema::LoadResult;
 use load::{LoadSpec, Observer, Progress, Second};
 use report::csv::{self, SecondOfRun};
 use report::hdr::{IntervalLog, percentile_text};
-use statistics::LatencyHistogram;
+use results::{LatencyHistogram, LoadResult};
 
 /// Tags of the interval log.
 const SERVICE_TIME: &str = "service-time";

@@ -11,9 +11,9 @@ use crate::commands::report::folder_failure;
 use crate::failure::Failure;
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::error_chain;
-use experiment::schema::{DeploymentUse, Retake, TrialRecord};
 use experiment::{Plan, PlannedTrial};
 use report::folder::RunFolder;
+use results::{DeploymentUse, Retake, TrialRecord};
 use statistics::retakes::{DueRetake, Retakes};
 use std::collections::VecDeque;
 

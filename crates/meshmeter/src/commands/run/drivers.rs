@@ -5,12 +5,12 @@ use experiment::environment::deploy::{
     Argument, DriverEnd, DriverLoad, DriverResult, DriverStart, DriverVerb,
 };
 use experiment::environment::{SentLoad, TCP_REQUEST_BYTES, error_chain};
-use experiment::schema::{FleetResult, LoadResult};
 use experiment::settings::fleet::FleetSettings;
 use experiment::topology::{DriverPlacement, Workload};
-use experiment::units::format_duration;
 use experiment::{PlannedTrial, Protocol};
 use jiff::Timestamp;
+use results::units::format_duration;
+use results::{FleetResult, LoadResult};
 use statistics::merge::{MergeError, MergeInput, merge_drivers, merge_generators};
 use std::time::Duration;
 

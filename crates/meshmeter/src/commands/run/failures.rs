@@ -1,9 +1,8 @@
 //! Failed trials: whether to continue after one, and whether a mode could be measured at all.
 
 use crate::failure::Failure;
-use experiment::Mode;
 use experiment::environment::EnvironmentError;
-use experiment::schema::{TrialOutcome, TrialRecord};
+use results::{Mode, TrialOutcome, TrialRecord};
 
 /// Consecutive trials without a measurement after which the environment is considered broken.
 const MAX_CONSECUTIVE_FAILURES: usize = 3;

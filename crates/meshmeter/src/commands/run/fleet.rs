@@ -1,9 +1,9 @@
 //! A fleet as the driver of a trial: its arguments, its timeouts, and which figures its verdict spoils.
 
 use experiment::environment::deploy::Argument;
-use experiment::schema::{Figures, FleetResult, Verdict};
-use experiment::settings::fleet::{Churn, FleetSettings};
-use experiment::units::{format_duration, format_rate};
+use experiment::settings::fleet::FleetSettings;
+use results::units::{Churn, format_duration, format_rate};
+use results::{Figures, FleetResult, Verdict};
 use std::time::Duration;
 
 /// Timeout for writing a mesh, without the time per object.
@@ -103,7 +103,7 @@ pub(super) fn verdict(result: &FleetResult) -> Verdict {
 mod tests {
     use super::*;
     use experiment::Experiment;
-    use experiment::schema::{Figure, FleetVerdict, HistogramSummary};
+    use results::{Figure, FleetVerdict, HistogramSummary};
 
     fn settings(rest: &str) -> FleetSettings {
         let text = format!("{{name: f, mesh: istio, modes: [control-plane], fleet: {{{rest}}}}}");

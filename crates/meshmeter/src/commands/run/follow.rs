@@ -11,9 +11,9 @@ use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult, HealthProbe,
 };
 use experiment::environment::{EnvironmentError, Snapshot, WindowUsage};
-use experiment::schema::{FleetProgress, LoadEvent, SeriesPoint};
-use experiment::units::format_duration;
 use jiff::Timestamp;
+use results::units::format_duration;
+use results::{FleetProgress, LoadEvent, SeriesPoint};
 use std::time::Duration;
 
 /// Interval between checks of components while nothing else happens.

@@ -10,11 +10,10 @@ use crate::cli::ExportArgs;
 use crate::failure::Failure;
 use crate::output::tell;
 use experiment::PlannedTrial;
-use experiment::schema::{
-    ExportRecord, Factors, FleetProgress, LoadEvent, LoadPoint, SecondDetail, TrialRecord,
-};
 use export::{Exporter, Families, FleetFigures, Labels, LoadFigures, LoadPhase, SecondFigures, Settings};
-use statistics::LatencyHistogram;
+use results::{
+    ExportRecord, Factors, FleetProgress, LatencyHistogram, LoadEvent, LoadPoint, SecondDetail, TrialRecord,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -285,7 +284,7 @@ fn add(figures: &mut LoadFigures, detail: &SecondDetail) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::FactorValue;
+    use results::FactorValue;
 
     #[test]
     fn factors_are_labels() {

@@ -3,8 +3,8 @@
 use super::drivers;
 use experiment::dataplane::{Entry, Exit, ModeParts, Proxies};
 use experiment::environment::DeploymentSpec;
-use experiment::schema::{Pacing, Pauses, RunPacing};
 use experiment::{MeshKind, Plan, PlannedTrial};
+use results::{Pacing, Pauses, RunPacing};
 
 /// Pauses of 1 ms or more per second above which threads do not spin: a hypervisor takes the CPU of a thread
 /// that never sleeps.
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use experiment::Experiment;
     use experiment::environment::deploy::Argument;
-    use experiment::schema::CpuPauses;
+    use results::CpuPauses;
 
     fn plan(text: &str) -> Plan {
         Plan::new(&Experiment::parse(text, "test").unwrap(), 1)

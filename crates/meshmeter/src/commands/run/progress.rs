@@ -2,10 +2,10 @@
 
 use crate::output::tell;
 use experiment::environment::ProgressSink;
-use experiment::schema::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord};
-use experiment::units::format_duration;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
+use results::units::format_duration;
+use results::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord};
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -9,8 +9,8 @@
 
 use super::drivers::DriverRun;
 use experiment::environment::deploy::ServiceCount;
-use experiment::schema::{Figure, Figures, GatewayCounts, GatewayRecord, LoadResult, TrialRates, Verdict};
 use experiment::topology::Topology;
+use results::{Figure, Figures, GatewayCounts, GatewayRecord, LoadResult, TrialRates, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Observers may differ by this fraction …

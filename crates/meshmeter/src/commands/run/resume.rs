@@ -2,11 +2,9 @@
 
 use crate::commands::report::folder_failure;
 use crate::failure::Failure;
-use experiment::schema::{
-    Build, ClusterPlace, Host, Resumption, Retake, TrialOutcome, TrialRecord, UnavailableMode,
-};
 use experiment::{Experiment, PlannedTrial};
 use report::folder::{EXPERIMENT_FILE, RawRun, RunFolder, read_experiment};
+use results::{Build, ClusterPlace, Host, Resumption, Retake, TrialOutcome, TrialRecord, UnavailableMode};
 use std::path::Path;
 
 /// Reads the experiment of a run, as it was resolved when the run began.
@@ -118,7 +116,7 @@ pub(super) fn due(planned: &PlannedTrial, recorded: &[TrialRecord]) -> Option<Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::ComponentVersion;
+    use results::ComponentVersion;
 
     fn on_cluster(change: impl FnOnce(&mut ClusterPlace)) -> Host {
         let mut place = ClusterPlace {

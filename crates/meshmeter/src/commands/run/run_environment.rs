@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use experiment::Plan;
 use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
-use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use report::folder::RunFolder;
+use results::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use std::time::Duration;
 
 /// Environment of a run.

@@ -12,7 +12,7 @@ use experiment::environment::deploy::{
     Argument, Deployment, DriverLoad, DriverResult, DriverStart, ServiceCount, TrialEvidence,
 };
 use experiment::environment::{EnvironmentError, LastLines, ServiceRate, WindowUsage, error_chain};
-use experiment::schema::{
+use results::{
     ComponentUsage, DeploymentUse, DriverRecord, GatewayRecord, Retake, Role, SchedulingUsage, ServiceRecord,
     TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };

@@ -1,9 +1,9 @@
 //! Unavailable modes: those that cannot run here, at all or with some components. They are left out, with the
 //! reason; no other mode replaces them.
 
+use experiment::Experiment;
 use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
-use experiment::schema::{Factors, UnavailableMode, is_of_components};
-use experiment::{Experiment, Mode};
+use results::{Factors, Mode, UnavailableMode, is_of_components};
 use std::error::Error as _;
 
 /// Leaves the unavailable modes out of an experiment and returns them.
@@ -100,9 +100,8 @@ mod tests {
     }
 
     fn lacks_ztunnel(mode: Mode, version: Option<&str>) -> UnavailableMode {
-        let version = version.map(|version| {
-            ("components.istio".to_owned(), experiment::schema::FactorValue::Text(version.into()))
-        });
+        let version = version
+            .map(|version| ("components.istio".to_owned(), results::FactorValue::Text(version.into())));
         UnavailableMode {
             mode,
             factors: version.into_iter().collect(),

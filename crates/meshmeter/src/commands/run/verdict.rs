@@ -6,7 +6,7 @@ mod scenario;
 use super::drivers::DriverRun;
 use super::fleet;
 use experiment::environment::{Scenario, WindowUsage, error_chain};
-use experiment::schema::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
+use results::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
 use statistics::lost_cpu::LostCpu;
 use statistics::merge::MergeError;
 

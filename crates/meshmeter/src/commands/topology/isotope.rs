@@ -6,7 +6,7 @@ use experiment::Protocol;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, Endpoint, Step};
 use experiment::topology::{Resources, Runs, Topology, Workload};
-use experiment::units::{format_duration, format_fraction};
+use results::units::{format_duration, format_fraction};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -2,10 +2,11 @@
 
 use crate::failure::Failure;
 use crate::memory::{needed_bytes, waypoints};
+use experiment::MeshKind;
 use experiment::dataplane::{Entry, Exit, ModeParts, Proxies};
 use experiment::environment::DeploymentSpec;
 use experiment::topology::Topology;
-use experiment::{MeshKind, Mode};
+use results::Mode;
 use serde::Serialize;
 use std::fs;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ impl Machine {
             .modes()
             .filter(|mode| is_data_plane_alone(*mode))
             .map(|mode| {
-                let Proxies { pod, node, namespace } = mode.parts(MeshKind::Istio).data_plane.proxies();
+                let Proxies { pod, node, namespace } = MeshKind::Istio.parts(mode).data_plane.proxies();
                 let sidecars = pod.map_or(0, |_| topology.pods_in_mesh());
                 let waypoints = namespace.map_or(0, |_| waypoints(topology));
                 let proxies = sidecars + usize::from(node.is_some()) + waypoints;
@@ -78,7 +79,7 @@ impl Machine {
 
 /// True if a mode has nothing besides its data plane: no gateway, no egress, no fleet.
 fn is_data_plane_alone(mode: Mode) -> bool {
-    let ModeParts { entry, exit, .. } = mode.parts(MeshKind::Istio);
+    let ModeParts { entry, exit, .. } = MeshKind::Istio.parts(mode);
     mode.has_requests() && entry == Entry::Direct && exit == Exit::None
 }
 

@@ -4,7 +4,7 @@ use super::WIDTH;
 use crate::format;
 use crate::svg::scale::Scale;
 use crate::svg::{Anchor, Drawing, Marker, text_width};
-use experiment::schema::{FleetEvent, FleetSecond};
+use results::{FleetEvent, FleetSecond};
 
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 46.0;

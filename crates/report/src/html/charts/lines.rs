@@ -5,7 +5,7 @@ use super::axes::{ACROSS, BOTTOM, HEIGHT, LEFT, RIGHT, TOP, UPWARDS};
 use crate::html::style::ModeStyle;
 use crate::svg::Drawing;
 use crate::svg::scale::Scale;
-use experiment::Mode;
+use results::Mode;
 
 pub use super::axes::Axes;
 

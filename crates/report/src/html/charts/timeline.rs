@@ -7,7 +7,7 @@ use super::WIDTH;
 use crate::format::{self, TimeUnit};
 use crate::svg::scale::Scale;
 use crate::svg::{Anchor, Drawing};
-use experiment::schema::SeriesPoint;
+use results::SeriesPoint;
 
 const HEIGHT: f64 = 170.0;
 const LEFT: f64 = 46.0;

@@ -3,8 +3,7 @@
 use super::context::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::html::charts::lines::{Axes, Point, Series, chart};
-use experiment::TimeFigure;
-use experiment::schema::{Cell, Conditions, Estimate, FleetSummary, Role};
+use results::{Cell, Conditions, Estimate, FleetSummary, Role, TimeFigure};
 
 /// Reads a figure of a cell.
 type Read<'a> = Box<dyn Fn(&Cell) -> Option<Value> + 'a>;

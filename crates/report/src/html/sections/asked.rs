@@ -4,8 +4,9 @@
 use crate::format;
 use experiment::environment::{ProxySettings, ServerSettings};
 use experiment::mesh_settings::{IngressApi, IngressTls, LuaScript, TelemetrySetting, WorkloadKeys};
-use experiment::units::format_duration;
-use experiment::{Experiment, MeshKind, MeshSettings, Mode};
+use experiment::{Experiment, MeshKind, MeshSettings};
+use results::Mode;
+use results::units::format_duration;
 
 /// Settings of the control plane; empty if all are defaults.
 pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {

@@ -2,8 +2,7 @@
 
 use crate::conditions::ConditionLabels;
 use crate::run::RunData;
-use experiment::Mode;
-use experiment::schema::{Cell, Conditions, TrialRecord};
+use results::{Cell, Conditions, Mode, TrialRecord};
 use serde::Serialize;
 use statistics::TrialsByCell;
 

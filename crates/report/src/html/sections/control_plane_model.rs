@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::format::{self, Interval};
 use crate::sentences::control_plane_model::bytes;
-use experiment::schema::{ControlPlaneCosts, CostLaw, CostResidual, CostTerm, Estimate};
+use results::{ControlPlaneCosts, CostLaw, CostResidual, CostTerm, Estimate};
 use serde::Serialize;
 
 /// Models, the main one first.
@@ -51,7 +51,7 @@ pub fn control_plane_model(context: &Context) -> Option<ControlPlaneModelSection
 
 fn described(costs: &ControlPlaneCosts) -> Model {
     let factors = costs.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
-    let range = |(name, range): (&String, &experiment::schema::MeasuredRange)| {
+    let range = |(name, range): (&String, &results::MeasuredRange)| {
         format!("{} {} to {}", name.replace('_', " "), format::digits(range.from), format::digits(range.to))
     };
     let laws = [

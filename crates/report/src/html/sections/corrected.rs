@@ -5,7 +5,7 @@ use super::context::{Context, Figure};
 use crate::clocks::ClockTable;
 use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::curves::Curve;
-use experiment::schema::{Cell, DistributionPoint, RequestDistribution};
+use results::{Cell, DistributionPoint, RequestDistribution};
 use serde::Serialize;
 use statistics::CurvePoint;
 

@@ -5,7 +5,7 @@ use crate::format::{Interval, SizeUnit, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
-use experiment::schema::{ComparedFigure, Conditions, Estimate, FactorDifference, FleetFigure};
+use results::{ComparedFigure, Conditions, Estimate, FactorDifference, FleetFigure};
 use serde::Serialize;
 
 /// Comparison of each such factor.
@@ -215,7 +215,7 @@ fn text(difference: &FactorDifference, time_unit: TimeUnit, memory_unit: SizeUni
         (figure, _) if figure.is_time() => Difference::new((estimate, *verdict), time_unit).text(),
         (ComparedFigure::ProxiesMemoryAnonymousBytes, _) => {
             let interval = Interval::scaled(estimate, 1.0 / memory_unit.bytes()).signed();
-            if *verdict == experiment::schema::FindingVerdict::Shown {
+            if *verdict == results::FindingVerdict::Shown {
                 interval.text()
             } else {
                 let range = interval.range.as_deref().unwrap_or("no interval");

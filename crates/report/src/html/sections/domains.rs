@@ -5,7 +5,7 @@ use super::context::Context;
 use crate::footprint::in_us;
 use crate::format::{Interval, TimeUnit};
 use crate::html::style::ModeStyle;
-use experiment::schema::{Estimate, FactorEffect, Factors, SizedFigure};
+use results::{Estimate, FactorEffect, Factors, SizedFigure};
 use serde::Serialize;
 
 /// Factors of the section, with their nouns.

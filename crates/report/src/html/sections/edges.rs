@@ -5,8 +5,7 @@ use crate::edges::{EdgeGroup, edge_groups, unit};
 use crate::format::TimeUnit;
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
-use experiment::TimeFigure;
-use experiment::schema::{Cell, Conditions};
+use results::{Cell, Conditions, TimeFigure};
 
 /// Maximum number of edges in a chart: the slowest ones.
 const MAX_EDGES: usize = 12;

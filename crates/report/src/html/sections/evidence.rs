@@ -3,8 +3,7 @@
 use super::context::Context;
 use super::filters::{self, FilterRow};
 use crate::format;
-use experiment::Mode;
-use experiment::schema::{CellKey, HopProof, HopProtocol, ProxyProof, PublishedFigure, TrialRecord};
+use results::{CellKey, HopProof, HopProtocol, Mode, ProxyProof, PublishedFigure, TrialRecord};
 use serde::Serialize;
 use statistics::copies::{CopyNames, MAX_UNFOLDED, grouped, local_name};
 use std::collections::HashMap;

@@ -6,9 +6,8 @@ use super::context::{Context, Figure};
 use crate::format::TimeUnit;
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
-use experiment::TimeFigure;
 use experiment::definition::Factor;
-use experiment::schema::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, SizedFigure};
+use results::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, SizedFigure, TimeFigure};
 use serde::Serialize;
 use std::cmp::Ordering;
 

@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::format;
 use experiment::environment::Scenario;
-use experiment::schema::{FilterProbe, TrialRecord};
+use results::{FilterProbe, TrialRecord};
 use serde::Serialize;
 
 /// One filter in one cell, over the valid trials.

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::opening::unbroken;
 use crate::sentences;
-use experiment::schema::FindingKind;
+use results::FindingKind;
 use serde::Serialize;
 
 /// Sentences by section.

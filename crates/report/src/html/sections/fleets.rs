@@ -9,7 +9,7 @@ use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
 use crate::witnesses::{WitnessRow, rows};
-use experiment::schema::{Conditions, FleetEvent, FleetResult, TrialRecord};
+use results::{Conditions, FleetEvent, FleetResult, TrialRecord};
 use serde::Serialize;
 
 /// Maximum number of timelines, to limit the size of the page.

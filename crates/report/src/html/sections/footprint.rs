@@ -6,8 +6,7 @@ use crate::footprint::{self, FootprintRow, FootprintTable, Sort};
 use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Row, RowChart};
 use crate::html::style::ModeStyle;
-use experiment::Mode;
-use experiment::schema::{Estimate, Role};
+use results::{Estimate, Mode, Role};
 use serde::Serialize;
 
 /// Tables of the configurations, and a memory chart per mode.

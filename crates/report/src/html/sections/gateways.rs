@@ -5,7 +5,7 @@ use crate::format::Interval;
 use crate::gateways::GatewayTable;
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
-use experiment::schema::{Cell, Estimate};
+use results::{Cell, Estimate};
 use serde::Serialize;
 
 /// Table and chart.

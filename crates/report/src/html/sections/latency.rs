@@ -7,7 +7,7 @@ use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
 use crate::table::{Difference, floor};
-use experiment::TimeFigure;
+use results::TimeFigure;
 use serde::Serialize;
 
 /// Percentile curves, one chart per load.

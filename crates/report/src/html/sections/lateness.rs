@@ -5,7 +5,7 @@ use crate::format::{self, TimeUnit};
 use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
-use experiment::schema::{Cell, CellKey, SpinPauses, TrialRecord};
+use results::{Cell, CellKey, SpinPauses, TrialRecord};
 use serde::Serialize;
 use statistics::copies::Spread;
 

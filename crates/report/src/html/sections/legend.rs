@@ -2,7 +2,7 @@
 
 use crate::html::style::ModeStyle;
 use crate::svg::Drawing;
-use experiment::Mode;
+use results::Mode;
 use serde::Serialize;
 
 /// A mode in the legend.

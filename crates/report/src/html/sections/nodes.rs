@@ -1,7 +1,7 @@
 //! Nodes of a cluster during the valid trials.
 
 use crate::format::{self, cores};
-use experiment::schema::{NodeUsage, TrialRecord};
+use results::{NodeUsage, TrialRecord};
 use std::collections::BTreeMap;
 
 /// Maximum number of nodes shown: the busiest ones.

@@ -5,7 +5,7 @@ use crate::format::{self, Interval};
 use crate::marks::{self, Mark};
 use crate::sentences;
 use crate::table::{CellRow, Difference, ResultTable, valid_trials};
-use experiment::schema::TrialOutcome;
+use results::TrialOutcome;
 use serde::Serialize;
 
 /// The answer and its basis.

@@ -2,8 +2,7 @@
 
 use super::against::{Against, Panel, charts, drawn};
 use super::context::{Context, Figure};
-use experiment::TimeFigure;
-use experiment::schema::{Cell, Conditions, LoadPoint};
+use results::{Cell, Conditions, LoadPoint, TimeFigure};
 use serde::Serialize;
 
 /// Further charts are collapsed.

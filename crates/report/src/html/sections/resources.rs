@@ -5,8 +5,7 @@ use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
-use experiment::Mode;
-use experiment::schema::{Cell, ComponentSummary, Conditions, Estimate, Role};
+use results::{Cell, ComponentSummary, Conditions, Estimate, Mode, Role};
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, Spread, component_groups};
 

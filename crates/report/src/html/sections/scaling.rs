@@ -5,7 +5,7 @@ use crate::format::{self, Interval};
 use crate::html::charts::curve::{Beyond, CurveChart, MeasuredPoint};
 use crate::html::style::ModeStyle;
 use crate::sentences::scaling::{parameter, peak};
-use experiment::schema::{Cell, Conditions, Estimate, ScalingLaw, ScalingResidual};
+use results::{Cell, Conditions, Estimate, ScalingLaw, ScalingResidual};
 use serde::Serialize;
 
 /// Further charts are collapsed.

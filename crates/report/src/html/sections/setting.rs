@@ -5,11 +5,10 @@ use super::context::Context;
 use super::nodes::nodes;
 use crate::calibration::{run_resolution, sentences};
 use crate::format::{self, TimeUnit};
-use experiment::Mode;
 use experiment::environment::AccessLog;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::{
-    Cell, ComponentVersion, Floor, LoadResult, Pauses, ProxyBuild, ProxySetup, RetakeSummary,
+use results::{
+    Cell, ComponentVersion, Floor, LoadResult, Mode, Pauses, ProxyBuild, ProxySetup, RetakeSummary,
 };
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -286,8 +285,7 @@ impl Repeat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::ComponentImage;
-    use experiment::schema::Summary;
+    use results::{ComponentImage, Summary};
 
     #[test]
     fn every_proxy_build_is_described() {

@@ -5,8 +5,7 @@ use super::context::Context;
 use crate::format::{self, Interval, TimeUnit};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
-use experiment::Mode;
-use experiment::schema::{Conditions, Estimate, SizeEffect, SizedFigure};
+use results::{Conditions, Estimate, Mode, SizeEffect, SizedFigure};
 use serde::Serialize;
 
 /// Cost of each background service per proxy, in kB.

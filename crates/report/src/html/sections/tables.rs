@@ -7,9 +7,9 @@ use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
 use crate::marks;
 use crate::table::{Difference, ResultTable, valid_trials};
-use experiment::TimeFigure;
-use experiment::schema::{
-    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, ModeComparison, Role, RoleTotal, TrialRecord,
+use results::{
+    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, ModeComparison, Role, RoleTotal, TimeFigure,
+    TrialRecord,
 };
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, component_groups};

@@ -5,7 +5,7 @@ use crate::format::{Interval, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::table::{Difference, floor, throughput_change};
-use experiment::schema::{Cell, Estimate, Role};
+use results::{Cell, Estimate, Role};
 
 /// The charts; `None` without a closed loop.
 pub fn throughput(context: &Context) -> Option<Vec<Figure>> {

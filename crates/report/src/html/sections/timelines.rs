@@ -4,7 +4,7 @@ use super::context::{Context, Figure};
 use crate::format;
 use crate::html::charts::timeline::{self, Axes, Span};
 use crate::html::style::ModeStyle;
-use experiment::schema::TrialRecord;
+use results::TrialRecord;
 use serde::Serialize;
 
 /// Maximum number of spans over the charts of all trials, to limit the size of the page.

@@ -9,7 +9,7 @@ use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use crate::table::valid_trials;
-use experiment::schema::{CellKey, Figure as TrialFigure, Retake, TrialRecord, UnavailableMode};
+use results::{CellKey, Figure as TrialFigure, Retake, TrialRecord, UnavailableMode};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -95,7 +95,7 @@ fn findings_name_values_of_factors() {
     let slope = |mode: Mode, connections: &str| {
         let found = summary.factor_effects.iter().find(|effect| {
             (effect.factor.as_str(), effect.mode) == ("proxy.workers", mode)
-                && effect.figure == experiment::schema::SizedFigure::ResponseTimeP50Us
+                && effect.figure == results::SizedFigure::ResponseTimeP50Us
                 && effect.factors["load.connections"].to_string() == connections
         });
         found.unwrap().per_unit

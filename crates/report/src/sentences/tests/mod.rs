@@ -10,15 +10,16 @@ mod trials;
 mod validity;
 
 use super::{fill, opening, others};
-use experiment::schema::finding::figures;
-use experiment::schema::{
+use experiment::{Experiment, Plan, PlannedTrial};
+use results::finding::figures;
+use results::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, CpuPauses, EdgeSummary, Estimate, Finding,
-    FindingKind, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA, LoadResult, LongPauses,
-    NetworkUsage, PathProof, Pauses, ProxyConfiguration, ProxyFootprint, ProxyProof, Rates, RequestCounts,
-    Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
+    FindingKind, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA, LatencyHistogram,
+    LoadResult, LongPauses, Mode, NetworkUsage, PathProof, Pauses, ProxyConfiguration, ProxyFootprint,
+    ProxyProof, Rates, RequestCounts, Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
+    UnavailableMode, Verdict,
 };
-use experiment::{Experiment, Mode, Plan, PlannedTrial};
-use statistics::{LatencyHistogram, objective_met};
+use statistics::objective_met;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -218,6 +219,5 @@ fn closed_loop(trial: &mut TrialRecord) {
         component.cpu_user_s = 2.5 * 0.4 * noise;
         component.cpu_system_s = 0.0;
     }
-    trial.machine =
-        Some(experiment::schema::MachineUsage { cpus: 2, busy_cores: 1.97, ..Default::default() });
+    trial.machine = Some(results::MachineUsage { cpus: 2, busy_cores: 1.97, ..Default::default() });
 }

@@ -90,7 +90,7 @@ fn unavailable_modes_are_reported_and_keep_published_figures() {
     let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
     let refused = |mode| UnavailableMode {
         mode,
-        factors: experiment::schema::Factors::new(),
+        factors: results::Factors::new(),
         reason: "there is no ztunnel".into(),
         hint: Some("name one with --ztunnel".into()),
     };

@@ -4,8 +4,7 @@ use super::super::drivers::drawn_table;
 use super::super::style::Options;
 use super::{NEVER, wrapped};
 use crate::format::{self, TimeUnit};
-use experiment::schema::{FleetChange, FleetResult, HistogramSummary};
-use statistics::LatencyHistogram;
+use results::{FleetChange, FleetResult, HistogramSummary, LatencyHistogram};
 
 /// Changes of one kind at one istiod.
 struct Kind<'a> {

@@ -4,7 +4,7 @@ use super::super::drivers::drawn_table;
 use super::super::style::Options;
 use super::control_plane::{istiods, name};
 use crate::format;
-use experiment::schema::{ControlPlaneFigures, FleetOfIstiod, FleetResult};
+use results::{ControlPlaneFigures, FleetOfIstiod, FleetResult};
 use std::collections::BTreeSet;
 
 /// A figure of every istiod.

@@ -4,7 +4,7 @@ use super::super::drivers::drawn_table;
 use super::super::style::Options;
 use super::wrapped;
 use crate::format::{self, SizeUnit};
-use experiment::schema::{ControlPlaneFigures, FleetResult, ReportedHistogram};
+use results::{ControlPlaneFigures, FleetResult, ReportedHistogram};
 
 pub(super) const ISTIOD: &str = "istiod";
 

@@ -1,8 +1,8 @@
 use super::*;
-use experiment::schema::{
-    ControlPlaneFigures, FleetChange, FleetMesh, FleetOfIstiod, FleetProxies, FleetUsage, ReportedHistogram,
+use results::{
+    ControlPlaneFigures, FleetChange, FleetMesh, FleetOfIstiod, FleetProxies, FleetUsage, LatencyHistogram,
+    ReportedHistogram,
 };
-use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::super::drivers::drawn_table;
 use super::super::style::Options;
 use super::wrapped;
 use crate::witnesses::rows;
-use experiment::schema::FleetResult;
+use results::FleetResult;
 
 const HEADER: [&str; 6] =
     ["Real sidecars", "compared", "later than the mean, ms", "had it before", "nearest, ms", "outside, ms"];

@@ -4,8 +4,8 @@ use super::super::linear::{FittedLaw, Unresolved};
 use super::super::measured::{CHURN, affected_share, is_of_endpoints};
 use super::super::{ChangeLaws, Laws};
 use super::{Mesh, over};
-use experiment::schema::{AskedChange, ControlPlaneQuestion};
 use experiment::settings::fleet::ChangeKind;
+use results::{AskedChange, ControlPlaneQuestion};
 use std::collections::BTreeSet;
 
 /// Kinds of change that can stand in for pods that come, go or are replaced, best first.

@@ -3,13 +3,12 @@
 use super::row::{Row, Rows};
 use super::target::{Answer, KnownTarget, Law};
 use crate::failure::Failure;
-use experiment::schema::{Figure, LoadResult};
 use jiff::Timestamp;
 use load::{
     Arrival, GeneratorShare, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage,
     RequestTemplate, ScheduleSpec, Start,
 };
-use statistics::{LatencyHistogram, rank};
+use results::{Figure, LatencyHistogram, LoadResult, Pacing, rank};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -173,7 +172,7 @@ fn load(
         seed: 1,
         whole_seconds: false,
         per_url: false,
-        pacing: load::Pacing::Auto,
+        pacing: Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         start: Start::AtOnce,
         network: IoBackendChoice::Auto,

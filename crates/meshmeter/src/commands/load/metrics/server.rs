@@ -100,7 +100,7 @@ async fn accept(listener: TcpListener, page: Arc<impl Fn() -> String + Send + Sy
 
 fn answer(request: &Request<Incoming>, page: &impl Fn() -> String) -> Response<Full<Bytes>> {
     let (status, kind, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => (StatusCode::OK, experiment::exposition::CONTENT_TYPE, page()),
+        (&Method::GET, "/metrics") => (StatusCode::OK, results::exposition::CONTENT_TYPE, page()),
         (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET is served\n".to_owned()),
         _ => (StatusCode::NOT_FOUND, "text/plain", "see /metrics\n".to_owned()),
     };

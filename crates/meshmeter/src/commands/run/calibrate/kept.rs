@@ -1,8 +1,8 @@
 //! Calibrations of this user's machines: one file per machine and pacing in the cache directory, named after them.
 
 use components::user_cache;
-use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Pacing};
 use jiff::{Timestamp, ToSpan as _};
+use results::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Pacing};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, io};

@@ -8,13 +8,13 @@ use experiment::environment::in_memory::{
     ScriptedTrial,
 };
 use experiment::environment::{LastLines, ServerSettings};
-use experiment::schema::{
-    Factors, GatewayCounts, LoadResult, Role, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
-};
 use experiment::topology::pair;
-use experiment::{Experiment, Fresh, Mode};
+use experiment::{Experiment, Fresh};
 use jiff::Timestamp;
 use report::folder::{Existing, TRIALS_FILE};
+use results::{
+    Factors, GatewayCounts, LoadResult, Mode, Role, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
+};
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;

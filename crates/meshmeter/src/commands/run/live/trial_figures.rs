@@ -1,9 +1,9 @@
 //! Figures of a completed trial as metrics: gauges that stay until the next trial ends.
 
-use experiment::schema::{
+use export::{Families, Labels, add_fleet_result};
+use results::{
     ComponentUsage, GatewayDuration, GatewayRecord, LoadResult, Role, ServiceRecord, TrialRates, TrialRecord,
 };
-use export::{Families, Labels, add_fleet_result};
 use std::borrow::Cow;
 
 /// Microseconds per second.

@@ -1,7 +1,8 @@
 use super::*;
+use experiment::MeshKind;
 use experiment::environment::DeploymentSpec;
 use experiment::environment::deploy::DriverEnd;
-use experiment::{MeshKind, Mode};
+use results::Mode;
 
 /// A generator with a rate of 1000/s for 2 s after 1 s of warm-up. `refused` requests per second are rejected
 /// with status 429.

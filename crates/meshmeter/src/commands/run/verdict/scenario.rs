@@ -2,7 +2,7 @@
 //! are part of the path proof.
 
 use experiment::environment::Scenario;
-use experiment::schema::LoadResult;
+use results::LoadResult;
 
 /// Key type of the certificates in scenario `rsa`.
 const RSA_KEY: &str = "RSA 2048";
@@ -43,7 +43,7 @@ pub(super) fn contradiction(scenario: Scenario, result: &LoadResult) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::RequestCounts;
+    use results::RequestCounts;
 
     /// A result of 100 requests on two connections, with these sessions, all with the same key type.
     fn result(sessions: &[(&str, u64)], key: &str) -> LoadResult {

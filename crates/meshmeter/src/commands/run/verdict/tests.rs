@@ -1,7 +1,7 @@
 use super::super::drivers::{self, GeneratorRun};
 use super::*;
 use experiment::environment::deploy::DriverEnd;
-use experiment::schema::{ComponentUsage, Throttling, TopProcess};
+use results::{ComponentUsage, Throttling, TopProcess};
 
 fn proven() -> PathProof {
     PathProof { proven: true, ..PathProof::default() }

@@ -2,9 +2,7 @@
 
 use super::*;
 use experiment::environment::deploy::{DriverEventKind, DriverVerb};
-use experiment::schema::{
-    Figure, FleetAsk, FleetProgress, FleetProxies, FleetResult, FleetVerdict, HistogramSummary,
-};
+use results::{Figure, FleetAsk, FleetProgress, FleetProxies, FleetResult, FleetVerdict, HistogramSummary};
 
 const ONE_FLEET: &str = "{name: f, mesh: istio, modes: [control-plane], repeats: 1, retakes: 1, \
                          fleet: {proxies: 20, changes: [endpoint-added=2, istiod-restart]}, \

@@ -55,7 +55,7 @@ fn a_generator_lost_in_the_window_ends_the_trial_and_spoils_all() {
     let ran = run_three(driver().dies_at(3 * SECOND, None, ""));
     let trial = &ran.trials[0];
     assert_eq!(ran.first_reason(0), "generator-lost: generator-2 was ended by a signal");
-    assert_eq!(trial.verdict.spoiled_figures(), experiment::schema::Figures::all());
+    assert_eq!(trial.verdict.spoiled_figures(), results::Figures::all());
     assert_eq!((trial.outcome, trial.verdict.valid), (TrialOutcome::Failed, false));
     assert_eq!(ran.count(|request| matches!(request, Request::Interrupt(_))), 2, "the others");
     assert!(ran.elapsed < 6 * SECOND, "{:?}", ran.elapsed);

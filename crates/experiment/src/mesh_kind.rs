@@ -1,0 +1,88 @@
+//! Meshes: what configures the proxies, and which modes it supports.
+
+use crate::dataplane::{DataPlane, Entry, Exit, ModeParts};
+use results::Mode;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Mesh type: what configures the proxies.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeshKind {
+    /// Envoy with static files, no control plane.
+    Envoy,
+    /// istiod configures everything.
+    Istio,
+}
+
+/// Meshes that support a mode, and its parts.
+struct Row {
+    meshes: &'static [MeshKind],
+    /// Parts under istiod.
+    parts: ModeParts,
+}
+
+/// Table of modes: meshes that support the mode, and its parts (data plane, entry, exit).
+fn row(mode: Mode) -> Row {
+    const ISTIO: &[MeshKind] = &[MeshKind::Istio];
+    const ENVOY: &[MeshKind] = &[MeshKind::Envoy];
+    const BOTH: &[MeshKind] = &[MeshKind::Envoy, MeshKind::Istio];
+    let row = |meshes, data_plane, entry, exit| Row { meshes, parts: ModeParts { data_plane, entry, exit } };
+    match mode {
+        Mode::None => row(BOTH, DataPlane::None, Entry::Direct, Exit::None),
+        Mode::Gateway => row(ENVOY, DataPlane::None, Entry::Gateway, Exit::None),
+        Mode::Sidecar => row(BOTH, DataPlane::Sidecar, Entry::Direct, Exit::None),
+        Mode::Ambient => row(ISTIO, DataPlane::Ztunnel, Entry::Direct, Exit::None),
+        Mode::AmbientWaypoint => row(ISTIO, DataPlane::ZtunnelWaypoint, Entry::Direct, Exit::None),
+        Mode::Ingress => row(ISTIO, DataPlane::Sidecar, Entry::Ingress, Exit::None),
+        Mode::EgressBypass => row(ISTIO, DataPlane::Sidecar, Entry::Direct, Exit::Bypass),
+        Mode::EgressSidecar => row(ISTIO, DataPlane::Sidecar, Entry::Direct, Exit::Sidecar),
+        Mode::EgressGateway => row(ISTIO, DataPlane::Sidecar, Entry::Direct, Exit::Gateway),
+        Mode::EgressGatewayMtls => row(ISTIO, DataPlane::Sidecar, Entry::Direct, Exit::GatewayMtls),
+        Mode::EgressSni => row(ISTIO, DataPlane::Sidecar, Entry::Direct, Exit::Sni),
+        Mode::ControlPlane => row(ISTIO, DataPlane::None, Entry::Direct, Exit::None),
+    }
+}
+
+/// True if istiod configures Envoys in this mode; the Envoys of a fleet are simulated.
+pub(crate) fn configures_envoys(mode: Mode) -> bool {
+    !mode.has_requests() || row(mode).parts.has_envoy()
+}
+
+impl MeshKind {
+    /// Name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Envoy => "envoy",
+            Self::Istio => "istio",
+        }
+    }
+
+    /// True if this mesh supports `mode`.
+    #[must_use]
+    pub fn makes(self, mode: Mode) -> bool {
+        row(mode).meshes.contains(&self)
+    }
+
+    /// Supported modes, in the order in which reports show them.
+    pub fn modes(self) -> impl Iterator<Item = Mode> {
+        Mode::ALL.into_iter().filter(move |mode| self.makes(*mode))
+    }
+
+    /// Parts of a mode under this mesh.
+    #[must_use]
+    pub fn parts(self, mode: Mode) -> ModeParts {
+        let parts = row(mode).parts;
+        match (self, parts.data_plane) {
+            (Self::Envoy, DataPlane::Sidecar) => ModeParts { data_plane: DataPlane::StaticEnvoy, ..parts },
+            _ => parts,
+        }
+    }
+}
+
+impl fmt::Display for MeshKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,158 @@
+//! Results: what a run saw, as values without I/O. Imports no other crate of the workspace.
+//!
+//! Start with [`TrialRecord`], a line of `trials.jsonl`, and [`Summary`]. The field names of the types are a public
+//! contract: extend, never rename (docs/result-files.md). [`LatencyHistogram`] is the distribution behind each
+//! [`HistogramSummary`], [`Mode`] has the names of modes, [`units`] parsing and formatting of quantities, and
+//! [`exposition`] Prometheus' text format.
+
+mod added_latency;
+mod build;
+mod calibration;
+mod cell;
+mod component;
+mod component_summary;
+mod configuration;
+mod control_plane_model;
+mod control_plane_size;
+mod distribution;
+mod driver;
+mod edge;
+mod estimate;
+mod event;
+mod expected_statuses;
+mod export;
+pub mod exposition;
+mod factor;
+mod factor_difference;
+mod factor_effect;
+mod figure;
+pub mod finding;
+mod finding_verdict;
+mod fleet;
+mod fleet_figure;
+mod fleet_progress;
+mod fleet_summary;
+mod footprint;
+mod gateway;
+mod grpc;
+mod histogram;
+mod hop;
+mod host;
+mod json;
+mod latency_histogram;
+mod load;
+mod load_point;
+mod machine;
+mod mode;
+mod node;
+mod objective;
+mod path;
+mod pauses;
+mod proxy;
+mod published;
+mod reservation;
+mod scaling;
+mod search;
+mod service;
+mod size;
+mod summary;
+mod time_figure;
+mod tracing;
+mod trial;
+pub mod units;
+mod url;
+mod verdict;
+
+pub use added_latency::{AddedLatency, AddedVerdicts};
+pub use build::Build;
+pub use calibration::{
+    CALIBRATION_SCHEMA, CalibratedDifference, CalibratedFigure, CalibratedMachine, CalibratedSpread,
+    Calibration, ModeCalibration, Resolution,
+};
+pub use cell::{Cell, SpoiledTrials};
+pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
+pub use component_summary::{ComponentSummary, RoleTotal};
+pub use configuration::{ConfigurationPush, FurtherDomain};
+pub use control_plane_model::{
+    ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, CostResidual, CostTerm,
+};
+pub use control_plane_size::{
+    AskedChange, CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
+    ControlPlaneQuestion, ControlPlaneSize, IstiodCount,
+};
+pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
+pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
+pub use edge::{EdgeRecord, EdgeSummary};
+pub use estimate::{CensoredPercentiles, Estimate, Percentiles};
+pub use event::{LoadEvent, SecondDetail};
+pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
+pub use export::ExportRecord;
+pub use factor::{
+    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, component_of, is_of_components,
+    short_names,
+};
+pub use factor_difference::{ComparedFigure, FactorDifference};
+pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
+pub use figure::{Figure, Figures};
+pub use finding::{Finding, FindingKind};
+pub use finding_verdict::FindingVerdict;
+pub use fleet::{
+    ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
+    FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,
+    IDLE_PHASE, ReportedHistogram,
+};
+pub use fleet_figure::FleetFigure;
+pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
+pub use fleet_summary::{
+    FleetChangeSummary, FleetComponent, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes,
+};
+pub use footprint::{
+    ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyFootprint, ProxyHeap,
+};
+pub use gateway::{
+    CellRates, GatewayCounts, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary, TrialRates,
+};
+pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
+pub use histogram::{HistogramSummary, SizeSummary};
+pub use hop::{HopProof, HopProtocol};
+pub use host::{
+    ClusterPlace, ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode,
+};
+pub use latency_histogram::{
+    DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
+};
+pub use load::{
+    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MAX_COUNT, MergedPart, MergedResults,
+    Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol,
+    UrlResult, WarmupCounts,
+};
+pub use load_point::LoadPoint;
+pub use machine::{MachineUsage, TopProcess};
+pub use mode::Mode;
+pub use node::NodeUsage;
+pub use objective::{BoundResult, ObjectiveResult};
+pub use path::{
+    CellPath, EdgeProof, FilterProbe, FilterProof, PathProof, ProxyProof, ServiceProof, StreamProof,
+};
+pub use pauses::{CpuPauses, LongPauses, Pauses};
+pub use proxy::{ProxyBuild, ProxySetup};
+pub use published::PublishedFigure;
+pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
+pub use scaling::{
+    LackOfFit, MeasuredRange, Scaling, ScalingLaw, ScalingParameters, ScalingResidual,
+    UNIVERSAL_SCALABILITY_LAW,
+};
+pub use search::{
+    FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
+};
+pub use service::{ServiceRecord, ServiceSummary};
+pub use size::{
+    BindingResource, Capacity, CapacityBasis, Prices, ReplicaCount, SIZE_SCHEMA, SizeAnswer, SizeMachine,
+    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, SizeRun, WithoutOne,
+};
+pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
+pub use time_figure::TimeFigure;
+pub use tracing::{TracedProxy, TracingProof};
+pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
+pub use url::{percent_decoded, split_credentials, split_scheme, without_credentials};
+pub use verdict::{SpoiledFigures, Verdict};
