@@ -250,10 +250,10 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     fn is_settled(&mut self) -> bool {
         self.connections.iter().all(|connection| connection.is_settled(self.targets))
             // With more servers than connections, the first ones may be dead.
-            && (self.count_open() > 0 || !self.tries_others())
+            && (self.count_open() > 0 || !self.try_others())
     }
 
-    fn tries_others(&mut self) -> bool {
+    fn try_others(&mut self) -> bool {
         let targets = self.targets;
         let roaming = self.pools.roaming.as_mut();
         roaming.is_some_and(|roaming| roaming.try_others(|server| targets[server].addresses.len()))
