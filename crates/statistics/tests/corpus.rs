@@ -2,19 +2,13 @@
 
 #[path = "../../../fuzz/src/histogram.rs"]
 mod histogram;
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/src/trials.rs"]
 mod trials;
 
-use replay::replay;
-
-#[test]
-fn corpus_of_histograms_passes() {
-    replay("histogram", histogram::check);
-}
-
-#[test]
-fn corpus_of_trials_passes() {
-    replay("trials", trials::check);
+corpora! {
+    corpus_of_histograms_passes: "histogram", histogram::check;
+    corpus_of_trials_passes: "trials", trials::check;
 }
