@@ -1,7 +1,8 @@
 //! Simulated runs of known laws with noise within and between trials.
 
 use crate::generated_run::finished;
-pub use crate::generated_run::{normal, run_of};
+use crate::generated_run::normal;
+pub use crate::generated_run::run_of;
 use experiment::schema::{
     ComponentUsage, Figure, Figures, HistogramSummary, LoadResult, Rates, RequestCounts, Role, Throttling,
     TrialRecord, Verdict,
