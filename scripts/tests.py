@@ -120,7 +120,7 @@ def select(programs, table, everything):
         measured = table["measuring"].get(name, [])
         if everything:
             if measured != ["*"]:
-                behaviour.append(with_arguments(program, excluding(measured), table["cases-not-in-quick"].get(name, [])))
+                behaviour.append(with_arguments(program, excluding(measured)))
             if measured:
                 names = [] if measured == ["*"] else measured
                 measuring.append(with_arguments(program, only(measured), names, measures=True))
@@ -128,13 +128,13 @@ def select(programs, table, everything):
             cases = table["cases-of-quick"][name]
             behaviour.append(with_arguments(program, cases, cases))
         elif name not in table["not-in-quick"] and measured != ["*"]:
-            behaviour.append(with_arguments(program, excluding(measured + table["cases-not-in-quick"].get(name, []))))
+            behaviour.append(with_arguments(program, excluding(measured)))
     return behaviour, measuring
 
 
 def check_names(programs, table):
     rows_named = [name for row in table["in-a-row"] for name in row]
-    lists = ("longest-first", "measuring", "cases-of-quick", "cases-not-in-quick", "not-in-quick")
+    lists = ("longest-first", "measuring", "cases-of-quick", "not-in-quick")
     named = [*rows_named, *(name for key in lists for name in table[key])]
     unknown = sorted(set(named) - set(programs))
     if unknown:

@@ -3,6 +3,19 @@
 use std::fs;
 use std::path::Path;
 
+/// Tests of corpora: the name of each, its folder in `fuzz/corpus`, and the check.
+#[allow(unused_macros, reason = "a test may also call `replay`")]
+macro_rules! corpora {
+    ($($test:ident: $target:literal, $check:path;)+) => {
+        $(
+            #[test]
+            fn $test() {
+                replay::replay($target, $check);
+            }
+        )+
+    };
+}
+
 #[allow(clippy::print_stdout, reason = "shown where it fails: names the input; unit tests may print anyway")]
 pub fn replay(target: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);

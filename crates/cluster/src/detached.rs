@@ -1,4 +1,6 @@
-//! A run that continues without its user: a Job that executes the same `meshmeter run` in the cluster
+//! A detached run answers "How do I measure for hours in a cluster while my laptop is closed?"
+//!
+//! It continues without its user: a Job that executes the same `meshmeter run` in the cluster
 //! ([`crate::runner`]), with the rights of a service account that an administrator has set up. This module
 //! has its objects, and the client for attaching to it.
 

@@ -2,22 +2,12 @@
 
 #[path = "../../../fuzz/src/kubelet.rs"]
 mod kubelet;
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 
-use replay::replay;
-
-#[test]
-fn corpus_of_kubelets_passes() {
-    replay("kubelet", kubelet::check);
-}
-
-#[test]
-fn corpus_of_prometheus_responses_passes() {
-    replay("prometheus", cluster::check_prometheus);
-}
-
-#[test]
-fn corpus_of_workers_passes() {
-    replay("worker", cluster::check_worker);
+corpora! {
+    corpus_of_kubelets_passes: "kubelet", kubelet::check;
+    corpus_of_prometheus_responses_passes: "prometheus", cluster::check_prometheus;
+    corpus_of_workers_passes: "worker", cluster::check_worker;
 }

@@ -16,7 +16,7 @@ mod system_calls;
 
 pub use init::Init;
 pub use question::confine_question;
-pub use rights::{Rights, user_exists};
+pub use rights::{Rights, has_capabilities, user_exists};
 pub use root::View;
 pub use system_calls::{Joinable, SystemCallFilter};
 

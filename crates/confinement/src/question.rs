@@ -4,7 +4,10 @@
 //! a PID namespace only together with a user namespace, which it cannot leave again. So the child makes both, starts
 //! another process, which becomes the program, and ends like it.
 
-use crate::{Confinement, Init, Joinable, OTHER_STEP, Rights, View, fork, in_child, unshare, user_exists};
+use crate::{
+    Confinement, Init, Joinable, OTHER_STEP, Rights, View, fork, has_capabilities, in_child, unshare,
+    user_exists,
+};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::{CapabilitySet, UnshareFlags};
@@ -43,8 +46,7 @@ enum Identity {
 impl Identity {
     fn available() -> Self {
         let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID | CapabilitySet::SETGID;
-        let has_rights = rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed));
-        if has_rights && user_exists(NOBODY) {
+        if has_capabilities(needed) && user_exists(NOBODY) {
             return Self::Change;
         }
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());

@@ -50,6 +50,11 @@ fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
+/// True if this process has these capabilities.
+pub fn has_capabilities(needed: CapabilitySet) -> bool {
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
 /// True if this user namespace has this user and group.
 pub fn user_exists(id: u32) -> bool {
     let mapped = |file| fs::read_to_string(file).is_ok_and(|map| is_mapped(&map, id));

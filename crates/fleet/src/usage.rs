@@ -1,8 +1,9 @@
 //! CPU and memory usage of the fleet itself.
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Status;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
-use std::fs;
 use std::time::Duration;
 
 /// CPU time of the calling thread.
@@ -13,21 +14,16 @@ pub(crate) fn thread_cpu() -> Duration {
 
 /// Current resident memory of this process in bytes; 0 if the kernel does not report it.
 pub(crate) fn memory_bytes() -> u64 {
-    status_bytes("VmRSS:")
+    status().and_then(|status| status.vmrss).unwrap_or(0) * 1024
 }
 
 /// Peak resident memory of this process in bytes; 0 if the kernel does not report it.
 pub(crate) fn memory_peak_bytes() -> u64 {
-    status_bytes("VmHWM:")
+    status().and_then(|status| status.vmhwm).unwrap_or(0) * 1024
 }
 
-fn status_bytes(name: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name))
-        .and_then(|value| value.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kilobytes.unwrap_or(0) * 1024
+fn status() -> Option<Status> {
+    Status::from_file("/proc/self/status").ok()
 }
 
 /// Raises the limit of open files to the number needed; returns the hard limit if that is lower.

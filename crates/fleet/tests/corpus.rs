@@ -2,17 +2,13 @@
 
 #[path = "../../../fuzz/src/fleet_connection.rs"]
 mod fleet_connection;
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/src/xds.rs"]
 mod xds;
 
-#[test]
-fn corpus_of_xds_streams_passes() {
-    replay::replay("xds_stream", xds::check);
-}
-
-#[test]
-fn corpus_of_connections_passes() {
-    replay::replay("fleet_connection", fleet_connection::check);
+corpora! {
+    corpus_of_xds_streams_passes: "xds_stream", xds::check;
+    corpus_of_connections_passes: "fleet_connection", fleet_connection::check;
 }

@@ -1,9 +1,9 @@
 //! Replays the fuzz corpus (`fuzz/`).
 
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 
-#[test]
-fn corpus_of_reflection_passes() {
-    replay::replay("reflection", grpc::check_reflection);
+corpora! {
+    corpus_of_reflection_passes: "reflection", grpc::check_reflection;
 }

@@ -10,32 +10,14 @@ mod docker_config;
 mod layer;
 #[path = "../../../fuzz/src/manifest.rs"]
 mod manifest;
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 
-use replay::replay;
-
-#[test]
-fn corpus_of_layers_passes() {
-    replay("layer_archive", layer::check);
-}
-
-#[test]
-fn corpus_of_manifests_passes() {
-    replay("manifest", manifest::check);
-}
-
-#[test]
-fn corpus_of_challenges_passes() {
-    replay("challenge", challenge::check);
-}
-
-#[test]
-fn corpus_of_docker_configs_passes() {
-    replay("docker_config", docker_config::check);
-}
-
-#[test]
-fn corpus_of_compressed_layers_passes() {
-    replay("compressed", compressed::check);
+corpora! {
+    corpus_of_layers_passes: "layer_archive", layer::check;
+    corpus_of_manifests_passes: "manifest", manifest::check;
+    corpus_of_challenges_passes: "challenge", challenge::check;
+    corpus_of_docker_configs_passes: "docker_config", docker_config::check;
+    corpus_of_compressed_layers_passes: "compressed", compressed::check;
 }

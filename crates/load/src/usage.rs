@@ -2,6 +2,8 @@
 
 pub(crate) mod cpus;
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Status;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::mem;
@@ -134,12 +136,8 @@ fn ticks() -> Option<(u64, u64)> {
 
 /// Peak resident memory of this process in bytes; 0 if the kernel does not report it.
 pub(crate) fn memory_peak_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|value| value.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kilobytes.unwrap_or(0) * 1024
+    let status = Status::from_file("/proc/self/status").ok();
+    status.and_then(|status| status.vmhwm).unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

@@ -4,18 +4,11 @@
 mod http1;
 #[path = "../../../fuzz/src/http2.rs"]
 mod http2;
-
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 
-use replay::replay;
-
-#[test]
-fn http1_response_corpus_passes() {
-    replay("http1_response", http1::check);
-}
-
-#[test]
-fn http2_connection_corpus_passes() {
-    replay("http2_connection", http2::check);
+corpora! {
+    http1_response_corpus_passes: "http1_response", http1::check;
+    http2_connection_corpus_passes: "http2_connection", http2::check;
 }

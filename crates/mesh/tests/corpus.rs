@@ -4,17 +4,11 @@
 mod admin_page;
 #[path = "../../../fuzz/src/config_dump.rs"]
 mod config_dump;
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 
-use replay::replay;
-
-#[test]
-fn corpus_of_config_dumps_passes() {
-    replay("config_dump", config_dump::check);
-}
-
-#[test]
-fn corpus_of_admin_pages_passes() {
-    replay("admin_page", admin_page::check);
+corpora! {
+    corpus_of_config_dumps_passes: "config_dump", config_dump::check;
+    corpus_of_admin_pages_passes: "admin_page", admin_page::check;
 }

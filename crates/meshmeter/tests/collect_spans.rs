@@ -3,6 +3,8 @@
 mod command;
 
 use command::Serving;
+use procfs_core::FromRead as _;
+use procfs_core::process::Status;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use rustix::process::Pid;
 use std::io::{Read as _, Write as _};
@@ -42,9 +44,8 @@ fn post(collector: &Serving, body: &[u8]) -> String {
 
 /// The most memory that a process has had.
 fn peak_bytes(process: Pid) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    peak.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    let status = Status::from_file(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
+    usize::try_from(status.vmhwm.unwrap()).unwrap() << 10
 }
 
 #[test]

@@ -4,17 +4,11 @@
 mod exposition;
 #[path = "../../../fuzz/src/histogram.rs"]
 mod histogram;
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 
-use replay::replay;
-
-#[test]
-fn corpus_of_exposition_pages_passes() {
-    replay("exposition", exposition::check);
-}
-
-#[test]
-fn corpus_of_histograms_passes() {
-    replay("histogram", histogram::check);
+corpora! {
+    corpus_of_exposition_pages_passes: "exposition", exposition::check;
+    corpus_of_histograms_passes: "histogram", histogram::check;
 }

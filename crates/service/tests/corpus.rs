@@ -4,24 +4,14 @@
 mod database_response;
 #[path = "../../../fuzz/src/node_response.rs"]
 mod node_response;
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/src/service_requests.rs"]
 mod service_requests;
 
-use replay::replay;
-
-#[test]
-fn corpus_of_requests_passes() {
-    replay("service_requests", service_requests::check);
-}
-
-#[test]
-fn corpus_of_responses_passes() {
-    replay("node_response", node_response::check);
-}
-
-#[test]
-fn corpus_of_database_responses_passes() {
-    replay("database_response", database_response::check);
+corpora! {
+    corpus_of_requests_passes: "service_requests", service_requests::check;
+    corpus_of_responses_passes: "node_response", node_response::check;
+    corpus_of_database_responses_passes: "database_response", database_response::check;
 }

@@ -1,5 +1,6 @@
-//! Results of a calibration: differences whose true value is known, and the smallest difference that a run
-//! can show.
+//! Calibration answers "How small a difference can I measure on this machine?"
+//!
+//! Its results are differences whose true value is known, and the smallest difference that a run can show.
 
 use crate::interval::{self, ALLOWANCE, variance};
 use crate::student;

@@ -1,13 +1,11 @@
 //! Replays the fuzz corpus (`fuzz/`).
 
+#[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/src/trials.rs"]
 mod trials;
 
-use replay::replay;
-
-#[test]
-fn corpus_of_trials_passes() {
-    replay("trials", trials::check);
+corpora! {
+    corpus_of_trials_passes: "trials", trials::check;
 }

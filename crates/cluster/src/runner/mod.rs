@@ -1,4 +1,6 @@
-//! A runner, which the Job of a detached run executes (`meshmeter cluster-runner`). It runs the same
+//! The runner answers "How do I get the results of a detached run, while it lasts and afterwards?"
+//!
+//! The Job of a detached run executes it (`meshmeter cluster-runner`). It runs the same
 //! `meshmeter run`, keeps its output lines and its folder until a client has copied them or a given time has
 //! passed, and exits with its exit status.
 //!

@@ -2,7 +2,6 @@
 
 use experiment::environment::EnvironmentError;
 use rustix::io::Errno;
-use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -79,11 +78,6 @@ fn hint(error: Option<i32>, facts: &Facts) -> Option<&'static str> {
         _ => return None,
     };
     Some(hint)
-}
-
-pub(crate) fn can_change_user() -> bool {
-    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
-    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
 #[cfg(test)]

@@ -7,15 +7,16 @@
 //! which goes with the lab.
 
 use crate::Result;
-use crate::sandbox::permission::{can_change_user, refused};
+use crate::sandbox::permission::refused;
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::redirect::PROXY_USER;
 use crate::sandbox::registry::record::Record;
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::subordinate::NoProxyUser;
-use confinement::user_exists;
+use confinement::{has_capabilities, user_exists};
 use experiment::environment::ErrorContext as _;
 use rustix::mount::MountFlags;
+use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -33,7 +34,7 @@ pub(crate) fn check(record: &Record, folder: &Path) -> Result<(), NoProxyUser> {
             hint: "map more users into the container that this is, or run as root of the machine".to_owned(),
         });
     }
-    if !can_change_user() {
+    if !has_capabilities(CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN) {
         return Err(NoProxyUser {
             reason: "the rights to run a process as another user are missing".to_owned(),
             hint: "add the capabilities SETUID, SETGID and CHOWN to the container that this is".to_owned(),

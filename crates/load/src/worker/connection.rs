@@ -1,6 +1,6 @@
 //! One connection of a worker: its server, and the unanswered requests on it.
 
-use super::pools::Attempts;
+use super::roaming::Attempts;
 use crate::clock::Nanos;
 use crate::protocol::Codec;
 use crate::recorder::InFlightRequest;
@@ -15,7 +15,7 @@ const RETRIED_CONNECTIONS: u64 = 64;
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
-    /// Without a server: see [`super::pools`].
+    /// Without a server: see [`super::roaming`].
     Unassigned,
     /// To be opened, but not before this time.
     Closed { retry_at: Nanos },

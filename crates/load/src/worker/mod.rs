@@ -9,6 +9,7 @@ mod buffers;
 mod connection;
 mod pools;
 mod receiving;
+mod roaming;
 mod sending;
 mod upkeep;
 mod waiting;
@@ -249,7 +250,13 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     fn is_settled(&mut self) -> bool {
         self.connections.iter().all(|connection| connection.is_settled(self.targets))
             // With more servers than connections, the first ones may be dead.
-            && (self.count_open() > 0 || !self.pools.try_others(|server| self.targets[server].addresses.len()))
+            && (self.count_open() > 0 || !self.try_others())
+    }
+
+    fn try_others(&mut self) -> bool {
+        let targets = self.targets;
+        let roaming = self.pools.roaming.as_mut();
+        roaming.is_some_and(|roaming| roaming.try_others(|server| targets[server].addresses.len()))
     }
 
     fn count_open(&self) -> usize {

@@ -2,9 +2,9 @@
 //!
 //! With one server, requests without a free connection stay in the schedule. With several, a request is for
 //! the server selected for it, whichever connection is free: it waits here, and those for other servers
-//! proceed. With fewer connections than servers, connections roam: the longest-idle one is closed for a
-//! server that needs one.
+//! proceed. With fewer connections than servers, connections roam between them: see [`Roaming`].
 
+use super::roaming::{Attempts, Reassignment, Roaming};
 use crate::clock::Nanos;
 use crate::target::Chosen;
 use std::collections::VecDeque;
@@ -14,29 +14,15 @@ use std::collections::VecDeque;
 /// server does not hold up the others. A stall of all servers is measured as long as it lasts no longer than
 /// this many requests.
 const MAX_WAITING: usize = 65_536;
-/// Entries per connection in the list of idle connections, beyond which outdated ones are removed.
-const IDLE_ENTRIES_PER_CONNECTION: usize = 4;
 
 /// The pools of a thread's servers.
 pub(super) struct Pools {
     pools: Vec<Pool>,
-    /// With roaming: connections that one server may have at a time.
-    pub(super) roaming: Option<usize>,
+    pub(super) roaming: Option<Roaming>,
     /// Servers with waiting requests and a free connection.
     ready: Vec<usize>,
     /// Requests that wait for a free connection.
     waiting: usize,
-    /// Connections that may be closed for another server, the longest idle first, with the time since when.
-    /// An entry is outdated if the connection has been used since.
-    idle: VecDeque<(usize, Nanos)>,
-    /// Total number of connections.
-    connections: usize,
-    /// Connections without a server.
-    unassigned: Vec<usize>,
-    /// Servers that need a connection, in the order in which the need arose.
-    wanting: VecDeque<usize>,
-    /// Before this time none of them may get one.
-    next_retry: Nanos,
 }
 
 /// State of one server.
@@ -45,20 +31,6 @@ struct Pool {
     /// Connections that may accept a request, the longest idle first. Entries may be outdated.
     free: VecDeque<usize>,
     waiting: VecDeque<Waiting>,
-    connections: usize,
-    wants: bool,
-    /// After a failed attempt: when the next connection may be opened.
-    retry_at: Nanos,
-    attempts: Attempts,
-}
-
-/// Recent attempts to connect to a server; with roaming, they stay with the server.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Attempts {
-    /// Index of the address to try next.
-    pub(super) address: usize,
-    /// Consecutive attempts without a response.
-    pub(super) failures: u32,
 }
 
 /// A request that waits for a connection.
@@ -69,22 +41,14 @@ pub(super) struct Waiting {
 }
 
 impl Pools {
-    /// Creates pools for this many servers. `connections`: the server of each.
+    /// Creates pools for this many servers. `connections`: the server of each. `roaming`: connections that one server
+    /// may have at a time, if they roam.
     pub(super) fn new(servers: usize, connections: &[usize], roaming: Option<usize>) -> Self {
-        let mut pools: Vec<Pool> = (0..servers).map(|_| Pool::default()).collect();
-        for server in connections {
-            pools[*server].connections += 1;
-        }
         Self {
-            pools,
-            roaming,
+            pools: (0..servers).map(|_| Pool::default()).collect(),
+            roaming: roaming.map(|most| Roaming::new(servers, connections, most)),
             ready: Vec::new(),
             waiting: 0,
-            idle: VecDeque::new(),
-            connections: connections.len(),
-            unassigned: Vec::new(),
-            wanting: VecDeque::new(),
-            next_retry: 0,
         }
     }
 
@@ -109,20 +73,6 @@ impl Pools {
         pool.free.push_back(slot);
         if !pool.waiting.is_empty() {
             self.ready.push(server);
-        }
-    }
-
-    /// With roaming: this connection has no unanswered requests left. `is_idle`: see
-    /// [`Self::next_assignment`].
-    pub(super) fn add_idle(
-        &mut self,
-        slot: usize,
-        since: Nanos,
-        is_idle: impl Fn(usize, Nanos) -> Option<usize>,
-    ) {
-        self.idle.push_back((slot, since));
-        if self.idle.len() > IDLE_ENTRIES_PER_CONNECTION * self.connections {
-            self.idle.retain(|(slot, since)| is_idle(*slot, *since).is_some());
         }
     }
 
@@ -187,120 +137,43 @@ impl Pools {
         given_up
     }
 
-    /// Resets all times: see `Worker::restart_times`.
-    pub(super) fn restart_times(&mut self) {
-        self.idle.iter_mut().for_each(|(_, since)| *since = 0);
-        self.pools.iter_mut().for_each(|pool| pool.retry_at = 0);
-        self.next_retry = 0;
-    }
-
-    /// A roaming connection has lost its server.
+    /// With roaming: a connection has lost its server, which may be tried again at `retry_at`.
     pub(super) fn release(&mut self, server: usize, slot: usize, retry_at: Nanos, attempts: Attempts) {
-        let pool = &mut self.pools[server];
-        pool.connections -= 1;
-        (pool.retry_at, pool.attempts) = (retry_at, attempts);
-        self.unassigned.push(slot);
+        if let Some(roaming) = &mut self.roaming {
+            roaming.release(server, slot, retry_at, attempts);
+        }
         self.want(server);
     }
 
-    /// Before a run, with roaming, if no connection could be opened: lets connections without a server try
-    /// servers with untried addresses. `addresses` returns a server's number of addresses. Returns true if
-    /// there are any.
-    pub(super) fn try_others(&mut self, addresses: impl Fn(usize) -> usize) -> bool {
-        let is_untried = |server: &usize| {
-            let pool = &self.pools[*server];
-            !pool.wants && pool.connections == 0 && (pool.attempts.failures as usize) < addresses(*server)
-        };
-        let untried = (0..self.pools.len()).filter(is_untried).take(self.unassigned.len());
-        let untried: Vec<usize> = untried.collect();
-        untried.iter().for_each(|server| self.add_wanting(*server));
-        !untried.is_empty()
-    }
-
-    /// Stores the recent attempts of a server when one of its connections is taken away.
-    pub(super) fn set_attempts(&mut self, server: usize, attempts: Attempts) {
-        self.pools[server].attempts = attempts;
-    }
-
-    /// Recent attempts to connect to a server, for its next connection. The one after that goes to the next of so many addresses.
-    pub(super) fn next_attempts(&mut self, server: usize, spread: usize) -> Attempts {
-        let kept = &mut self.pools[server].attempts;
-        let attempts = *kept;
-        kept.address = (attempts.address + 1) % spread;
-        attempts
-    }
-
-    /// With roaming: finds a connection for the server that has needed one longest. `is_idle` checks whether
-    /// an entry of the idle list is still valid, and returns its server. Returns the connection, the server
-    /// that loses it, and the server that gets it. Call it again until there is none.
+    /// With roaming: finds a connection for the server that has needed one longest; see
+    /// [`Roaming::next_assignment`].
     pub(super) fn next_assignment(
         &mut self,
         now: Nanos,
         is_idle: impl Fn(usize, Nanos) -> Option<usize>,
-    ) -> Option<(usize, Option<usize>, usize)> {
-        let place = self.first_wanting(now)?;
-        let (slot, loser) = match self.unassigned.pop() {
-            Some(slot) => (slot, None),
-            None => {
-                let (slot, loser) = self.take_idle(&is_idle)?;
-                self.pools[loser].connections -= 1;
-                (slot, Some(loser))
-            }
-        };
-        let server = self.wanting.remove(place)?;
-        let pool = &mut self.pools[server];
-        pool.wants = false;
-        pool.connections += 1;
-        if let Some(loser) = loser {
+    ) -> Option<Reassignment> {
+        let assignment = self.roaming.as_mut()?.next_assignment(now, is_idle)?;
+        if let Some(loser) = assignment.loser {
             self.want(loser);
         }
-        Some((slot, loser, server))
+        Some(assignment)
     }
 
-    /// Position of the server that has needed a connection longest, among those that may get one now.
-    fn first_wanting(&mut self, now: Nanos) -> Option<usize> {
-        if now < self.next_retry {
-            return None;
-        }
-        let retry_at = |server: &usize| self.pools[*server].retry_at;
-        let place = self.wanting.iter().position(|server| retry_at(server) <= now);
-        if place.is_none() {
-            self.next_retry = self.wanting.iter().map(retry_at).min().unwrap_or(Nanos::MAX);
-        }
-        place
-    }
-
-    fn take_idle(&mut self, is_idle: impl Fn(usize, Nanos) -> Option<usize>) -> Option<(usize, usize)> {
-        while let Some((slot, since)) = self.idle.pop_front() {
-            if let Some(server) = is_idle(slot, since) {
-                return Some((slot, server));
-            }
-        }
-        None
-    }
-
-    /// With roaming: if requests wait for `server`, it needs another connection, unless it has the maximum.
+    /// With roaming: a server for which requests wait needs another connection.
     fn want(&mut self, server: usize) {
-        let pool = &mut self.pools[server];
-        let may_have_more = self.roaming.is_some_and(|most| pool.connections < most);
-        if may_have_more && !pool.wants && !pool.waiting.is_empty() {
-            self.add_wanting(server);
+        if let Some(roaming) = &mut self.roaming
+            && !self.pools[server].waiting.is_empty()
+        {
+            roaming.want(server);
         }
-    }
-
-    fn add_wanting(&mut self, server: usize) {
-        let pool = &mut self.pools[server];
-        pool.wants = true;
-        self.next_retry = self.next_retry.min(pool.retry_at);
-        self.wanting.push_back(server);
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn waiting(server: usize, due: Nanos) -> Waiting {
+    pub(in crate::worker) fn waiting(server: usize, due: Nanos) -> Waiting {
         Waiting { due, chosen: Chosen { choice: 0, server, request: 0, numbers: Vec::new() } }
     }
 
@@ -315,57 +188,6 @@ mod tests {
         assert_eq!((pools.oldest_due(), pools.next_free(0)), (Some(5), Some(0)));
         assert_eq!(pools.take_waiting(0).map(|waiting| waiting.due), Some(5));
         assert!(pools.is_empty() && !pools.has_waiting(0));
-    }
-
-    #[test]
-    fn roaming_connections_go_from_longest_idle_to_longest_waiting() {
-        let mut pools = Pools::new(4, &[0, 1], Some(1));
-        let idle = |slot: usize, _: Nanos| Some(slot);
-        pools.add_idle(0, 10, idle);
-        pools.add_idle(1, 20, idle);
-        pools.wait(waiting(3, 30));
-        pools.wait(waiting(2, 31));
-        pools.wait(waiting(3, 32));
-        assert_eq!(pools.next_assignment(40, idle), Some((0, Some(0), 3)));
-        assert_eq!(pools.next_assignment(40, idle), Some((1, Some(1), 2)));
-        // One connection each is the limit.
-        assert_eq!(pools.next_assignment(40, idle), None);
-        pools.release(3, 0, 100, Attempts { address: 1, failures: 1 });
-        assert_eq!(pools.next_assignment(99, idle), None, "a server that failed is tried again later");
-        assert_eq!(pools.next_attempts(3, 2), Attempts { address: 1, failures: 1 });
-        assert_eq!(pools.next_attempts(3, 2).address, 0, "the next of its two addresses");
-        assert_eq!(pools.next_assignment(100, idle), Some((0, None, 3)));
-    }
-
-    #[test]
-    fn connections_used_since_are_not_idle() {
-        let mut pools = Pools::new(3, &[0, 1], Some(1));
-        let used = |slot: usize, since: Nanos| (since > 10).then_some(slot);
-        pools.add_idle(0, 10, used);
-        pools.add_idle(1, 20, used);
-        pools.wait(waiting(2, 30));
-        assert_eq!(pools.next_assignment(40, used), Some((1, Some(1), 2)));
-    }
-
-    #[test]
-    fn idle_list_does_not_grow_with_requests() {
-        let mut pools = Pools::new(3, &[0, 1], Some(1));
-        for now in 0..1000 {
-            pools.add_idle(now as usize % 2, now, |slot, since| (since + 2 > now).then_some(slot));
-        }
-        assert!(pools.idle.len() <= 2 * IDLE_ENTRIES_PER_CONNECTION + 1, "{}", pools.idle.len());
-    }
-
-    #[test]
-    fn server_losing_connection_with_waiting_requests_needs_another() {
-        let mut pools = Pools::new(2, &[0], Some(1));
-        let idle = |slot: usize, _: Nanos| Some(slot);
-        pools.add_idle(0, 10, idle);
-        pools.wait(waiting(0, 11));
-        pools.wait(waiting(1, 12));
-        assert_eq!(pools.next_assignment(20, idle), Some((0, Some(0), 1)));
-        pools.add_idle(0, 30, |_, _| Some(1));
-        assert_eq!(pools.next_assignment(40, |_, _| Some(1)), Some((0, Some(1), 0)));
     }
 
     #[test]

@@ -186,10 +186,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// With roaming: a connection without unanswered requests may go to another server.
     fn note_idle(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
-        if self.pools.roaming.is_some() && connection.in_flight == 0 && connection.idle_since.is_none() {
+        if let Some(roaming) = &mut self.pools.roaming
+            && connection.in_flight == 0
+            && connection.idle_since.is_none()
+        {
             connection.idle_since = Some(now);
             let connections = &self.connections;
-            self.pools.add_idle(slot, now, |slot, since| connections[slot].server_if_idle(since));
+            roaming.add_idle(slot, now, |slot, since| connections[slot].server_if_idle(since));
         }
     }
 }

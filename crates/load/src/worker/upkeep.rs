@@ -1,6 +1,7 @@
 //! Connection maintenance: opening, reopening with back-off, timeouts.
 
 use super::connection::{Connection, RETRY_PAUSE, State};
+use super::roaming::{Reassignment, Roaming};
 use super::{OnSecond, Timeline, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
@@ -27,7 +28,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn restart_times(&mut self) {
         (self.next_upkeep, self.polled_at) = (0, 0);
         self.recorder.start_seconds();
-        self.pools.restart_times();
+        self.pools.roaming.iter_mut().for_each(Roaming::restart_times);
         self.connections.iter_mut().for_each(Connection::restart_times);
     }
 
@@ -262,16 +263,21 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// With roaming: assigns free connections to the servers that need one.
     pub(super) fn assign_connections(&mut self, now: Nanos) {
-        while self.pools.roaming.is_some() && self.opening < self.max_opening {
+        while self.opening < self.max_opening {
             let connections = &self.connections;
             let is_idle = |slot: usize, since: Nanos| connections[slot].server_if_idle(since);
-            let Some((slot, loser, server)) = self.pools.next_assignment(now, is_idle) else { return };
+            let assignment = self.pools.next_assignment(now, is_idle);
+            let (Some(Reassignment { slot, loser, server }), Some(roaming)) =
+                (assignment, &mut self.pools.roaming)
+            else {
+                return;
+            };
             if let Some(loser) = loser {
                 self.network.close(slot);
-                self.pools.set_attempts(loser, self.connections[slot].attempts());
+                roaming.set_attempts(loser, self.connections[slot].attempts());
             }
             let spread = self.targets[server].spread();
-            self.connections[slot].assign(server, self.pools.next_attempts(server, spread));
+            self.connections[slot].assign(server, roaming.next_attempts(server, spread));
             self.begin_to_open(slot, now);
         }
     }

@@ -1,4 +1,5 @@
-//! Cost model of a control plane: its resources as a function of the size and the changes of its mesh.
+//! The control plane's model answers "How much CPU and memory does istiod need for my mesh, and what does a change
+//! cost?" It has istiod's resources as a function of the size and the changes of its mesh.
 //!
 //! - Configuration of a proxy ≈ constant + per visible service + per visible pod.
 //! - CPU of first configurations ≈ constant + per byte sent (proxies × configuration) + per connection.

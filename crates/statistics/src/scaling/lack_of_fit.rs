@@ -1,7 +1,7 @@
 //! Whether a law describes the means of the values: the F test for lack of fit (D. C. Montgomery, "Design and
 //! Analysis of Experiments").
 
-use super::usl::Observation;
+use super::usl::{MIN_DEVIATION, Observation};
 use results::LackOfFit;
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ pub(super) fn lack_of_fit(
     let groups: Vec<(usize, usize)> =
         observations.iter().map(|one| (values[&one.at.to_bits()], one.repeat)).collect();
     let sum = sum_of_means(observations, &groups, values.len(), repeats);
-    let ratio = (sum_of_law - sum).max(0.0) / of_law / (sum / of_trials as f64).max(f64::MIN_POSITIVE);
+    let variance = (sum / of_trials as f64).max(MIN_DEVIATION * MIN_DEVIATION);
+    let ratio = (sum_of_law - sum).max(0.0) / of_law / variance;
     let distribution = FisherSnedecor::new(of_law, of_trials as f64).ok()?;
     let chance = if ratio > 0.0 { 1.0 - distribution.cdf(ratio) } else { 1.0 };
     Some(LackOfFit { chance, shown: chance < LEVEL })

@@ -64,10 +64,11 @@ fn noise_free_law_is_found() {
         (&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0][..], 0.02, 0.0002),
     ] {
         let design = Design { between: 0.0, repeat: 0.0, ..design(values, sigma, kappa) };
-        let found = design.fitted(1).parameters;
+        let FittedLaw { parameters: found, lack_of_fit, .. } = design.fitted(1);
         let near = |estimate: Estimate, truth: f64| (estimate.estimate - truth).abs() < 1e-3 * (1.0 + truth);
         assert!(near(found.lambda, LAMBDA), "{design:?}: {found:?}");
         assert!(near(found.sigma, sigma) && near(found.kappa, kappa), "{design:?}: {found:?}");
+        assert!(lack_of_fit.is_none_or(|lack| !lack.shown), "{design:?}: {lack_of_fit:?}");
     }
 }
 
@@ -115,6 +116,14 @@ fn parameter_at_bound_has_one_sided_interval() {
     assert_eq!(law.parameters.kappa.low, Some(0.0));
     assert!(law.peak.is_none(), "no peak is shown: {law:?}");
     assert!(law.parameters.sigma.high.unwrap() < 0.1, "{law:?}");
+}
+
+#[test]
+fn greatest_contention_is_met_exactly() {
+    let fitted: Vec<f64> =
+        (0..10).map(|seed| design(CORES, 1.0, 0.0).fitted(seed).parameters.sigma.estimate).collect();
+    let near: Vec<f64> = fitted.iter().copied().filter(|sigma| *sigma > 0.999_999).collect();
+    assert!(!near.is_empty() && near.iter().all(|sigma| *sigma == 1.0), "{fitted:?}");
 }
 
 #[test]

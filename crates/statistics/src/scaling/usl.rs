@@ -8,8 +8,9 @@
 //!
 //! Fit: least squares on logarithms, weighted by the noise of each value's trials, with a separate level per
 //! repeat. What all trials of a repeat have in common then moves λ, but not the shape. Given σ and κ the
-//! levels follow, so two bounded parameters remain. The Levenberg-Marquardt method finds them from a grid of
-//! starts. Intervals are profile likelihoods with Student's t; at a bound they are one-sided.
+//! levels follow, so two bounded parameters remain: a grid finds their region, and is refined around its best
+//! point. The sum of squares is a quadratic form of the logarithms of D, computed once, so a point costs one
+//! logarithm per value. Intervals are profile likelihoods with Student's t; at a bound they are one-sided.
 
 use super::lack_of_fit;
 use crate::interval::ALLOWANCE;
@@ -20,18 +21,17 @@ use results::{Estimate, LackOfFit, ScalingParameters};
 type Shape = [f64; 2];
 const SIGMA: usize = 0;
 const KAPPA: usize = 1;
-const MAX_SHAPE: Shape = [1.0, f64::INFINITY];
 
-/// Starts of the search: σ, and the share that κ adds to the denominator at the largest value.
-const SIGMAS: [f64; 6] = [0.0, 0.02, 0.1, 0.3, 0.7, 0.97];
-const CROSSTALKS: [f64; 5] = [0.0, 0.01, 0.1, 0.5, 2.0];
-const STEPS: usize = 200;
+/// Intervals of the first grid, per parameter.
+const GRID: usize = 8;
+/// Distance between points at which the refinement ends, as a share of the parameter's range.
+const MIN_STEP: f64 = 1e-8;
+/// Golden-section steps to search along one parameter.
+const SECTIONS: usize = 30;
 /// Bisection steps to find an end of an interval.
-const HALVINGS: usize = 30;
+const HALVINGS: usize = 20;
 /// Minimum standard deviation of the logarithm of a throughput.
-const MIN_DEVIATION: f64 = 1e-4;
-/// An interval that extends beyond this distance of the logarithm is open.
-const FARTHEST_LOGARITHM: f64 = 20.0;
+pub(super) const MIN_DEVIATION: f64 = 1e-4;
 
 /// Throughput in one trial.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +58,8 @@ pub(super) struct FittedLaw {
 /// Fits the law to trials at three values or more.
 pub(super) fn fit(observations: &[Observation]) -> Option<FittedLaw> {
     let problem = Problem::new(observations);
-    let best = problem.search(Constraint::default())?;
-    let freedom = observations.len() as f64 - problem.repeats as f64 - 2.0;
+    let best = problem.best()?;
+    let freedom = observations.len() as f64 - problem.weights.len() as f64 - 2.0;
     let variance = (freedom >= 1.0).then(|| (best.sum / freedom).max(MIN_DEVIATION * MIN_DEVIATION));
     let within = variance.map(|variance| Within {
         problem: &problem,
@@ -72,13 +72,12 @@ pub(super) fn fit(observations: &[Observation]) -> Option<FittedLaw> {
         high: ends.map(|(_, high)| high).filter(|high| high.is_finite()),
         n: observations.len(),
     };
-    let ends = |index: usize| within.as_ref().map(|within| within.shape(index));
     let [sigma, kappa] = best.shape;
     let level = within.as_ref().zip(variance).map(|(within, variance)| within.level(variance));
     let parameters = ScalingParameters {
         lambda: estimate(best.level.exp(), level.map(|(low, high)| (low.exp(), high.exp()))),
-        sigma: estimate(sigma, ends(SIGMA)),
-        kappa: estimate(kappa, ends(KAPPA)),
+        sigma: estimate(sigma, within.as_ref().map(Within::sigma)),
+        kappa: estimate(kappa, within.as_ref().map(Within::kappa)),
     };
     let has_peak = kappa > 0.0 && sigma < 1.0 && parameters.kappa.low.is_some_and(|low| low > 0.0);
     let peak = within.as_ref().filter(|_| has_peak).map(|within| {
@@ -89,29 +88,25 @@ pub(super) fn fit(observations: &[Observation]) -> Option<FittedLaw> {
     Some(FittedLaw {
         parameters,
         peak: peak.filter(|peak| peak.high.is_some()),
-        lack_of_fit: lack_of_fit::lack_of_fit(observations, problem.repeats, best.sum, free),
+        lack_of_fit: lack_of_fit::lack_of_fit(observations, problem.weights.len(), best.sum, free),
         deviation: variance.map(f64::sqrt),
     })
 }
 
-/// Parameters that are fixed while the rest is fitted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Constraint {
-    /// Fixed values of σ and κ.
-    shape: [Option<f64>; 2],
-    /// The mean level of the repeats: the logarithm of λ.
-    level: Option<f64>,
-}
-
-struct Problem<'a> {
-    observations: &'a [Observation],
-    repeats: usize,
+/// The trials as a quadratic form. A row has a trial's logarithm of throughput per unit, and a 1 for its value: its
+/// product with the terms of a shape is the trial's level.
+struct Problem {
+    /// The factor's values.
+    values: Vec<f64>,
     /// Sum of the weights of each repeat.
     weights: Vec<f64>,
-    greatest: f64,
+    /// Mean row of each repeat.
+    means: Vec<Vec<f64>>,
+    /// Weighted sum of the products of rows, without the means of their repeats.
+    squares: Vec<Vec<f64>>,
 }
 
-/// A point of the search.
+/// A shape with its fit.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     shape: Shape,
@@ -119,221 +114,167 @@ struct Point {
     sum: f64,
     /// Mean level of the repeats: the logarithm of λ.
     level: f64,
-    gradient: Shape,
-    curvature: [Shape; 2],
 }
 
-/// A mean of residuals with its derivatives with respect to σ and κ.
-#[derive(Clone, Copy, Default)]
-struct Mean {
-    value: f64,
-    slope: Shape,
-}
-
-impl<'a> Problem<'a> {
-    fn new(observations: &'a [Observation]) -> Self {
+impl Problem {
+    fn new(observations: &[Observation]) -> Self {
+        let mut values: Vec<f64> = observations.iter().map(|one| one.at).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let row = |one: &Observation| {
+            let mut row = vec![one.logarithm - one.at.ln()];
+            row.extend(values.iter().map(|at| f64::from(u8::from(*at == one.at))));
+            row
+        };
         let repeats = observations.iter().map(|one| one.repeat + 1).max().unwrap_or(0);
         let mut weights = vec![0.0; repeats];
         observations.iter().for_each(|one| weights[one.repeat] += one.weight);
-        let greatest = observations.iter().map(|one| one.at).fold(0.0, f64::max);
-        Self { observations, repeats, weights, greatest }
-    }
-
-    /// Logarithm of the throughput without the shape, with its derivatives. `None` if the denominator is not
-    /// positive.
-    fn level_of(&self, one: &Observation, [sigma, kappa]: Shape) -> Option<Mean> {
-        let (contention, crosstalk) = (one.at - 1.0, one.at * (one.at - 1.0));
-        let denominator = 1.0 + sigma * contention + kappa * crosstalk;
-        (denominator > 1e-9).then(|| Mean {
-            value: one.logarithm - one.at.ln() + denominator.ln(),
-            slope: [contention / denominator, crosstalk / denominator],
-        })
-    }
-
-    fn evaluate(&self, shape: Shape, pinned_level: Option<f64>) -> Option<Point> {
-        let levels: Vec<Mean> =
-            self.observations.iter().map(|one| self.level_of(one, shape)).collect::<Option<_>>()?;
-        let mut means = vec![Mean::default(); self.repeats];
-        for (one, level) in self.observations.iter().zip(&levels) {
-            let share = one.weight / self.weights[one.repeat];
-            let mean = &mut means[one.repeat];
-            mean.value += share * level.value;
-            (0..2).for_each(|index| mean.slope[index] += share * level.slope[index]);
+        let mut means = vec![vec![0.0; values.len() + 1]; repeats];
+        for one in observations {
+            let share = one.weight / weights[one.repeat];
+            means[one.repeat].iter_mut().zip(row(one)).for_each(|(mean, term)| *mean += share * term);
         }
-        let mut point = Point { shape, sum: 0.0, level: 0.0, gradient: [0.0; 2], curvature: [[0.0; 2]; 2] };
-        let mut add = |weight: f64, residual: f64, slope: Shape| {
-            point.sum += weight * residual * residual;
-            for (row, of_row) in slope.into_iter().enumerate() {
-                point.gradient[row] += weight * residual * of_row;
-                (0..2).for_each(|column| point.curvature[row][column] += weight * of_row * slope[column]);
-            }
-        };
-        for (one, level) in self.observations.iter().zip(&levels) {
-            let mean = means[one.repeat];
-            let slope = [level.slope[0] - mean.slope[0], level.slope[1] - mean.slope[1]];
-            add(one.weight, level.value - mean.value, slope);
-        }
-        let count = self.repeats as f64;
-        let all = means.iter().fold(Mean::default(), |all, mean| Mean {
-            value: all.value + mean.value / count,
-            slope: [all.slope[0] + mean.slope[0] / count, all.slope[1] + mean.slope[1] / count],
-        });
-        if let Some(level) = pinned_level {
-            // The best levels of the repeats among those with this mean.
-            let variance = self.weights.iter().map(|weight| 1.0 / weight).sum::<f64>() / (count * count);
-            add(1.0 / variance, all.value - level, all.slope);
-        }
-        point.level = all.value;
-        Some(point)
-    }
-
-    /// The best fit from all starts.
-    fn search(&self, constraint: Constraint) -> Option<Point> {
-        let crosstalk = |sigma: f64, share: f64| {
-            share * (1.0 - sigma + sigma * self.greatest) / (self.greatest * self.greatest)
-        };
-        let starts = SIGMAS
-            .iter()
-            .flat_map(|sigma| CROSSTALKS.iter().map(move |share| [*sigma, crosstalk(*sigma, *share)]));
-        let found = starts.filter_map(|start| self.descend(start, constraint));
-        found.min_by(|one, other| one.sum.total_cmp(&other.sum))
-    }
-
-    /// The sum of squares of the best fit from a nearby point and a few others.
-    fn search_near(&self, near: Shape, constraint: Constraint) -> f64 {
-        let starts = [near, [near[SIGMA], 0.0], [0.0, near[KAPPA]], [0.3, 0.0]];
-        let found = starts.into_iter().filter_map(|start| self.descend(start, constraint));
-        found.map(|point| point.sum).fold(f64::INFINITY, f64::min)
-    }
-
-    /// The Levenberg-Marquardt method within the bounds.
-    fn descend(&self, start: Shape, constraint: Constraint) -> Option<Point> {
-        let start = [0, 1].map(|index| constraint.shape[index].unwrap_or(start[index]));
-        let mut point = self.evaluate(start, constraint.level)?;
-        let mut damping = 1e-3;
-        for _ in 0..STEPS {
-            let free = [0, 1].map(|index| {
-                let (value, slope) = (point.shape[index], point.gradient[index]);
-                let pushed_out = value <= 0.0 && slope > 0.0 || value >= MAX_SHAPE[index] && slope < 0.0;
-                constraint.shape[index].is_none() && !pushed_out
-            });
-            let step = step(&point, free, damping);
-            let next = [0, 1].map(|index| (point.shape[index] + step[index]).clamp(0.0, MAX_SHAPE[index]));
-            match self.evaluate(next, constraint.level).filter(|next| next.sum < point.sum) {
-                Some(next) => {
-                    let gained = point.sum - next.sum;
-                    point = next;
-                    damping = f64::max(damping / 5.0, 1e-12);
-                    if gained <= 1e-10 * point.sum {
-                        break;
-                    }
-                }
-                None if damping > 1e10 => break,
-                None => damping *= 4.0,
+        let mut squares = vec![vec![0.0; values.len() + 1]; values.len() + 1];
+        for one in observations {
+            let rest: Vec<f64> =
+                row(one).iter().zip(&means[one.repeat]).map(|(term, mean)| term - mean).collect();
+            for (squares, by) in squares.iter_mut().zip(&rest) {
+                squares.iter_mut().zip(&rest).for_each(|(square, term)| *square += one.weight * by * term);
             }
         }
-        Some(point)
+        Self { values, weights, means, squares }
     }
-}
 
-/// A damped Gauss-Newton step in the free parameters.
-fn step(point: &Point, free: [bool; 2], damping: f64) -> Shape {
-    let diagonal = |index: usize| point.curvature[index][index] * (1.0 + damping) + 1e-300;
-    let alone = |index: usize| if free[index] { -point.gradient[index] / diagonal(index) } else { 0.0 };
-    if free != [true, true] {
-        return [alone(0), alone(1)];
+    /// 1, and the logarithm of D at each value. `None` if D is not positive.
+    fn terms(&self, [sigma, kappa]: Shape) -> Option<Vec<f64>> {
+        let mut terms = Vec::with_capacity(self.values.len() + 1);
+        terms.push(1.0);
+        for at in &self.values {
+            let denominator = 1.0 + (sigma + kappa * at) * (at - 1.0);
+            if denominator <= 1e-9 {
+                return None;
+            }
+            terms.push(denominator.ln());
+        }
+        Some(terms)
     }
-    let across = point.curvature[0][1];
-    let determinant = diagonal(0) * diagonal(1) - across * across;
-    if determinant <= 0.0 {
-        return [alone(0), alone(1)];
+
+    fn sum_of(&self, terms: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        for (row, term) in self.squares.iter().zip(terms) {
+            sum += term * product(row, terms);
+        }
+        sum
     }
-    [
-        (across * point.gradient[1] - diagonal(1) * point.gradient[0]) / determinant,
-        (across * point.gradient[0] - diagonal(0) * point.gradient[1]) / determinant,
-    ]
+
+    fn sum(&self, shape: Shape) -> f64 {
+        self.terms(shape).map_or(f64::INFINITY, |terms| self.sum_of(&terms))
+    }
+
+    fn point(&self, shape: Shape) -> Option<Point> {
+        let terms = self.terms(shape)?;
+        let levels: f64 = self.means.iter().map(|mean| product(mean, &terms)).sum();
+        Some(Point { shape, sum: self.sum_of(&terms), level: levels / self.means.len() as f64 })
+    }
+
+    fn greatest(&self) -> f64 {
+        self.values.last().copied().unwrap_or(1.0)
+    }
+
+    /// The shape at a place of the search, two numbers from 0 to 1. The first is the growth of D up to the greatest
+    /// value, which trials show best. The second is the share of κ in it, of what a σ of 1 leaves open.
+    fn shape_at(&self, [growth, crosstalk]: [f64; 2]) -> Shape {
+        // Squared, since σ is mostly far below 1. A growth of 1 is a place of the grid, so that a σ of 1 is exact.
+        let growth = unbounded(growth).powi(2);
+        let sigma = (1.0 - crosstalk) * growth.min(1.0);
+        [sigma, (growth - sigma) / self.greatest()]
+    }
+
+    fn place_of(&self, [sigma, kappa]: Shape) -> [f64; 2] {
+        let growth = sigma + kappa * self.greatest();
+        let crosstalk = if growth > 0.0 { 1.0 - sigma / growth.min(1.0) } else { 0.0 };
+        [growth.sqrt() / (1.0 + growth.sqrt()), crosstalk]
+    }
+
+    fn best(&self) -> Option<Point> {
+        let sum = |place: [f64; 2]| self.sum(self.shape_at(place));
+        let at = |index: usize| index as f64 / GRID as f64;
+        let places = (0..=GRID).flat_map(|row| (0..=GRID).map(move |column| [at(row), at(column)]));
+        let (start, _) =
+            places.map(|place| (place, sum(place))).min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        self.point(self.shape_at(refine(start, sum)))
+    }
 }
 
 /// Intervals: all values whose best fit is worse than the overall best by no more than noise allows.
 struct Within<'a> {
-    problem: &'a Problem<'a>,
+    problem: &'a Problem,
     best: Point,
     /// Allowed excess of the sum of squares.
     excess: f64,
 }
 
 impl Within<'_> {
-    fn holds(&self, sum: f64) -> bool {
-        sum - self.best.sum <= self.excess
+    fn limit(&self) -> f64 {
+        self.best.sum + self.excess
     }
 
-    /// Interval of σ or κ.
-    fn shape(&self, index: usize) -> (f64, f64) {
-        let holds = |value: f64| {
-            let mut constraint = Constraint::default();
-            constraint.shape[index] = Some(value);
-            self.holds(self.problem.search_near(self.best.shape, constraint))
-        };
-        let value = self.best.shape[index];
+    /// True if a shape on a line is in the region.
+    fn meets(&self, line: impl Fn(f64) -> Shape) -> bool {
+        reaches(self.limit(), |place| self.problem.sum(line(place)))
+    }
+
+    fn sigma(&self) -> (f64, f64) {
+        let kappa = |place: f64| unbounded(place) / self.problem.greatest().powi(2);
+        let holds = |sigma: f64| self.meets(|place| [sigma, kappa(place)]);
+        let value = self.best.shape[SIGMA];
+        let end = |bound: f64| if holds(bound) { bound } else { boundary(value, bound, holds) };
+        (end(0.0), end(1.0))
+    }
+
+    fn kappa(&self) -> (f64, f64) {
+        let holds = |kappa: f64| self.meets(|sigma| [sigma, kappa]);
+        let value = self.best.shape[KAPPA];
         let low = if holds(0.0) { 0.0 } else { boundary(value, 0.0, holds) };
-        let high = if index == SIGMA {
-            if holds(1.0) { 1.0 } else { boundary(value, 1.0, holds) }
-        } else {
-            let mut beyond = f64::max(value, 1e-6 / self.problem.greatest.powi(2)) * 2.0;
-            while holds(beyond) && beyond < 1e9 {
-                beyond *= 2.0;
-            }
-            if beyond < 1e9 { boundary(value, beyond, holds) } else { f64::INFINITY }
-        };
-        (low, high)
+        let mut beyond = f64::max(value, 1e-6 / self.problem.greatest().powi(2)) * 2.0;
+        while holds(beyond) && beyond < 1e9 {
+            beyond *= 2.0;
+        }
+        (low, if beyond < 1e9 { boundary(value, beyond, holds) } else { f64::INFINITY })
     }
 
     /// Interval of the logarithm of λ: noise of the trials, plus differences between repeats beyond it.
     fn level(&self, variance: f64) -> (f64, f64) {
-        let level = self.best.level;
-        let holds = |level: f64| {
-            let constraint = Constraint { level: Some(level), ..Constraint::default() };
-            self.holds(self.problem.search_near(self.best.shape, constraint))
-        };
+        let count = self.problem.weights.len() as f64;
+        let by_trials = self.problem.weights.iter().map(|weight| 1.0 / weight).sum::<f64>() / (count * count);
+        // How far the mean level of a shape's repeats may be from its best: each shape leaves a part of the excess.
         let reach = |sign: f64| {
-            let mut distance = 1e-3;
-            while holds(level + sign * distance) && distance < FARTHEST_LOGARITHM {
-                distance *= 2.0;
-            }
-            (boundary(level, level + sign * distance, holds) - level).abs()
+            let distance = |place: [f64; 2]| {
+                let point = self.problem.point(self.problem.shape_at(place));
+                point.filter(|point| point.sum <= self.limit()).map_or(f64::NEG_INFINITY, |point| {
+                    sign * (point.level - self.best.level) + (by_trials * (self.limit() - point.sum)).sqrt()
+                })
+            };
+            let start = self.problem.place_of(self.best.shape);
+            distance(refine(start, |place| -distance(place)))
         };
-        let between = self.between_repeats(variance);
-        (level - reach(-1.0).hypot(between), level + reach(1.0).hypot(between))
+        let between = self.between_repeats(variance * by_trials);
+        (self.best.level - reach(-1.0).hypot(between), self.best.level + reach(1.0).hypot(between))
     }
 
     /// Half-width of the mean level's interval that comes from differences between repeats beyond the noise
     /// of their trials.
-    fn between_repeats(&self, variance: f64) -> f64 {
-        let problem = self.problem;
-        let count = problem.repeats as f64;
-        if problem.repeats < 2 {
-            return 0.0;
-        }
-        let mut levels = vec![0.0; problem.repeats];
-        for one in problem.observations {
-            let level = problem.level_of(one, self.best.shape).map_or(0.0, |level| level.value);
-            levels[one.repeat] += one.weight * level / problem.weights[one.repeat];
-        }
-        let mean = levels.iter().sum::<f64>() / count;
-        let seen = levels.iter().map(|level| (level - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let by_trials = variance * problem.weights.iter().map(|weight| 1.0 / weight).sum::<f64>() / count;
-        ALLOWANCE * student::t_95(count - 1.0) * ((seen - by_trials).max(0.0) / count).sqrt()
+    fn between_repeats(&self, by_trials: f64) -> f64 {
+        let count = self.problem.weights.len() as f64;
+        let Some(terms) = self.problem.terms(self.best.shape).filter(|_| count >= 2.0) else { return 0.0 };
+        let levels = self.problem.means.iter().map(|mean| product(mean, &terms));
+        let seen = levels.map(|level| (level - self.best.level).powi(2)).sum::<f64>() / (count - 1.0);
+        ALLOWANCE * student::t_95(count - 1.0) * (seen / count - by_trials).max(0.0).sqrt()
     }
 
     /// Interval of the value beyond which throughput falls: `N* = √((1 − σ) / κ)`.
     fn peak(&self, peak: f64) -> (f64, f64) {
-        let holds = |peak: f64| {
-            let sum = |sigma: f64| {
-                let point = self.problem.evaluate([sigma, (1.0 - sigma) / (peak * peak)], None);
-                point.map_or(f64::INFINITY, |point| point.sum)
-            };
-            self.holds(least(sum))
-        };
+        let holds = |peak: f64| self.meets(|sigma| [sigma, (1.0 - sigma) / (peak * peak)]);
         let reach = |factor: f64| {
             let mut beyond = peak * factor;
             while holds(beyond) && (1e-9..1e9).contains(&beyond) {
@@ -346,6 +287,42 @@ impl Within<'_> {
     }
 }
 
+fn product(one: &[f64], other: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    for (one, other) in one.iter().zip(other) {
+        sum += one * other;
+    }
+    sum
+}
+
+/// A number from 0 to infinity for one from 0 to 1.
+fn unbounded(place: f64) -> f64 {
+    place / (1.0 - place).max(1e-9)
+}
+
+/// The best place near a good one: moves to the best of the neighbours while one is better, then halves their
+/// distance.
+fn refine(mut place: [f64; 2], function: impl Fn([f64; 2]) -> f64) -> [f64; 2] {
+    let mut least = function(place);
+    let mut step = 0.5 / GRID as f64;
+    while step >= MIN_STEP {
+        let mut found = None;
+        for [x, y] in [[-1, 0], [1, 0], [0, -1], [0, 1], [-1, 1], [1, -1], [-1, -1], [1, 1]] {
+            let near = [f64::from(x) * step, f64::from(y) * step];
+            let near = [0, 1].map(|index: usize| (place[index] + near[index]).clamp(0.0, 1.0));
+            let value = function(near);
+            if value < least {
+                (least, found) = (value, Some(near));
+            }
+        }
+        match found {
+            Some(better) => place = better,
+            None => step /= 2.0,
+        }
+    }
+    place
+}
+
 /// Bisects for the boundary of a condition that holds at `inside` and not at `outside`.
 fn boundary(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
@@ -355,17 +332,30 @@ fn boundary(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f
     outside
 }
 
-/// The minimum of a function of σ, by a grid and golden-section search around its best point.
-fn least(function: impl Fn(f64) -> f64) -> f64 {
-    const POINTS: usize = 32;
+/// True if a function of a number from 0 to 1 falls to a limit somewhere: a grid, and golden-section search
+/// around its best point.
+fn reaches(limit: f64, function: impl Fn(f64) -> f64) -> bool {
     const GOLDEN: f64 = 0.618_033_988_749_895;
-    let at = |index: usize| index as f64 / POINTS as f64;
-    let best = (0..=POINTS).min_by(|one, other| function(at(*one)).total_cmp(&function(at(*other))));
-    let best = best.unwrap_or(0);
-    let (mut low, mut high) = (at(best.saturating_sub(1)), at((best + 1).min(POINTS)));
-    for _ in 0..HALVINGS {
-        let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-        if function(left) <= function(right) { high = right } else { low = left }
+    let at = |index: usize| index as f64 / GRID as f64;
+    let grid = (0..=GRID).map(|index| (index, function(at(index))));
+    let Some((best, least)) = grid.min_by(|(_, one), (_, other)| one.total_cmp(other)) else { return false };
+    let (mut low, mut high) = (at(best.saturating_sub(1)), at((best + 1).min(GRID)));
+    let inner = |low: f64, high: f64| high - GOLDEN * (high - low);
+    let (mut left, mut right) = (inner(low, high), inner(high, low));
+    let (mut of_left, mut of_right) = (function(left), function(right));
+    for _ in 0..SECTIONS {
+        if least.min(of_left).min(of_right) <= limit {
+            return true;
+        }
+        if of_left <= of_right {
+            (high, right, of_right) = (right, left, of_left);
+            left = inner(low, high);
+            of_left = function(left);
+        } else {
+            (low, left, of_left) = (left, right, of_right);
+            right = inner(high, low);
+            of_right = function(right);
+        }
     }
-    function(f64::midpoint(low, high)).min(function(at(best)))
+    of_left.min(of_right) <= limit
 }

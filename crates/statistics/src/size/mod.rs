@@ -1,4 +1,4 @@
-//! How many replicas of a proxy a target rate needs, of which size, and at what cost.
+//! Sizing answers "How many gateways do I need for my load, how large, and what do they cost?"
 //!
 //! Pure logic: measurements of runs and a question become a [`SizeResult`], which the `report` crate turns
 //! into sentences. [`groups`] sorts cells into answers and sizes, [`settings`] decides which runs make one

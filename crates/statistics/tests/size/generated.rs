@@ -1,7 +1,8 @@
 //! Simulated runs of known laws with noise within and between trials.
 
 use crate::generated_run::finished;
-pub use crate::generated_run::{normal, run_of};
+use crate::generated_run::normal;
+pub use crate::generated_run::run_of;
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;

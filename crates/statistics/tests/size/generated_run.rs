@@ -1,15 +1,12 @@
 //! Parts that all generated runs share.
 
 use experiment::{Experiment, PlannedTrial};
-use rand::RngExt as _;
-use rand::rngs::StdRng;
 use results::{ComponentVersion, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict};
 use statistics::size::MeasuredRun;
 
-pub fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
-}
+#[path = "../../src/normal.rs"]
+mod normal;
+pub(crate) use normal::normal;
 
 /// A run of these trials on a machine.
 pub fn run_of(experiment: &Experiment, trials: Vec<TrialRecord>) -> MeasuredRun {

@@ -3,6 +3,7 @@
 //! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial does not need
 //! thousands of requests.
 
+use crate::normal::normal;
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -376,9 +377,4 @@ fn record(
 fn heavy(random: &mut StdRng) -> f64 {
     let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
     normal(random) / squares.sqrt()
-}
-
-fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }

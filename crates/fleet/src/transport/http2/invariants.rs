@@ -1,14 +1,14 @@
 //! Invariants of a connection, whatever a server sends.
 
 use super::super::grpc::{Deframer, Piece, frame_message};
-use super::frame::HEADER_BYTES;
-use super::{Ending, Event, Http2, MAX_BLOCK_BYTES, MAX_PAYLOAD_BYTES, RequestHead};
+use super::{Ending, Event, Http2, MAX_BLOCK_BYTES, RequestHead};
+use http2::frame::{DEFAULT_MAX_FRAME_BYTES, HEAD_BYTES};
 
 const MESSAGE_LIMIT_BYTES: usize = 100_000;
 /// A request that needs more than the initial window.
 const REQUEST_BYTES: usize = 100_000;
 /// Maximum output per frame of the server: an acknowledged PING, or two WINDOW_UPDATEs.
-const MAX_REPLY_BYTES: usize = 2 * (HEADER_BYTES + 4);
+const MAX_REPLY_BYTES: usize = 2 * (HEAD_BYTES + 4);
 
 /// Feeds bytes to a connection as those of a server, and checks invariants: how they are cut does not matter, messages are as
 /// long as they begin, requests keep to the server's windows, and what is held and sent is bounded by what was received. The
@@ -59,7 +59,7 @@ impl Run {
             let received = http2.receive(part, &mut |event| outcome.take(deframer, &event));
             outcome.sent.extend(http2.take_output());
             outcome.ending = received.err().map(|ending| http2.explain(ending));
-            assert!(http2.collected.len() <= MAX_BLOCK_BYTES + MAX_PAYLOAD_BYTES);
+            assert!(http2.collected.len() <= MAX_BLOCK_BYTES + DEFAULT_MAX_FRAME_BYTES);
             if outcome.ending.is_some() {
                 break;
             }
@@ -69,9 +69,9 @@ impl Run {
     }
 
     fn check_sent(&self, received_bytes: usize) {
-        let frames = received_bytes / HEADER_BYTES + 1;
-        let frames_of_request = frames + REQUEST_BYTES / MAX_PAYLOAD_BYTES + 1;
-        let request_bytes = REQUEST_BYTES + HEADER_BYTES * frames_of_request;
+        let frames = received_bytes / HEAD_BYTES + 1;
+        let frames_of_request = frames + REQUEST_BYTES / DEFAULT_MAX_FRAME_BYTES + 1;
+        let request_bytes = REQUEST_BYTES + HEAD_BYTES * frames_of_request;
         assert!(self.outcome.sent.len() <= request_bytes + MAX_REPLY_BYTES * frames);
         assert!(self.http2.connection_window >= 0);
     }

@@ -2,7 +2,6 @@
 //!
 //! Omitted, since one stream does not need it: further streams, priorities, push, compression of request headers.
 
-mod frame;
 mod invariants;
 #[cfg(test)]
 mod tests;
@@ -10,23 +9,21 @@ mod tests;
 use super::ending::{Ending, EndingKind};
 pub use invariants::check_connection;
 
-use frame::{FrameHeader, HEADER_BYTES, MAX_PAYLOAD_BYTES, STREAM};
-use hpack::FieldReader;
+use http2::frame::{
+    self, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, FrameHead, HEAD_BYTES, MAX_31_BITS, PING_BYTES,
+    PREFACE, flag, kind,
+};
+use http2::hpack::{self, FieldReader};
+use http2::{Answers, ErrorCode, FragmentError, MAX_ANSWERS, settings};
 use std::mem;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The only stream of a connection.
+const STREAM: u32 = 1;
 /// Receive window of the stream and of the connection. Bytes are consumed as they arrive, so the window
 /// bounds only those in flight. Istio's agent has 1 MiB, which is too little for a fleet that shares its threads.
 const WINDOW_BYTES: u32 = 4 << 20;
-/// Initial window of either side without a setting.
-const DEFAULT_WINDOW_BYTES: i64 = 65_535;
 /// Maximum size of a header block, frame headers included: endless empty CONTINUATION frames reach it too.
 const MAX_BLOCK_BYTES: usize = 64 * 1024;
-/// Maximum number of acknowledged PING and SETTINGS frames beyond those that the traffic accounts for, as in the
-/// load engine.
-const MAX_ANSWERS: u32 = 10_000;
-/// Acknowledged frames that each DATA frame with content accounts for, of either side.
-const ANSWERS_PER_CONTENT: u32 = 10;
 /// Maximum size of requests that wait for the server's window. A server that never grants any is given up.
 const MAX_PENDING_BYTES: usize = 32 << 20;
 
@@ -74,8 +71,8 @@ pub(crate) struct Http2 {
     ready: bool,
     going_away: Option<String>,
     /// Header of the frame being read.
-    header: FrameHeader,
-    header_bytes: [u8; HEADER_BYTES],
+    header: FrameHead,
+    header_bytes: [u8; HEAD_BYTES],
     header_filled: u8,
     /// Remaining bytes of the frame; absent while its header is read.
     remaining: Option<usize>,
@@ -85,8 +82,7 @@ pub(crate) struct Http2 {
     collected: Vec<u8>,
     /// Size of the header block being read, or of the frame, with frame headers.
     block_bytes: usize,
-    /// Acknowledged frames that the traffic does not account for.
-    answers: u32,
+    answers: Answers,
     /// Present while the header block in `collected` awaits CONTINUATION frames; true if the stream ends with it.
     continued: Option<bool>,
     /// Received bytes that were not yet returned to the window.
@@ -100,18 +96,12 @@ impl Http2 {
     pub(crate) fn new() -> Self {
         let mut out = PREFACE.to_vec();
         let settings = [
-            (frame::HEADER_TABLE_SIZE, 0),
-            (frame::ENABLE_PUSH, 0),
-            (frame::INITIAL_WINDOW_SIZE, WINDOW_BYTES),
+            (settings::HEADER_TABLE_SIZE, 0),
+            (settings::ENABLE_PUSH, 0),
+            (settings::INITIAL_WINDOW_SIZE, WINDOW_BYTES),
         ];
-        let mut payload = Vec::new();
-        for (code, value) in settings {
-            payload.extend_from_slice(&code.to_be_bytes());
-            payload.extend_from_slice(&value.to_be_bytes());
-        }
-        frame::write(frame::SETTINGS, 0, 0, &payload, &mut out);
-        let increment = WINDOW_BYTES - DEFAULT_WINDOW_BYTES as u32;
-        frame::write(frame::WINDOW_UPDATE, 0, 0, &increment.to_be_bytes(), &mut out);
+        settings::push(&settings, &mut out);
+        frame::push_window_update(0, WINDOW_BYTES - DEFAULT_WINDOW_BYTES, &mut out);
         Self {
             out,
             pending: Vec::new(),
@@ -120,19 +110,19 @@ impl Http2 {
             answered: false,
             ready: false,
             going_away: None,
-            header: FrameHeader::default(),
-            header_bytes: [0; HEADER_BYTES],
+            header: FrameHead::default(),
+            header_bytes: [0; HEAD_BYTES],
             header_filled: 0,
             remaining: None,
             padding: None,
             collected: Vec::new(),
             block_bytes: 0,
-            answers: 0,
+            answers: Answers::default(),
             continued: None,
             consumed: 0,
-            connection_window: DEFAULT_WINDOW_BYTES,
-            stream_window: DEFAULT_WINDOW_BYTES,
-            initial_window: DEFAULT_WINDOW_BYTES,
+            connection_window: i64::from(DEFAULT_WINDOW_BYTES),
+            stream_window: i64::from(DEFAULT_WINDOW_BYTES),
+            initial_window: i64::from(DEFAULT_WINDOW_BYTES),
         }
     }
 
@@ -156,13 +146,7 @@ impl Http2 {
                 hpack::encode_literal(name.as_bytes(), value.as_bytes(), &mut block);
             }
         }
-        let mut parts = block.chunks(MAX_PAYLOAD_BYTES).peekable();
-        let mut kind = frame::HEADERS;
-        while let Some(part) = parts.next() {
-            let flags = if parts.peek().is_none() { frame::END_HEADERS } else { 0 };
-            frame::write(kind, flags, STREAM, part, &mut self.out);
-            kind = frame::CONTINUATION;
-        }
+        http2::push_fields(&block, 0, STREAM, DEFAULT_MAX_FRAME_BYTES, &mut self.out);
         self.opened = true;
     }
 
@@ -179,13 +163,13 @@ impl Http2 {
     }
 
     pub(crate) fn ping(&mut self) {
-        frame::write(frame::PING, 0, 0, b"meshmetr", &mut self.out);
+        frame::push(kind::PING, 0, 0, b"meshmetr", &mut self.out);
     }
 
     /// Resets the stream.
     pub(crate) fn cancel(&mut self) {
         if self.opened {
-            frame::write(frame::RST_STREAM, 0, STREAM, &frame::CANCEL.to_be_bytes(), &mut self.out);
+            frame::push_reset(STREAM, ErrorCode::Cancel, &mut self.out);
         }
     }
 
@@ -215,17 +199,17 @@ impl Http2 {
     fn send_pending(&mut self) {
         while !self.pending.is_empty() {
             let window = self.connection_window.min(self.stream_window).max(0) as usize;
-            let length = self.pending.len().min(window).min(MAX_PAYLOAD_BYTES);
+            let length = self.pending.len().min(window).min(DEFAULT_MAX_FRAME_BYTES);
             if length == 0 {
                 return;
             }
             let last = self.closing && length == self.pending.len();
-            let flags = if last { frame::END_STREAM } else { 0 };
-            frame::write(frame::DATA, flags, STREAM, &self.pending[..length], &mut self.out);
+            let flags = if last { flag::END_STREAM } else { 0 };
+            frame::push(kind::DATA, flags, STREAM, &self.pending[..length], &mut self.out);
             self.pending.drain(..length);
             self.connection_window -= length as i64;
             self.stream_window -= length as i64;
-            self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
+            self.answers.account();
             if last {
                 self.closing = false;
             }
@@ -233,7 +217,7 @@ impl Http2 {
         // A settled connection holds no memory for requests.
         self.pending = Vec::new();
         if mem::take(&mut self.closing) {
-            frame::write(frame::DATA, frame::END_STREAM, STREAM, &[], &mut self.out);
+            frame::push(kind::DATA, flag::END_STREAM, STREAM, &[], &mut self.out);
         }
     }
 
@@ -258,7 +242,7 @@ impl Http2 {
             let (payload, rest) = bytes.split_at(bytes.len().min(remaining));
             bytes = rest;
             self.remaining = Some(remaining - payload.len());
-            if self.header.kind == frame::DATA {
+            if self.header.kind == kind::DATA {
                 self.receive_data(payload, take)?;
             } else {
                 self.collected.extend_from_slice(payload);
@@ -272,39 +256,39 @@ impl Http2 {
 
     fn receive_header(&mut self, bytes: &mut &[u8]) -> Result<(), Ending> {
         let filled = usize::from(self.header_filled);
-        let taken = bytes.len().min(HEADER_BYTES - filled);
+        let taken = bytes.len().min(HEAD_BYTES - filled);
         self.header_bytes[filled..filled + taken].copy_from_slice(&bytes[..taken]);
         *bytes = &bytes[taken..];
         self.header_filled += taken as u8;
-        if usize::from(self.header_filled) < HEADER_BYTES {
+        if usize::from(self.header_filled) < HEAD_BYTES {
             return Ok(());
         }
         self.header_filled = 0;
-        self.header = FrameHeader::parse(self.header_bytes);
+        self.header = FrameHead::parse(&self.header_bytes);
         let header = self.header;
-        if header.length > MAX_PAYLOAD_BYTES {
+        if header.length > DEFAULT_MAX_FRAME_BYTES {
             return Err(violation(format!("a frame of {} bytes", header.length)));
         }
-        if self.continued.is_some() != (header.kind == frame::CONTINUATION) {
+        if self.continued.is_some() != (header.kind == kind::CONTINUATION) {
             return Err(violation("a header block was interrupted"));
         }
-        let of_stream = matches!(header.kind, frame::DATA | frame::HEADERS | frame::CONTINUATION);
+        let of_stream = matches!(header.kind, kind::DATA | kind::HEADERS | kind::CONTINUATION);
         if of_stream && (header.stream != STREAM || !self.opened) {
             return Err(violation(format!("a response on stream {}, which is not open", header.stream)));
         }
-        if header.kind == frame::DATA && !self.answered {
+        if header.kind == kind::DATA && !self.answered {
             return Err(violation("a body before its head"));
         }
         let begun = if self.continued.is_some() { self.block_bytes } else { 0 };
-        self.block_bytes = begun + HEADER_BYTES + header.length;
+        self.block_bytes = begun + HEAD_BYTES + header.length;
         if self.block_bytes > MAX_BLOCK_BYTES {
             return Err(violation("a header block is too large"));
         }
-        self.padding = (!header.has(frame::PADDED)).then_some(0);
-        if header.kind == frame::DATA {
+        self.padding = (!header.has(flag::PADDED)).then_some(0);
+        if header.kind == kind::DATA {
             self.consumed += header.length as u32;
             if header.length > 0 {
-                self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
+                self.answers.account();
             }
         }
         self.remaining = Some(header.length);
@@ -341,36 +325,36 @@ impl Http2 {
         take: &mut dyn FnMut(Event<'_>) -> Result<(), Ending>,
     ) -> Result<(), Ending> {
         let header = self.header;
-        if header.kind == frame::DATA {
+        if header.kind == kind::DATA {
             if self.padding.is_none() {
                 return Err(violation("padding is cut short"));
             }
             self.give_window_back();
-            return if header.has(frame::END_STREAM) { Err(Ending::for_status(0, "")) } else { Ok(()) };
+            return if header.has(flag::END_STREAM) { Err(Ending::for_status(0, "")) } else { Ok(()) };
         }
-        if matches!(header.kind, frame::HEADERS | frame::CONTINUATION) {
+        if matches!(header.kind, kind::HEADERS | kind::CONTINUATION) {
             return self.headers_received();
         }
         let payload = mem::take(&mut self.collected);
         match header.kind {
-            frame::SETTINGS if !header.has(frame::ACK) => {
+            kind::SETTINGS if !header.has(flag::ACK) => {
                 self.apply_settings(&payload)?;
-                self.acknowledge(frame::SETTINGS, &[])?;
+                self.acknowledge(kind::SETTINGS, &[])?;
                 if !mem::replace(&mut self.ready, true) {
                     take(Event::Ready)?;
                 }
             }
-            frame::PING if payload.len() != frame::PING_BYTES => {
+            kind::PING if payload.len() != PING_BYTES => {
                 return Err(violation("a ping of another length"));
             }
-            frame::PING if header.has(frame::ACK) => take(Event::Pong)?,
-            frame::PING => self.acknowledge(frame::PING, &payload)?,
-            frame::WINDOW_UPDATE => self.window_updated(&payload)?,
-            frame::RST_STREAM if header.stream == STREAM => {
+            kind::PING if header.has(flag::ACK) => take(Event::Pong)?,
+            kind::PING => self.acknowledge(kind::PING, &payload)?,
+            kind::WINDOW_UPDATE => self.window_updated(&payload)?,
+            kind::RST_STREAM if header.stream == STREAM => {
                 let detail = format!("reset with code {}", number(&payload)?);
                 return Err(self.explain(Ending::new(EndingKind::StreamReset, detail)));
             }
-            frame::GOAWAY => self.goaway_received(&payload)?,
+            kind::GOAWAY => self.goaway_received(&payload)?,
             // Acknowledged settings, priorities, and extension frames.
             _ => {}
         }
@@ -378,32 +362,26 @@ impl Http2 {
     }
 
     fn acknowledge(&mut self, kind: u8, payload: &[u8]) -> Result<(), Ending> {
-        self.answers += 1;
-        if self.answers > MAX_ANSWERS {
+        self.answers.count().map_err(|_| {
             let detail =
                 format!("{MAX_ANSWERS} more PING and SETTINGS frames than its responses account for");
-            return Err(Ending::new(EndingKind::Http2Flood, detail));
-        }
-        frame::write(kind, frame::ACK, 0, payload, &mut self.out);
+            Ending::new(EndingKind::Http2Flood, detail)
+        })?;
+        frame::push(kind, flag::ACK, 0, payload, &mut self.out);
         Ok(())
     }
 
     fn give_window_back(&mut self) {
         if self.consumed >= WINDOW_BYTES / 4 {
-            let increment = mem::take(&mut self.consumed).to_be_bytes();
-            frame::write(frame::WINDOW_UPDATE, 0, 0, &increment, &mut self.out);
-            frame::write(frame::WINDOW_UPDATE, 0, STREAM, &increment, &mut self.out);
+            let increment = mem::take(&mut self.consumed);
+            frame::push_window_update(0, increment, &mut self.out);
+            frame::push_window_update(STREAM, increment, &mut self.out);
         }
     }
 
     fn apply_settings(&mut self, payload: &[u8]) -> Result<(), Ending> {
-        let (settings, rest) = payload.as_chunks::<6>();
-        if !rest.is_empty() {
-            return Err(violation("settings are cut short"));
-        }
-        for [a, b, value @ ..] in settings {
-            let value = u32::from_be_bytes(*value);
-            if u16::from_be_bytes([*a, *b]) == frame::INITIAL_WINDOW_SIZE {
+        for (name, value) in settings::parse(payload).ok_or_else(|| violation("settings are cut short"))? {
+            if name == settings::INITIAL_WINDOW_SIZE {
                 self.stream_window += i64::from(value) - self.initial_window;
                 self.initial_window = i64::from(value);
             }
@@ -413,7 +391,7 @@ impl Http2 {
     }
 
     fn window_updated(&mut self, payload: &[u8]) -> Result<(), Ending> {
-        let increment = i64::from(number(payload)? & 0x7fff_ffff);
+        let increment = i64::from(number(payload)? & MAX_31_BITS);
         if self.header.stream == 0 {
             self.connection_window += increment;
         } else if self.header.stream == STREAM {
@@ -425,7 +403,7 @@ impl Http2 {
 
     fn goaway_received(&mut self, payload: &[u8]) -> Result<(), Ending> {
         let code = number(payload.get(4..).unwrap_or_default())?;
-        let last_stream = number(payload)? & 0x7fff_ffff;
+        let last_stream = number(payload)? & MAX_31_BITS;
         let reason = String::from_utf8_lossy(payload.get(8..).unwrap_or_default());
         let detail = format!("GOAWAY with code {code} {reason}").trim_end().to_owned();
         if last_stream < STREAM && self.opened {
@@ -446,11 +424,11 @@ impl Http2 {
 
     fn headers_received(&mut self) -> Result<(), Ending> {
         let header = self.header;
-        let ends = self.continued.unwrap_or_else(|| header.has(frame::END_STREAM));
-        if header.kind == frame::HEADERS {
-            self.strip_headers()?;
+        let ends = self.continued.unwrap_or_else(|| header.has(flag::END_STREAM));
+        if header.kind == kind::HEADERS {
+            self.collected = http2::fragment(&header, &self.collected).map_err(fragment_violation)?.to_vec();
         }
-        if !header.has(frame::END_HEADERS) {
+        if !header.has(flag::END_HEADERS) {
             self.continued = Some(ends);
             return Ok(());
         }
@@ -474,25 +452,6 @@ impl Http2 {
         };
         Err(self.explain(Ending::for_status(code, &fields.grpc_message)))
     }
-
-    /// Strips padding and priority from a HEADERS frame.
-    fn strip_headers(&mut self) -> Result<(), Ending> {
-        let padding = if self.header.has(frame::PADDED) {
-            if self.collected.is_empty() {
-                return Err(violation("padding is cut short"));
-            }
-            usize::from(self.collected.remove(0))
-        } else {
-            0
-        };
-        let priority = if self.header.has(frame::PRIORITY) { 5 } else { 0 };
-        if padding + priority > self.collected.len() {
-            return Err(violation("padding is larger than its frame"));
-        }
-        self.collected.truncate(self.collected.len() - padding);
-        self.collected.drain(..priority);
-        Ok(())
-    }
 }
 
 impl FieldReader for Fields {
@@ -514,6 +473,13 @@ impl FieldReader for Fields {
 
 fn violation(detail: impl Into<String>) -> Ending {
     Ending::new(EndingKind::Http2Violation, detail)
+}
+
+fn fragment_violation(error: FragmentError) -> Ending {
+    violation(match error {
+        FragmentError::NoPaddingLength => "padding is cut short",
+        FragmentError::TooMuchPadding | FragmentError::NoPriority => "padding is larger than its frame",
+    })
 }
 
 fn number(payload: &[u8]) -> Result<u32, Ending> {

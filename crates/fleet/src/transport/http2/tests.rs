@@ -1,6 +1,5 @@
 //! Hand-written server side, so that it can violate the protocol.
 
-use super::frame::{self, STREAM};
 use super::*;
 
 const HEAD: RequestHead<'_> =
@@ -15,7 +14,7 @@ fn opened() -> Http2 {
 
 fn wire(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    frame::write(kind, flags, stream, payload, &mut out);
+    frame::push(kind, flags, stream, payload, &mut out);
     out
 }
 
@@ -28,7 +27,7 @@ fn head(fields: &[(&str, &str)]) -> Vec<u8> {
 }
 
 fn response() -> Vec<u8> {
-    wire(frame::HEADERS, frame::END_HEADERS, STREAM, &head(&[(":status", "200")]))
+    wire(kind::HEADERS, flag::END_HEADERS, STREAM, &head(&[(":status", "200")]))
 }
 
 /// Result of feeding bytes in chunks of `step`: body, events as text, and the ending.
@@ -56,15 +55,15 @@ fn response_does_not_depend_on_split() {
     let mut padded = vec![3];
     padded.extend_from_slice(b"body\0\0\0");
     let bytes = [
-        wire(frame::SETTINGS, 0, 0, &[0, 4, 0, 0, 1, 0]),
+        wire(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 1, 0]),
         response(),
-        wire(frame::DATA, 0, STREAM, b"first "),
-        wire(frame::DATA, 0, STREAM, b""),
-        wire(frame::PING, 0, 0, b"12345678"),
+        wire(kind::DATA, 0, STREAM, b"first "),
+        wire(kind::DATA, 0, STREAM, b""),
+        wire(kind::PING, 0, 0, b"12345678"),
         wire(0xbb, 0, 0, b"an extension"),
-        wire(frame::DATA, frame::PADDED, STREAM, &padded),
-        wire(frame::HEADERS, frame::END_STREAM, STREAM, block),
-        wire(frame::CONTINUATION, frame::END_HEADERS, STREAM, rest),
+        wire(kind::DATA, flag::PADDED, STREAM, &padded),
+        wire(kind::HEADERS, flag::END_STREAM, STREAM, block),
+        wire(kind::CONTINUATION, flag::END_HEADERS, STREAM, rest),
     ]
     .concat();
     for step in 1..40 {
@@ -72,8 +71,7 @@ fn response_does_not_depend_on_split() {
         let (body, events, ending) = outcome(&mut http2, &bytes, step);
         assert_eq!((body.as_slice(), events.as_str()), (&b"first body"[..], "Ready "), "step {step}");
         assert_eq!(ending, Some(Ending::for_status(7, "no")));
-        let expected =
-            [wire(frame::SETTINGS, frame::ACK, 0, b""), wire(frame::PING, frame::ACK, 0, b"12345678")];
+        let expected = [wire(kind::SETTINGS, flag::ACK, 0, b""), wire(kind::PING, flag::ACK, 0, b"12345678")];
         assert_eq!(http2.take_output(), expected.concat());
     }
 }
@@ -84,27 +82,27 @@ fn requests_wait_for_server_window() {
     http2.send(&vec![1; 100_000]);
     let sent = http2.take_output();
     assert_eq!(sent.len(), 65_535 + 4 * 9, "as much as the window holds, in frames of at most 16 KiB");
-    let more = |stream| wire(frame::WINDOW_UPDATE, 0, stream, &100_000_u32.to_be_bytes());
+    let more = |stream| wire(kind::WINDOW_UPDATE, 0, stream, &100_000_u32.to_be_bytes());
     assert_eq!(outcome(&mut http2, &more(0), 99).2, None);
     assert!(!http2.has_output(), "the stream's own window is used up");
     http2.finish();
     outcome(&mut http2, &more(STREAM), 99);
     let rest = http2.take_output();
     assert_eq!(rest.len(), 100_000 - 65_535 + 3 * 9);
-    assert_eq!(rest[2 * (16_384 + 9) + 4], frame::END_STREAM);
+    assert_eq!(rest[2 * (16_384 + 9) + 4], flag::END_STREAM);
 }
 
 #[test]
 fn received_bytes_are_returned_to_window() {
     let mut http2 = opened();
     outcome(&mut http2, &response(), 99);
-    let data = wire(frame::DATA, 0, STREAM, &[0; 16_384]);
+    let data = wire(kind::DATA, 0, STREAM, &[0; 16_384]);
     for _ in 0..WINDOW_BYTES / 4 / 16_384 {
         assert!(!http2.has_output());
         outcome(&mut http2, &data, 5000);
     }
     let increment = (WINDOW_BYTES / 4).to_be_bytes();
-    let expected = [0, STREAM].map(|stream| wire(frame::WINDOW_UPDATE, 0, stream, &increment)).concat();
+    let expected = [0, STREAM].map(|stream| wire(kind::WINDOW_UPDATE, 0, stream, &increment)).concat();
     assert_eq!(http2.take_output(), expected);
 }
 
@@ -112,45 +110,45 @@ fn received_bytes_are_returned_to_window() {
 fn goaway_explains_end_of_connection() {
     let mut http2 = opened();
     let goaway = [&0x7fff_ffff_u32.to_be_bytes()[..], &0_u32.to_be_bytes(), b"max_age"].concat();
-    assert_eq!(outcome(&mut http2, &wire(frame::GOAWAY, 0, 0, &goaway), 99).2, None);
+    assert_eq!(outcome(&mut http2, &wire(kind::GOAWAY, 0, 0, &goaway), 99).2, None);
     let ending = http2.explain(Ending::new(EndingKind::Lost, "closed"));
     assert_eq!(ending, Ending::new(EndingKind::GoAway, "GOAWAY with code 0 max_age"));
-    let refused = wire(frame::GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 11]);
+    let refused = wire(kind::GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 11]);
     assert_eq!(outcome(&mut opened(), &refused, 99).2.unwrap().kind, EndingKind::GoAway);
 }
 
 #[test]
 fn endings_and_violations_have_their_kinds() {
     let cases = [
-        (wire(frame::RST_STREAM, 0, STREAM, &[0, 0, 0, 2]), EndingKind::StreamReset),
-        (wire(frame::DATA, 0, STREAM, b"early"), EndingKind::Http2Violation),
-        (wire(frame::DATA, 0, 3, b"elsewhere"), EndingKind::Http2Violation),
-        ([response(), wire(frame::DATA, frame::PADDED, STREAM, b"")].concat(), EndingKind::Http2Violation),
+        (wire(kind::RST_STREAM, 0, STREAM, &[0, 0, 0, 2]), EndingKind::StreamReset),
+        (wire(kind::DATA, 0, STREAM, b"early"), EndingKind::Http2Violation),
+        (wire(kind::DATA, 0, 3, b"elsewhere"), EndingKind::Http2Violation),
+        ([response(), wire(kind::DATA, flag::PADDED, STREAM, b"")].concat(), EndingKind::Http2Violation),
         (
-            [response(), wire(frame::DATA, frame::PADDED, STREAM, b"\x03ab")].concat(),
+            [response(), wire(kind::DATA, flag::PADDED, STREAM, b"\x03ab")].concat(),
             EndingKind::Http2Violation,
         ),
-        (wire(frame::CONTINUATION, 0, STREAM, b""), EndingKind::Http2Violation),
+        (wire(kind::CONTINUATION, 0, STREAM, b""), EndingKind::Http2Violation),
         (
-            [wire(frame::HEADERS, 0, STREAM, b""), wire(frame::CONTINUATION, 0, 3, b"")].concat(),
+            [wire(kind::HEADERS, 0, STREAM, b""), wire(kind::CONTINUATION, 0, 3, b"")].concat(),
             EndingKind::Http2Violation,
         ),
-        (wire(frame::GOAWAY, 0, 0, b"short"), EndingKind::Http2Violation),
-        (wire(frame::SETTINGS, 0, 0, b"short"), EndingKind::Http2Violation),
+        (wire(kind::GOAWAY, 0, 0, b"short"), EndingKind::Http2Violation),
+        (wire(kind::SETTINGS, 0, 0, b"short"), EndingKind::Http2Violation),
         (vec![0xff; 9], EndingKind::Http2Violation),
         (
-            wire(frame::HEADERS, frame::END_HEADERS, STREAM, &head(&[(":status", "503")])),
+            wire(kind::HEADERS, flag::END_HEADERS, STREAM, &head(&[(":status", "503")])),
             EndingKind::HttpStatus,
         ),
         (
-            wire(frame::HEADERS, 5, STREAM, &head(&[(":status", "200"), ("grpc-status", "0")])),
+            wire(kind::HEADERS, 5, STREAM, &head(&[(":status", "200"), ("grpc-status", "0")])),
             EndingKind::StreamEnded,
         ),
-        (wire(frame::HEADERS, 5, STREAM, &head(&[(":status", "200")])), EndingKind::GrpcViolation),
+        (wire(kind::HEADERS, 5, STREAM, &head(&[(":status", "200")])), EndingKind::GrpcViolation),
         // References to the dynamic table, whose size is zero; a truncated name.
-        (wire(frame::HEADERS, 5, STREAM, &[0x88, 0xbe]), EndingKind::Http2Violation),
-        (wire(frame::HEADERS, 5, STREAM, &[0x7e, 1, b'a']), EndingKind::Http2Violation),
-        (wire(frame::HEADERS, 5, STREAM, &[0, 5, b'a']), EndingKind::Http2Violation),
+        (wire(kind::HEADERS, 5, STREAM, &[0x88, 0xbe]), EndingKind::Http2Violation),
+        (wire(kind::HEADERS, 5, STREAM, &[0x7e, 1, b'a']), EndingKind::Http2Violation),
+        (wire(kind::HEADERS, 5, STREAM, &[0, 5, b'a']), EndingKind::Http2Violation),
     ];
     for (bytes, kind) in cases {
         let (_, _, ending) = outcome(&mut opened(), &bytes, 99);
@@ -160,9 +158,9 @@ fn endings_and_violations_have_their_kinds() {
 
 #[test]
 fn floods_end_connection_unless_traffic_accounts_for_them() {
-    let settings = wire(frame::SETTINGS, 0, 0, b"");
-    let ping = wire(frame::PING, 0, 0, b"12345678");
-    let data = wire(frame::DATA, 0, STREAM, b"x");
+    let settings = wire(kind::SETTINGS, 0, 0, b"");
+    let ping = wire(kind::PING, 0, 0, b"12345678");
+    let data = wire(kind::DATA, 0, STREAM, b"x");
     for frames in [ping, settings] {
         let mut http2 = opened();
         let (_, _, ending) = outcome(&mut http2, &frames.repeat(20_000), 4096);
@@ -179,8 +177,8 @@ fn floods_end_connection_unless_traffic_accounts_for_them() {
 
 #[test]
 fn header_blocks_end_at_limit_even_if_frames_are_empty() {
-    let begin = wire(frame::HEADERS, 0, STREAM, &head(&[(":status", "200")]));
-    let empty = wire(frame::CONTINUATION, 0, STREAM, b"");
+    let begin = wire(kind::HEADERS, 0, STREAM, &head(&[(":status", "200")]));
+    let empty = wire(kind::CONTINUATION, 0, STREAM, b"");
     for (frames, is_accepted) in [(1000, true), (10_000, false)] {
         let (_, _, ending) = outcome(&mut opened(), &[begin.clone(), empty.repeat(frames)].concat(), 4096);
         assert_eq!(ending.is_none(), is_accepted, "{ending:?}");

@@ -1,18 +1,18 @@
 //! One connection: its open streams, what it may send, and its reactions to what it receives.
 
 use super::encoder::Encoder;
-use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, PREFACE, flag, kind};
 use super::input::FrameReader;
-use super::receive::ANSWERS_PER_CONTENT;
 use super::request::{CommonFields, Http2Request};
 use super::response::Response;
-use super::settings::{DEFAULT_WINDOW_BYTES, PeerSettings, announce};
+use super::settings::{PeerSettings, announce};
 use super::streams::{PendingBody, Streams};
-use super::violation::{ErrorCode, Violation};
+use super::violation::Violation;
 use crate::error::ErrorKind;
 use crate::protocol::grpc::OutgoingMessages;
 use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
-use hpack::Decoder;
+use http2::frame::{self, DEFAULT_WINDOW_BYTES, FrameHead, HEAD_BYTES, MAX_31_BITS, PREFACE, flag, kind};
+use http2::hpack::Decoder;
+use http2::{Answers, ErrorCode, push_fields};
 use std::collections::VecDeque;
 
 /// The client's side of one HTTP/2 connection, without I/O.
@@ -34,8 +34,7 @@ pub struct Http2Connection {
     pub(super) waiting: VecDeque<u32>,
     /// Content received since the last WINDOW_UPDATE to the peer.
     pub(super) received_bytes: u32,
-    /// Answered frames that the traffic does not account for: a peer that sends little else is flooding.
-    pub(super) answers: u32,
+    pub(super) answers: Answers,
     /// The peer is closing the connection because of an error.
     pub(super) peer_blames: bool,
     /// This side has reset a stream: the peer may send frames of it before it knows.
@@ -106,7 +105,7 @@ impl Http2Connection {
             send_window: i64::from(DEFAULT_WINDOW_BYTES),
             waiting: VecDeque::new(),
             received_bytes: 0,
-            answers: 0,
+            answers: Answers::default(),
             peer_blames: false,
             gave_up: false,
             pending_results: VecDeque::new(),
@@ -138,7 +137,7 @@ impl Http2Connection {
         self.streams.reset();
         self.send_window = i64::from(DEFAULT_WINDOW_BYTES);
         self.waiting.clear();
-        (self.received_bytes, self.answers) = (0, 0);
+        (self.received_bytes, self.answers) = (0, Answers::default());
         (self.peer_blames, self.gave_up) = (false, false);
         self.pending_results.clear();
         out.extend_from_slice(PREFACE);
@@ -169,7 +168,7 @@ impl Http2Connection {
         } else {
             let block = out.split_off(start + HEAD_BYTES);
             out.truncate(start);
-            push_long_block(&block, ends_stream, id, self.peer.max_frame_bytes, out);
+            push_fields(&block, ends_stream, id, self.peer.max_frame_bytes, out);
         }
         let window = i64::from(self.peer.stream_window_bytes);
         let slot = self.streams.open(window, Response::to(request));
@@ -296,7 +295,7 @@ impl Http2Connection {
             out[start..start + HEAD_BYTES].copy_from_slice(&head.to_bytes());
             stream.send_window -= length as i64;
             self.send_window -= length as i64;
-            self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
+            self.answers.account();
         }
         true
     }
@@ -313,19 +312,6 @@ impl Http2Connection {
                 self.waiting.push_back(id);
             }
         }
-    }
-}
-
-/// Appends a field block that needs more than one frame.
-fn push_long_block(block: &[u8], ends_stream: u8, stream: u32, max_frame_bytes: usize, out: &mut Vec<u8>) {
-    let mut fragments = block.chunks(max_frame_bytes).peekable();
-    let (mut frame_kind, mut flags) = (kind::HEADERS, ends_stream);
-    while let Some(fragment) = fragments.next() {
-        if fragments.peek().is_none() {
-            flags |= flag::END_HEADERS;
-        }
-        frame::push(frame_kind, flags, stream, fragment, out);
-        (frame_kind, flags) = (kind::CONTINUATION, 0);
     }
 }
 

@@ -8,7 +8,7 @@
 //! time.
 
 use crate::target::Text;
-use hpack::{DEFAULT_TABLE_BYTES, entry_bytes, integer, static_table, text};
+use http2::hpack::{DEFAULT_TABLE_BYTES, entry_bytes, integer, static_table, text};
 use std::ops::Range;
 
 /// The fields that may enter the peers' dynamic tables, numbered from 0.

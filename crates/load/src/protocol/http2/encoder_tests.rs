@@ -1,5 +1,5 @@
 use super::*;
-use hpack::{Decoder, FieldReader};
+use http2::hpack::{Decoder, FieldReader};
 
 type Field = (&'static str, &'static str);
 

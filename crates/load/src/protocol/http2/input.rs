@@ -3,8 +3,8 @@
 //! A frame that arrives in one piece is parsed in place. One that arrives in several is buffered until it is
 //! complete, at most 16 KiB. The content of DATA frames is passed on as it arrives and never buffered.
 
-use super::frame::{DEFAULT_MAX_FRAME_BYTES, FrameHead, HEAD_BYTES, flag, kind};
 use super::violation::Violation;
+use http2::frame::{DEFAULT_MAX_FRAME_BYTES, FrameHead, HEAD_BYTES, flag, kind};
 
 /// A piece of input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -147,14 +147,4 @@ impl DataFrame {
         self.remaining -= step;
         Ok((step, (self.remaining == 0).then_some(Piece::DataEnd(self.head))))
     }
-}
-
-/// The payload of a padded frame without its padding. Fails if there is more padding than payload.
-pub(super) fn unpadded<'b>(head: &FrameHead, payload: &'b [u8]) -> Result<&'b [u8], Violation> {
-    if !head.has(flag::PADDED) {
-        return Ok(payload);
-    }
-    let (padding, rest) = payload.split_first().ok_or(Violation::FRAME_SIZE)?;
-    let length = rest.len().checked_sub(usize::from(*padding)).ok_or(Violation::PROTOCOL)?;
-    Ok(&rest[..length])
 }

@@ -3,7 +3,7 @@
 //!
 //! Read `connection` first: the state and the sending side; then `receive`: how each frame of the peer is
 //! handled. `input` splits bytes into frames and `streams` tracks the open ones. `response` validates
-//! responses, and `encoder` compresses the fields of requests (crate `hpack` decodes those of responses).
+//! responses, and `encoder` compresses the fields of requests. Crate `http2` has frames in wire format, and decodes fields.
 //! `settings` holds what both sides announce.
 //!
 //! - The first request waits for the peer's SETTINGS, so that no more start than it accepts.
@@ -18,7 +18,6 @@
 
 mod connection;
 mod encoder;
-mod frame;
 mod input;
 mod receive;
 mod request;
@@ -29,7 +28,6 @@ mod violation;
 
 pub use connection::Http2Connection;
 pub use request::{CommonFields, Http2Request};
-use violation::ErrorCode;
 
 use super::{Codec, Parsed, ProtocolError, ResponseEnd};
 

@@ -1,19 +1,14 @@
 //! Handling of the peer's frames.
 
 use super::connection::{FieldBlock, Http2Connection, Phase, widened};
-use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, flag, kind};
-use super::input::{FrameReader, Piece, unpadded};
+use super::input::{FrameReader, Piece};
 use super::response::NoFields;
 use super::settings::{CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, STREAM_WINDOW_BYTES};
-use super::violation::{ErrorCode, Violation};
+use super::violation::Violation;
 use crate::error::ErrorKind;
 use crate::protocol::{Parsed, ResponseEnd};
-
-/// Maximum number of answered frames beyond those that the traffic accounts for.
-const MAX_ANSWERS: u32 = 10_000;
-/// Answered frames that the end of a response and each DATA frame with content account for, of either side. Servers of long
-/// streams measure the round trip with at most one PING per piece of content.
-pub(super) const ANSWERS_PER_CONTENT: u32 = 10;
+use http2::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, PING_BYTES, flag, kind};
+use http2::{ErrorCode, settings};
 
 /// The result that a frame produces for the caller; usually none.
 type ReceiveResult = Result<Option<Parsed>, Violation>;
@@ -90,7 +85,7 @@ impl Http2Connection {
         replenish(&mut self.received_bytes, length, CONNECTION_WINDOW_BYTES, 0, out)?;
         if let Some(slot) = self.slot_of(head)? {
             if length > 0 {
-                self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
+                self.answers.account();
             }
             let stream = self.streams.get(slot);
             stream.response.bytes += HEAD_BYTES as u64 + u64::from(length);
@@ -135,9 +130,7 @@ impl Http2Connection {
     }
 
     fn headers(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
-        let payload = unpadded(head, payload)?;
-        let fragment =
-            if head.has(flag::PRIORITY) { payload.get(5..).ok_or(Violation::FRAME_SIZE)? } else { payload };
+        let fragment = http2::fragment(head, payload)?;
         self.slot_of(head)?;
         let ends_stream = head.has(flag::END_STREAM);
         let wire_bytes = HEAD_BYTES + head.length;
@@ -200,7 +193,7 @@ impl Http2Connection {
             Ok(grpc) => grpc,
             Err(kind) => return self.malformed(slot, kind, true, out),
         };
-        self.answers = self.answers.saturating_sub(ANSWERS_PER_CONTENT);
+        self.answers.account();
         self.close(slot, ErrorCode::Cancel, out);
         let reusable = self.phase == Phase::Open && self.streams.has_identifiers();
         Parsed::Response(ResponseEnd {
@@ -250,16 +243,14 @@ impl Http2Connection {
         if head.stream != 0 {
             return Err(Violation::PROTOCOL);
         }
-        if !payload.len().is_multiple_of(6) || (head.has(flag::ACK) && !payload.is_empty()) {
-            return Err(Violation::FRAME_SIZE);
-        }
         if head.has(flag::ACK) {
-            return Ok(None);
+            return if payload.is_empty() { Ok(None) } else { Err(Violation::FRAME_SIZE) };
         }
+        let settings = settings::parse(payload).ok_or(Violation::FRAME_SIZE)?;
         self.answer(kind::SETTINGS, &[], out)?;
         let had_room = self.can_send();
         let before = self.peer;
-        self.peer.apply(payload)?;
+        self.peer.apply(settings)?;
         self.encoder.limit(self.peer.header_table_bytes);
         let change = i64::from(self.peer.stream_window_bytes) - i64::from(before.stream_window_bytes);
         if change != 0 {
@@ -278,7 +269,7 @@ impl Http2Connection {
         if head.stream != 0 {
             return Err(Violation::PROTOCOL);
         }
-        if payload.len() != 8 {
+        if payload.len() != PING_BYTES {
             return Err(Violation::FRAME_SIZE);
         }
         if !head.has(flag::ACK) {
@@ -289,10 +280,7 @@ impl Http2Connection {
 
     /// Replies to a frame with one of its kind.
     fn answer(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Violation> {
-        self.answers += 1;
-        if self.answers > MAX_ANSWERS {
-            return Err(Violation::FLOOD);
-        }
+        self.answers.count()?;
         frame::push(kind, flag::ACK, 0, payload, out);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::request::Http2Request;
 use crate::error::ErrorKind;
 use crate::protocol::grpc::{GrpcEnd, GrpcFields, GrpcResponse};
-use hpack::FieldReader;
+use http2::hpack::FieldReader;
 
 /// A response that is being received.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,17 +1,14 @@
 //! Settings that both sides announce (RFC 9113, section 6.5).
 
-use super::frame::{DEFAULT_MAX_FRAME_BYTES, MAX_31_BITS, MAX_FRAME_BYTES, kind, push, push_window_update};
 use super::violation::Violation;
+use http2::frame::{
+    DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, MAX_31_BITS, MAX_FRAME_BYTES, push_window_update,
+};
+use http2::settings::{
+    self, ENABLE_PUSH, HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE,
+    MAX_HEADER_LIST_SIZE,
+};
 
-const HEADER_TABLE_SIZE: u16 = 1;
-const ENABLE_PUSH: u16 = 2;
-const MAX_CONCURRENT_STREAMS: u16 = 3;
-const INITIAL_WINDOW_SIZE: u16 = 4;
-const MAX_FRAME_SIZE: u16 = 5;
-const MAX_HEADER_LIST_SIZE: u16 = 6;
-
-/// Default window size.
-pub(super) const DEFAULT_WINDOW_BYTES: u32 = 65_535;
 /// Receive window per stream: content that the peer may send before it gets a WINDOW_UPDATE. Replenished when
 /// half is used.
 pub(super) const STREAM_WINDOW_BYTES: u32 = 16 << 20;
@@ -27,11 +24,7 @@ pub(super) fn announce(out: &mut Vec<u8>) {
         (INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES),
         (MAX_HEADER_LIST_SIZE, MAX_HEAD_BYTES as u32),
     ];
-    let payload: Vec<u8> = settings
-        .iter()
-        .flat_map(|(name, value)| name.to_be_bytes().into_iter().chain(value.to_be_bytes()))
-        .collect();
-    push(kind::SETTINGS, 0, 0, &payload, out);
+    settings::push(&settings, out);
     push_window_update(0, CONNECTION_WINDOW_BYTES - DEFAULT_WINDOW_BYTES, out);
 }
 
@@ -47,7 +40,7 @@ pub(super) struct PeerSettings {
 impl Default for PeerSettings {
     fn default() -> Self {
         Self {
-            header_table_bytes: hpack::DEFAULT_TABLE_BYTES,
+            header_table_bytes: http2::hpack::DEFAULT_TABLE_BYTES,
             max_streams: u32::MAX,
             stream_window_bytes: DEFAULT_WINDOW_BYTES,
             max_frame_bytes: DEFAULT_MAX_FRAME_BYTES,
@@ -56,11 +49,9 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Applies the payload of a SETTINGS frame, whose length is a multiple of 6. Fails on an invalid value.
-    pub(super) fn apply(&mut self, payload: &[u8]) -> Result<(), Violation> {
-        for setting in payload.chunks_exact(6) {
-            let name = u16::from_be_bytes([setting[0], setting[1]]);
-            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+    /// Applies the settings of a frame. Fails on an invalid value.
+    pub(super) fn apply(&mut self, settings: impl Iterator<Item = (u16, u32)>) -> Result<(), Violation> {
+        for (name, value) in settings {
             match name {
                 HEADER_TABLE_SIZE => self.header_table_bytes = value as usize,
                 // A server must not enable push.

@@ -1,8 +1,8 @@
 //! The open streams of a connection with their slots and identifiers.
 
-use super::frame::MAX_31_BITS;
 use super::response::Response;
 use crate::protocol::grpc::OutgoingMessages;
+use http2::frame::MAX_31_BITS;
 use std::sync::Arc;
 
 /// A request and its response.

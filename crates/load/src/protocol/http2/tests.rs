@@ -1,10 +1,10 @@
-use super::frame::{self, PREFACE, flag, kind};
 use super::settings::{CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, STREAM_WINDOW_BYTES};
-use super::violation::ErrorCode;
 use super::*;
 use crate::error::ErrorKind;
 use crate::target::{Body, Header, Request, RequestTemplate, Text, resolve};
 use http::Method;
+use http2::ErrorCode;
+use http2::frame::{self, PREFACE, flag, kind};
 use proptest::prelude::*;
 
 mod bodies;
@@ -353,7 +353,7 @@ fn ranges_in_path_headers_and_body_have_numbers_of_their_own() {
     }
     neutral.body = Body::with_ranges(b"{\"id\": {1..1000}}");
     let request = Http2Request::new(&neutral, &CommonFields::from_requests([neutral.clone()].iter()));
-    let (mut client, mut decoder) = (Client::greeted(2, &[]), hpack::Decoder::default());
+    let (mut client, mut decoder) = (Client::greeted(2, &[]), http2::hpack::Decoder::default());
     for numbers in [[7, 42, 43, 1000], [8, 1, 2, 3]] {
         client.connection.begin(&request, &numbers, &mut client.out);
         let said = client.said();
@@ -386,7 +386,7 @@ fn connection_fields_are_omitted_and_host_becomes_authority() {
     client.connection.begin(&request, &[], &mut client.out);
     let said = client.said();
     let mut names = rules::Names::default();
-    hpack::Decoder::default().decode(&said[0].3, &mut names).unwrap();
+    http2::hpack::Decoder::default().decode(&said[0].3, &mut names).unwrap();
     let sent: Vec<_> = names.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let version = concat!("meshmeter/", env!("CARGO_PKG_VERSION"));
     let expected = [

@@ -1,21 +1,8 @@
 //! Protocol violations of a peer: the error code to send, and the kind under which they are counted.
 
 use crate::error::ErrorKind;
-use hpack::CompressionError;
-
-/// Error codes (RFC 9113, section 7) in use here.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(u32)]
-pub(super) enum ErrorCode {
-    Protocol = 0x1,
-    FlowControl = 0x3,
-    StreamClosed = 0x5,
-    FrameSize = 0x6,
-    RefusedStream = 0x7,
-    Cancel = 0x8,
-    Compression = 0x9,
-    EnhanceYourCalm = 0xb,
-}
+use http2::hpack::CompressionError;
+use http2::{ErrorCode, Flood, FragmentError};
 
 /// A connection error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -43,5 +30,20 @@ impl Violation {
 impl From<CompressionError> for Violation {
     fn from(_: CompressionError) -> Self {
         Self::COMPRESSION
+    }
+}
+
+impl From<Flood> for Violation {
+    fn from(_: Flood) -> Self {
+        Self::FLOOD
+    }
+}
+
+impl From<FragmentError> for Violation {
+    fn from(error: FragmentError) -> Self {
+        match error {
+            FragmentError::NoPaddingLength | FragmentError::NoPriority => Self::FRAME_SIZE,
+            FragmentError::TooMuchPadding => Self::PROTOCOL,
+        }
     }
 }

@@ -117,6 +117,7 @@ fn count_spans(scope_spans: &[u8]) -> Result<u64, Malformed> {
 }
 
 #[cfg(test)]
+#[macro_use]
 #[path = "../../../../../fuzz/src/replay.rs"]
 mod replay;
 #[cfg(test)]
@@ -214,9 +215,8 @@ pub(super) mod tests {
         assert_eq!(spans_by_service(&export).unwrap(), expected.into());
     }
 
-    #[test]
-    fn corpus_of_exports_passes() {
-        replay::replay("spans", spans::check);
+    corpora! {
+        corpus_of_exports_passes: "spans", spans::check;
     }
 
     #[test]

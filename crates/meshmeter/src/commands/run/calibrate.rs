@@ -1,5 +1,5 @@
-//! Calibration: the smallest effects that this machine can resolve, from a mode measured against itself and
-//! from known effects.
+//! Calibration answers "How small a difference can I measure on this machine?" from a mode measured against
+//! itself and from known effects.
 //!
 //! A calibration is a run with its own plan ([`Plan::calibration`]), in modes of static Envoy. `kept.rs`
 //! keeps the newest one per machine; runs copy it to `host.json`.

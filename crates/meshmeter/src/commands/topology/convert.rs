@@ -1,4 +1,5 @@
-//! `meshmeter topology convert`.
+//! `meshmeter topology convert` answers "How do I measure the graph of services that I have for Istio's isotope, and
+//! how do I take mine there or to a cluster?"
 
 use super::kubernetes::{self, Parameters};
 use super::{isotope, output, source};

@@ -1,7 +1,7 @@
 //! Protocol violations of peers, and unusual input that must be harmless.
 
 use super::*;
-use hpack::FieldReader;
+use http2::hpack::FieldReader;
 
 /// Collects every field.
 #[derive(Default)]
