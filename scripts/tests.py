@@ -60,14 +60,18 @@ class Ended:
 
     program: Program
     status: int | None
-    output: str
+    output: str = ""
     # Apart from the output: tests write to it while outcomes are printed.
-    errors: str
-    wall_s: float
-    cpu_s: float
+    errors: str = ""
+    wall_s: float = 0
+    cpu_s: float = 0
+    # Why the program has no outcomes.
+    fault: str | None = None
 
     def failures(self):
         """Names of failed tests and of named tests that did not run; the program itself if it failed without naming one."""
+        if self.fault:
+            return [f"({self.fault})"]
         outcomes = dict(OUTCOME.findall(self.output))
         failed = [name for name, outcome in outcomes.items() if outcome == "FAILED"]
         if self.status == 0:
@@ -158,10 +162,13 @@ def run(program):
     began = time.monotonic()
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         environment = {**os.environ, "CARGO_MANIFEST_DIR": program.folder}
-        child = subprocess.Popen(
-            [program.path, *program.arguments],
-            cwd=program.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
-        )
+        try:
+            child = subprocess.Popen(
+                [program.path, *program.arguments],
+                cwd=program.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+            )
+        except OSError as error:
+            return Ended(program, None, fault=f"it cannot be started: {error}")
         timer = threading.Timer(PROGRAM_TIMEOUT_S, child.kill)
         timer.start()
         _, status, usage = os.wait4(child.pid, 0)
@@ -217,6 +224,12 @@ def run_side_by_side(rows, slots, report):
 
 def show(ended):
     print(f"     Running {ended.program.name} ({ended.wall_s:.0f} s)\n{ended.output}{ended.errors}", flush=True)
+
+
+def not_run(selected, all_ended):
+    """Programs that have no end, for example because a thread of this script died."""
+    ended = {id(end.program) for end in all_ended}
+    return [Ended(program, None, fault="it did not run") for program in selected if id(program) not in ended]
 
 
 def summarise(all_ended, began):
@@ -299,6 +312,7 @@ def main():
 
     run_side_by_side(rows(behaviour, in_a_row), SLOTS, report)
     run_side_by_side(rows(measuring, []), 1, report)
+    all_ended += not_run(behaviour + measuring, all_ended)
     if options.results:
         write_results(options.results, all_ended)
     return summarise(all_ended, began)

@@ -1,0 +1,124 @@
+//! `scripts/tests.py` with stub programs: what fails a run. Needs `python3`.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Lists of `scripts/test-programs.toml` that name nothing.
+const EMPTY_LISTS: &str = "longest-first = []\nin-a-row = []\nnot-in-quick = []\n";
+
+/// Output of a program with one test that passes.
+const PASSES: &str = "echo 'running 1 test'; echo 'test one ... ok'; echo; \
+    echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'";
+
+/// A copy of the runner with test programs and a selection of its own.
+struct Runner {
+    folder: TempDir,
+    programs: Vec<(String, PathBuf)>,
+}
+
+/// How a run of the runner ended.
+#[derive(Debug)]
+struct Outcome {
+    status: Option<i32>,
+    /// Output and errors.
+    text: String,
+}
+
+impl Runner {
+    fn new() -> Self {
+        let runner = Self { folder: tempfile::tempdir().unwrap(), programs: Vec::new() };
+        let scripts = runner.folder.path().join("scripts");
+        fs::create_dir(&scripts).unwrap();
+        let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/tests.py");
+        fs::copy(original, scripts.join("tests.py")).unwrap();
+        runner.with_tables("")
+    }
+
+    /// Replaces the tables of the selection: `[measuring]`, `[cases-of-quick]` and `[cases-not-in-quick]`.
+    fn with_tables(self, tables: &str) -> Self {
+        let missing: String = ["measuring", "cases-of-quick", "cases-not-in-quick"]
+            .into_iter()
+            .filter(|name| !tables.contains(&format!("[{name}]")))
+            .map(|name| format!("[{name}]\n"))
+            .collect();
+        let table = format!("{EMPTY_LISTS}{missing}{tables}");
+        fs::write(self.folder.path().join("scripts/test-programs.toml"), table).unwrap();
+        self
+    }
+
+    /// Adds a test program that is a shell script.
+    fn with(mut self, name: &str, script: &str) -> Self {
+        let path = self.folder.path().join(name.replace('/', "-"));
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        self.programs.push((name.to_owned(), path));
+        self
+    }
+
+    /// Adds a test program whose file is missing.
+    fn with_missing(mut self, name: &str) -> Self {
+        self.programs.push((name.to_owned(), self.folder.path().join("missing")));
+        self
+    }
+
+    /// The command that runs the programs, as `make test` or `make test-all` does after the build.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let target = self.folder.path().join("target");
+        fs::create_dir_all(target.join("tests")).unwrap();
+        let list: Vec<_> =
+            self.programs.iter().map(|(name, path)| (name, self.folder.path(), path)).collect();
+        fs::write(target.join("tests/programs.json"), serde_json::to_vec(&list).unwrap()).unwrap();
+        let mut command = Command::new("python3");
+        command.arg(self.folder.path().join("scripts/tests.py")).args(arguments).arg("--no-build");
+        command.env("CARGO_TARGET_DIR", target);
+        command
+    }
+
+    fn run(&self, what: &str) -> Outcome {
+        self.run_with(what, [])
+    }
+
+    fn run_with<const N: usize>(&self, what: &str, variables: [(&str, &OsStr); N]) -> Outcome {
+        let output = self.command(&[what]).envs(variables).output().expect("python3 is installed");
+        let text = [output.stdout, output.stderr].concat();
+        Outcome { status: output.status.code(), text: String::from_utf8_lossy(&text).into_owned() }
+    }
+}
+
+impl Outcome {
+    #[track_caller]
+    fn assert_failed_with(&self, lines: &[&str]) {
+        assert_eq!(self.status, Some(1), "{}", self.text);
+        for line in lines {
+            assert!(self.text.contains(line), "`{line}` is missing: {}", self.text);
+        }
+    }
+}
+
+#[test]
+fn passing_programs_pass() {
+    let outcome = Runner::new().with("a/one", PASSES).with("a/two", PASSES).run("quick");
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(outcome.text.contains("2 passed, 0 failed, 0 skipped"), "{outcome:?}");
+}
+
+#[test]
+fn program_that_cannot_be_started_fails_and_others_run() {
+    let runner = Runner::new().with_missing("a/gone").with_missing("b/gone").with_missing("c/gone");
+    let outcome = runner.with("d/one", PASSES).run("quick");
+    outcome.assert_failed_with(&["failed (behaviour): a/gone (it cannot be started", "1 passed, 3 failed"]);
+}
+
+/// Threads die since they cannot print the output of their programs.
+#[test]
+fn programs_of_threads_that_died_fail() {
+    let unprintable = "echo 'ü'";
+    let runner = Runner::new().with("a/one", unprintable).with("b/one", unprintable);
+    let runner = runner.with("c/one", unprintable).with("d/one", PASSES);
+    let outcome = runner.run_with("quick", [("PYTHONIOENCODING", OsStr::new("ascii"))]);
+    outcome.assert_failed_with(&["failed (behaviour): d/one (it did not run)"]);
+}
