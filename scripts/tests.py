@@ -38,7 +38,10 @@ SLOTS = 3
 # A program that takes longer hangs. The longest one takes eight minutes on two cores.
 PROGRAM_TIMEOUT_S = 3600
 SLOWEST = 10
-OUTCOME = re.compile(r"^test (\S+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored|not run)", re.MULTILINE)
+# libtest-mimic pads names.
+OUTCOME = re.compile(r"^test (\S+)(?: - should panic)? +\.\.\. (ok|FAILED|ignored|not run)", re.MULTILINE)
+ANNOUNCEMENT = re.compile(r"^running (\d+) tests?$", re.MULTILINE)
+SUMMARY = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured", re.MULTILINE)
 
 
 @dataclass
@@ -76,9 +79,23 @@ class Ended:
         failed = [name for name, outcome in outcomes.items() if outcome == "FAILED"]
         if self.status == 0:
             failed += [f"{name} (named in test-programs.toml, and did not run)" for name in self.program.named if name not in outcomes]
+            failed += self.lacks()
         if self.status != 0 and not failed:
             failed = ["(killed: it hung)" if self.status is None else f"(exit status {self.status})"]
         return failed
+
+    def lacks(self):
+        """A program that says it succeeded may have ended too early: what its output lacks."""
+        summaries = SUMMARY.findall(self.output)
+        if not summaries:
+            return ["(it printed no test result)"]
+        announcement = ANNOUNCEMENT.search(self.output)
+        counted = sum(map(int, summaries[-1]))
+        announced = int(announcement[1]) if announcement else counted
+        seen = len(OUTCOME.findall(self.output))
+        if min(counted, seen) < announced:
+            return [f"({announced} tests announced, {counted} counted in its test result, outcomes of {seen})"]
+        return []
 
 
 def build(config=()):

@@ -122,3 +122,26 @@ fn programs_of_threads_that_died_fail() {
     let outcome = runner.run_with("quick", [("PYTHONIOENCODING", OsStr::new("ascii"))]);
     outcome.assert_failed_with(&["failed (behaviour): d/one (it did not run)"]);
 }
+
+#[test]
+fn program_that_ends_early_with_success_fails() {
+    let early = "echo 'running 3 tests'; echo 'test one ... ok'";
+    let fewer = PASSES.replace("running 1 test", "running 3 tests");
+    let runner = Runner::new().with("a/early", early).with("b/silent", "exit 0").with("c/fewer", &fewer);
+    runner.run("quick").assert_failed_with(&[
+        "failed (behaviour): a/early (it printed no test result)",
+        "failed (behaviour): b/silent (it printed no test result)",
+        "failed (behaviour): c/fewer (3 tests announced, 1 counted in its test result, outcomes of 1)",
+    ]);
+}
+
+/// The format of programs without a harness: libtest-mimic pads names, and our own cases are not announced.
+#[test]
+fn programs_without_harness_pass() {
+    let padded = PASSES.replace("test one ... ok", "test one    ... ok");
+    let unannounced =
+        PASSES.replace("echo 'running 1 test'; ", "").replace("one ... ok", "one ... ok (0.1 s)");
+    let outcome = Runner::new().with("a/padded", &padded).with("b/cases", &unannounced).run("quick");
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(outcome.text.contains("2 passed, 0 failed, 0 skipped"), "{outcome:?}");
+}
