@@ -145,3 +145,17 @@ fn programs_without_harness_pass() {
     assert_eq!(outcome.status, Some(0), "{outcome:?}");
     assert!(outcome.text.contains("2 passed, 0 failed, 0 skipped"), "{outcome:?}");
 }
+
+#[test]
+fn named_case_that_is_skipped_fails() {
+    let skipped =
+        PASSES.replace("one ... ok", "one ... not run: no Istio here").replace("1 passed", "0 passed");
+    let skipped = skipped.replace("0 ignored", "1 ignored");
+    let ignored = skipped.replace("not run: no Istio here", "ignored");
+    let tables = "[cases-of-quick]\n\"a/cases\" = [\"one\"]\n\"b/libtest\" = [\"one\"]\n";
+    let runner = Runner::new().with_tables(tables).with("a/cases", &skipped).with("b/libtest", &ignored);
+    runner.run("quick").assert_failed_with(&[
+        "failed (behaviour): a/cases one (named in test-programs.toml, and did not run)",
+        "failed (behaviour): b/libtest one (named in test-programs.toml, and did not run)",
+    ]);
+}
