@@ -38,8 +38,12 @@ SLOTS = 3
 # A program that takes longer hangs. The longest one takes eight minutes on two cores.
 PROGRAM_TIMEOUT_S = 3600
 SLOWEST = 10
-# libtest-mimic pads names.
-OUTCOME = re.compile(r"^test (\S+)(?: - should panic)? +\.\.\. (ok|FAILED|ignored|not run)", re.MULTILINE)
+# Processes that tests start may write to the output at any time: before the name, on the same line, and, if tests run one at a
+# time, between a name and its outcome, which then ends a line. libtest-mimic pads names.
+NAME = re.compile(r"test (\S+)(?: - should panic)? +\.\.\. ")
+OUTCOME = re.compile(r"(ok|FAILED|ignored|not run)(?=[ ,:]|$)", re.MULTILINE)
+LATER_OUTCOME = re.compile(r"(ok|FAILED)$", re.MULTILINE)
+END_OF_OUTCOMES = re.compile(r"^(failures:|test result: )", re.MULTILINE)
 ANNOUNCEMENT = re.compile(r"^running (\d+) tests?$", re.MULTILINE)
 SUMMARY = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured", re.MULTILINE)
 
@@ -57,6 +61,19 @@ class Program:
     measures: bool = False
 
 
+def outcomes_in(output):
+    """Name and outcome of each test of an output, in order; tests without an outcome are left out."""
+    names = list(NAME.finditer(output))
+    outcomes = []
+    for name, following in zip(names, [*names[1:], None]):
+        end = following or END_OF_OUTCOMES.search(output, name.end())
+        text = output[name.end() : end.start() if end else None]
+        at_once = OUTCOME.match(text)
+        found = [at_once[1]] if at_once else LATER_OUTCOME.findall(text)
+        outcomes += [(name[1], outcome) for outcome in found[-1:]]
+    return outcomes
+
+
 @dataclass
 class Ended:
     """How a program ended."""
@@ -71,11 +88,14 @@ class Ended:
     # Why the program has no outcomes.
     fault: str | None = None
 
+    def outcomes(self):
+        return outcomes_in(self.output)
+
     def failures(self):
         """Names of failed tests and of named tests that did not run; the program itself if it failed without naming one."""
         if self.fault:
             return [f"({self.fault})"]
-        outcomes = dict(OUTCOME.findall(self.output))
+        outcomes = dict(self.outcomes())
         failed = [name for name, outcome in outcomes.items() if outcome == "FAILED"]
         if self.status == 0:
             skipped = [name for name in self.program.named if outcomes.get(name) != "ok"]
@@ -93,7 +113,7 @@ class Ended:
         announcement = ANNOUNCEMENT.search(self.output)
         counted = sum(map(int, summaries[-1]))
         announced = int(announcement[1]) if announcement else counted
-        seen = len(OUTCOME.findall(self.output))
+        seen = len(self.outcomes())
         if min(counted, seen) < announced:
             return [f"({announced} tests announced, {counted} counted in its test result, outcomes of {seen})"]
         return []
@@ -255,7 +275,7 @@ def summarise(all_ended, began):
     print(f"\nAll tests took {time.monotonic() - began:.0f} s. Longest programs:")
     for ended in sorted(all_ended, key=lambda ended: -ended.wall_s)[:SLOWEST]:
         print(f"{ended.wall_s:6.0f} s, CPU {ended.cpu_s:4.0f} s  {ended.program.name}")
-    outcomes = Counter(outcome for ended in all_ended for _, outcome in OUTCOME.findall(ended.output))
+    outcomes = Counter(outcome for ended in all_ended for _, outcome in ended.outcomes())
     failed = [(ended.program, test) for ended in all_ended for test in ended.failures()]
     for program, test in failed:
         print(f"failed ({'measurement' if program.measures else 'behaviour'}): {program.name} {test}")
@@ -267,7 +287,7 @@ def write_results(path, all_ended):
     rows = [
         {"program": ended.program.name, "test": test, "failed": outcome == "FAILED", "measures": ended.program.measures}
         for ended in all_ended
-        for test, outcome in OUTCOME.findall(ended.output)
+        for test, outcome in ended.outcomes()
     ]
     known = {(row["program"], row["test"]) for row in rows}
     for ended in all_ended:

@@ -159,3 +159,25 @@ fn named_case_that_is_skipped_fails() {
         "failed (behaviour): b/libtest one (named in test-programs.toml, and did not run)",
     ]);
 }
+
+/// With one test at a time, libtest prints a name, runs the test and prints the outcome.
+#[test]
+fn outcome_is_recognised_beside_output_of_processes() {
+    let between = PASSES.replace("test one ... ok", "test one ... listening\\nok: a port\\nready ok");
+    let same_line = PASSES.replace("test one ... ok", "test one ... listeningok");
+    let before = PASSES.replace("test one", "listeningtest one");
+    let tables = "[measuring]\n\"a/between\" = [\"one\"]\n\"b/same\" = [\"one\"]\n\"c/before\" = [\"one\"]\n";
+    let runner = Runner::new().with_tables(tables).with("a/between", &between);
+    let outcome = runner.with("b/same", &same_line).with("c/before", &before).run("all");
+    // Each runs twice: with and without its measuring test.
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(outcome.text.contains("6 passed, 0 failed, 0 skipped"), "{outcome:?}");
+}
+
+#[test]
+fn failure_is_named_beside_output_of_processes() {
+    let script =
+        "printf 'running 1 test\\ntest one ... looks ok\\nFAILED\\n\\nfailures:\\n    it is ok\\n'; exit 101";
+    let outcome = Runner::new().with("a/one", script).run("quick");
+    outcome.assert_failed_with(&["failed (behaviour): a/one one\n", "0 passed, 1 failed"]);
+}
