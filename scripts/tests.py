@@ -10,6 +10,7 @@ Options of quick and all:
   --results FILE       write the outcome of each test as JSON
   --only TEXT          programs whose name (crate/target) contains TEXT
   --no-build           run the programs of the last build
+  --timeout SECONDS    a program that takes longer hangs (default: 3600)
 Option of build:
   --config SETTING     handed to Cargo
 
@@ -22,6 +23,7 @@ import json
 import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,9 +37,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Programs at once: most tests wait, or use one CPU.
 SLOTS = 3
-# A program that takes longer hangs. The longest one takes eight minutes on two cores.
-PROGRAM_TIMEOUT_S = 3600
+# The longest program takes eight minutes on two cores.
+DEFAULT_TIMEOUT_S = 3600
+# Programs that are interrupted take down their labs and clusters.
+INTERRUPTION_TIMEOUT_S = 30
 SLOWEST = 10
+# Exit status after an interruption, as a shell gives it.
+INTERRUPTED = 128 + signal.SIGINT
 # Processes that tests start may write to the output at any time: before the name, on the same line, and, if tests run one at a
 # time, between a name and its outcome, which then ends a line. libtest-mimic pads names.
 NAME = re.compile(r"test (\S+)(?: - should panic)? +\.\.\. ")
@@ -195,28 +201,81 @@ def only(tests):
     return ["--test-threads=1", *([] if tests == ["*"] else ["--exact", *tests])]
 
 
-def run(program):
-    """Runs a program to its end. Its tests read CARGO_MANIFEST_DIR, as under Cargo."""
-    began = time.monotonic()
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        environment = {**os.environ, "CARGO_MANIFEST_DIR": program.folder}
-        try:
+class Runner:
+    """Runs programs, each in a process group of its own, which ends with this script and if the program hangs."""
+
+    def __init__(self, timeout_s):
+        self.timeout_s = timeout_s
+        self.lock = threading.Lock()
+        self.groups = set()
+        self.is_stopped = False
+
+    def start(self, program, output, errors):
+        """Starts a program. Its tests read CARGO_MANIFEST_DIR, as under Cargo."""
+        with self.lock:
+            if self.is_stopped:
+                return None
             child = subprocess.Popen(
                 [program.path, *program.arguments],
-                cwd=program.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+                cwd=program.folder, env={**os.environ, "CARGO_MANIFEST_DIR": program.folder}, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=errors, start_new_session=True,
             )
-        except OSError as error:
-            return Ended(program, None, fault=f"it cannot be started: {error}")
-        timer = threading.Timer(PROGRAM_TIMEOUT_S, child.kill)
+            self.groups.add(child.pid)
+            return child
+
+    def run(self, program):
+        """Runs a program to its end. None if this script was interrupted before."""
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            try:
+                child = self.start(program, output, errors)
+            except OSError as error:
+                return Ended(program, None, fault=f"it cannot be started: {error}")
+            if child is None:
+                return None
+            hung, usage = self.wait(child)
+            texts = [written(file) for file in (output, errors)]
+        wall_s = time.monotonic() - began
+        return Ended(program, None if hung else child.returncode, *texts, wall_s, usage.ru_utime + usage.ru_stime)
+
+    def wait(self, child):
+        """Waits for the end of a program. Returns whether it hung, and what it used."""
+        hung = threading.Event()
+
+        def end_hung():
+            hung.set()
+            self.send(signal.SIGKILL, [child.pid])
+
+        timer = threading.Timer(self.timeout_s, end_hung)
         timer.start()
-        _, status, usage = os.wait4(child.pid, 0)
-        hung = not timer.is_alive()
+        # The number of the group stays its own until the program is reaped.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         timer.cancel()
+        with self.lock:
+            self.groups.discard(child.pid)
+        _, status, usage = os.wait4(child.pid, 0)
         # Popen must not wait for a process that is gone.
         child.returncode = os.waitstatus_to_exitcode(status)
-        texts = [written(file) for file in (output, errors)]
-    wall_s = time.monotonic() - began
-    return Ended(program, None if hung else child.returncode, *texts, wall_s, usage.ru_utime + usage.ru_stime)
+        return hung.is_set(), usage
+
+    def stop(self, threads):
+        """Starts nothing more and interrupts the programs; those that do not end are killed."""
+        with self.lock:
+            self.is_stopped = True
+            groups = list(self.groups)
+        try:
+            self.send(signal.SIGINT, groups)
+            deadline = time.monotonic() + INTERRUPTION_TIMEOUT_S
+            for thread in threads:
+                thread.join(max(0, deadline - time.monotonic()))
+        finally:
+            self.send(signal.SIGKILL, groups)
+
+    def send(self, number, groups):
+        """Sends a signal to process groups that still run."""
+        with self.lock:
+            for group in self.groups.intersection(groups):
+                os.killpg(group, number)
 
 
 def written(file):
@@ -236,7 +295,7 @@ def rows(programs, in_a_row):
     return rows
 
 
-def run_side_by_side(rows, slots, report):
+def run_side_by_side(runner, rows, slots, report):
     waiting = queue.SimpleQueue()
     for row in rows:
         waiting.put(row)
@@ -249,15 +308,21 @@ def run_side_by_side(rows, slots, report):
             except queue.Empty:
                 return
             for program in row:
-                ended = run(program)
+                ended = runner.run(program)
+                if ended is None:
+                    return
                 with lock:
                     report(ended)
 
     threads = [threading.Thread(target=work) for _ in range(slots)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        runner.stop(threads)
+        raise
 
 
 def show(ended):
@@ -321,6 +386,7 @@ def parse():
     parser.add_argument("--results", metavar="FILE")
     parser.add_argument("--only", metavar="TEXT", default="")
     parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=DEFAULT_TIMEOUT_S)
     parser.add_argument("--config", metavar="SETTING", action="append", default=[])
     return parser.parse_args()
 
@@ -348,8 +414,16 @@ def main():
         all_ended.append(ended)
         show(ended)
 
-    run_side_by_side(rows(behaviour, in_a_row), SLOTS, report)
-    run_side_by_side(rows(measuring, []), 1, report)
+    runner = Runner(options.timeout)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Also where SIGINT is ignored, as in the background of a shell: programs would inherit that.
+        signal.signal(number, signal.default_int_handler)
+    try:
+        run_side_by_side(runner, rows(behaviour, in_a_row), SLOTS, report)
+        run_side_by_side(runner, rows(measuring, []), 1, report)
+    except KeyboardInterrupt:
+        print(f"tests: interrupted; {len(all_ended)} of {len(behaviour + measuring)} programs have ended", file=sys.stderr)
+        return INTERRUPTED
     all_ended += not_run(behaviour + measuring, all_ended)
     if options.results:
         write_results(options.results, all_ended)

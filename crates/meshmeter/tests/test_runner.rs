@@ -1,10 +1,15 @@
 //! `scripts/tests.py` with stub programs: what fails a run. Needs `python3`.
 
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Read as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Lists of `scripts/test-programs.toml` that name nothing.
@@ -13,6 +18,10 @@ const EMPTY_LISTS: &str = "longest-first = []\nin-a-row = []\nnot-in-quick = []\
 /// Output of a program with one test that passes.
 const PASSES: &str = "echo 'running 1 test'; echo 'test one ... ok'; echo; \
     echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'";
+
+/// Takes part of a second; only waiting in vain exceeds it.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A copy of the runner with test programs and a selection of its own.
 struct Runner {
@@ -84,18 +93,49 @@ impl Runner {
 
     fn run_with<const N: usize>(&self, what: &str, variables: [(&str, &OsStr); N]) -> Outcome {
         let output = self.command(&[what]).envs(variables).output().expect("python3 is installed");
-        let text = [output.stdout, output.stderr].concat();
-        Outcome { status: output.status.code(), text: String::from_utf8_lossy(&text).into_owned() }
+        Outcome::new(&output)
     }
 }
 
 impl Outcome {
+    fn new(output: &Output) -> Self {
+        let text = [&output.stdout[..], &output.stderr].concat();
+        Self { status: output.status.code(), text: String::from_utf8_lossy(&text).into_owned() }
+    }
+
     #[track_caller]
     fn assert_failed_with(&self, lines: &[&str]) {
         assert_eq!(self.status, Some(1), "{}", self.text);
         for line in lines {
             assert!(self.text.contains(line), "`{line}` is missing: {}", self.text);
         }
+    }
+}
+
+/// A named pipe that programs have open for writing while they live.
+struct Writers(fs::File);
+
+impl Writers {
+    /// The pipe is called `writers`.
+    fn new(folder: &Path) -> Self {
+        let path = folder.join("writers");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let non_blocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
+        Self(fs::File::options().read(true).custom_flags(non_blocking).open(path).unwrap())
+    }
+
+    /// Killed processes close their files a moment after the signal.
+    fn wait_until_gone(mut self) {
+        wait_until("all writers are gone", || matches!(self.0.read(&mut [0]), Ok(0)));
+    }
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out: {what}");
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -180,4 +220,33 @@ fn failure_is_named_beside_output_of_processes() {
         "printf 'running 1 test\\ntest one ... looks ok\\nFAILED\\n\\nfailures:\\n    it is ok\\n'; exit 101";
     let outcome = Runner::new().with("a/one", script).run("quick");
     outcome.assert_failed_with(&["failed (behaviour): a/one one\n", "0 passed, 1 failed"]);
+}
+
+/// A program whose child outlives it.
+#[test]
+fn hung_program_fails_and_its_processes_end() {
+    let runner = Runner::new();
+    let writers = Writers::new(runner.folder.path());
+    let runner = runner.with("a/hangs", "sleep 1000 >writers & wait");
+    let output = runner.command(&["quick", "--timeout", "1"]).output().unwrap();
+    Outcome::new(&output).assert_failed_with(&["failed (behaviour): a/hangs (killed: it hung)"]);
+    writers.wait_until_gone();
+}
+
+#[test]
+fn interruption_ends_programs_and_starts_no_more() {
+    let mut runner = Runner::new();
+    let writers = Writers::new(runner.folder.path());
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        runner = runner.with(&format!("{name}/waits"), "echo started >>started; exec sleep 1000 >writers");
+    }
+    let started = runner.folder.path().join("started");
+    let count = || fs::read_to_string(&started).unwrap_or_default().lines().count();
+    let mut child = runner.command(&["quick"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("three programs run", || count() == 3);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    wait_until("the runner ends", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(count(), 3, "more programs were started");
+    writers.wait_until_gone();
 }
