@@ -59,7 +59,11 @@ for architecture in "${wanted[@]}"; do
   fi
 done
 [[ ${#architectures[@]} -gt 0 ]] || fail 'there is nothing that can be built here'
-[[ -n $commit ]] || echo 'dist.sh: the commit is not recorded: the tree has changes, or is not a clone (MESHMETER_COMMIT)' >&2
+if [[ -z $commit && -n $is_clone ]]; then
+  echo 'dist.sh: the tree has changes: the program says that its commit is modified' >&2
+elif [[ -z $commit ]]; then
+  echo 'dist.sh: this is not a clone: the program does not know its commit (MESHMETER_COMMIT)' >&2
+fi
 
 # The documents are made by a program that runs here.
 native=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')

@@ -10,6 +10,7 @@ Options of quick and all:
   --results FILE       write the outcome of each test as JSON
   --only TEXT          programs whose name (crate/target) contains TEXT
   --no-build           run the programs of the last build
+  --timeout SECONDS    a program that takes longer hangs (default: 3600)
 Option of build:
   --config SETTING     handed to Cargo
 
@@ -22,6 +23,7 @@ import json
 import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,10 +37,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Programs at once: most tests wait, or use one CPU.
 SLOTS = 3
-# A program that takes longer hangs. The longest one takes eight minutes on two cores.
-PROGRAM_TIMEOUT_S = 3600
+# The longest program takes eight minutes on two cores.
+DEFAULT_TIMEOUT_S = 3600
+# Programs that are interrupted take down their labs and clusters.
+INTERRUPTION_TIMEOUT_S = 30
 SLOWEST = 10
-OUTCOME = re.compile(r"^test (\S+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored|not run)", re.MULTILINE)
+# Exit status after an interruption, as a shell gives it.
+INTERRUPTED = 128 + signal.SIGINT
+# Processes that tests start may write to the output at any time: before the name, on the same line, and, if tests run one at a
+# time, between a name and its outcome, which then ends a line. libtest-mimic pads names.
+NAME = re.compile(r"test (\S+)(?: - should panic)? +\.\.\. ")
+OUTCOME = re.compile(r"(ok|FAILED|ignored|not run)(?=[ ,:]|$)", re.MULTILINE)
+LATER_OUTCOME = re.compile(r"(ok|FAILED)$", re.MULTILINE)
+END_OF_OUTCOMES = re.compile(r"^(failures:|test result: )", re.MULTILINE)
+ANNOUNCEMENT = re.compile(r"^running (\d+) tests?$", re.MULTILINE)
+SUMMARY = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured", re.MULTILINE)
 
 
 @dataclass
@@ -49,9 +62,22 @@ class Program:
     folder: str
     path: str
     arguments: list[str] = field(default_factory=list)
-    # Tests that the selection names: one that does not run was renamed.
+    # Tests that the selection names. One that does not run was renamed, or lacks what it needs: neither passes.
     named: list[str] = field(default_factory=list)
     measures: bool = False
+
+
+def outcomes_in(output):
+    """Name and outcome of each test of an output, in order; tests without an outcome are left out."""
+    names = list(NAME.finditer(output))
+    outcomes = []
+    for name, following in zip(names, [*names[1:], None]):
+        end = following or END_OF_OUTCOMES.search(output, name.end())
+        text = output[name.end() : end.start() if end else None]
+        at_once = OUTCOME.match(text)
+        found = [at_once[1]] if at_once else LATER_OUTCOME.findall(text)
+        outcomes += [(name[1], outcome) for outcome in found[-1:]]
+    return outcomes
 
 
 @dataclass
@@ -60,21 +86,43 @@ class Ended:
 
     program: Program
     status: int | None
-    output: str
+    output: str = ""
     # Apart from the output: tests write to it while outcomes are printed.
-    errors: str
-    wall_s: float
-    cpu_s: float
+    errors: str = ""
+    wall_s: float = 0
+    cpu_s: float = 0
+    # Why the program has no outcomes.
+    fault: str | None = None
+
+    def outcomes(self):
+        return outcomes_in(self.output)
 
     def failures(self):
         """Names of failed tests and of named tests that did not run; the program itself if it failed without naming one."""
-        outcomes = dict(OUTCOME.findall(self.output))
+        if self.fault:
+            return [f"({self.fault})"]
+        outcomes = dict(self.outcomes())
         failed = [name for name, outcome in outcomes.items() if outcome == "FAILED"]
         if self.status == 0:
-            failed += [f"{name} (named in test-programs.toml, and did not run)" for name in self.program.named if name not in outcomes]
+            skipped = [name for name in self.program.named if outcomes.get(name) != "ok"]
+            failed += [f"{name} (named in test-programs.toml, and did not run)" for name in skipped]
+            failed += self.lacks()
         if self.status != 0 and not failed:
             failed = ["(killed: it hung)" if self.status is None else f"(exit status {self.status})"]
         return failed
+
+    def lacks(self):
+        """A program that says it succeeded may have ended too early: what its output lacks."""
+        summaries = SUMMARY.findall(self.output)
+        if not summaries:
+            return ["(it printed no test result)"]
+        announcement = ANNOUNCEMENT.search(self.output)
+        counted = sum(map(int, summaries[-1]))
+        announced = int(announcement[1]) if announcement else counted
+        seen = len(self.outcomes())
+        if min(counted, seen) < announced:
+            return [f"({announced} tests announced, {counted} counted in its test result, outcomes of {seen})"]
+        return []
 
 
 def build(config=()):
@@ -153,25 +201,81 @@ def only(tests):
     return ["--test-threads=1", *([] if tests == ["*"] else ["--exact", *tests])]
 
 
-def run(program):
-    """Runs a program to its end. Its tests read CARGO_MANIFEST_DIR, as under Cargo."""
-    began = time.monotonic()
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        environment = {**os.environ, "CARGO_MANIFEST_DIR": program.folder}
-        child = subprocess.Popen(
-            [program.path, *program.arguments],
-            cwd=program.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
-        )
-        timer = threading.Timer(PROGRAM_TIMEOUT_S, child.kill)
+class Runner:
+    """Runs programs, each in a process group of its own, which ends with this script and if the program hangs."""
+
+    def __init__(self, timeout_s):
+        self.timeout_s = timeout_s
+        self.lock = threading.Lock()
+        self.groups = set()
+        self.is_stopped = False
+
+    def start(self, program, output, errors):
+        """Starts a program. Its tests read CARGO_MANIFEST_DIR, as under Cargo."""
+        with self.lock:
+            if self.is_stopped:
+                return None
+            child = subprocess.Popen(
+                [program.path, *program.arguments],
+                cwd=program.folder, env={**os.environ, "CARGO_MANIFEST_DIR": program.folder}, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=errors, start_new_session=True,
+            )
+            self.groups.add(child.pid)
+            return child
+
+    def run(self, program):
+        """Runs a program to its end. None if this script was interrupted before."""
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            try:
+                child = self.start(program, output, errors)
+            except OSError as error:
+                return Ended(program, None, fault=f"it cannot be started: {error}")
+            if child is None:
+                return None
+            hung, usage = self.wait(child)
+            texts = [written(file) for file in (output, errors)]
+        wall_s = time.monotonic() - began
+        return Ended(program, None if hung else child.returncode, *texts, wall_s, usage.ru_utime + usage.ru_stime)
+
+    def wait(self, child):
+        """Waits for the end of a program. Returns whether it hung, and what it used."""
+        hung = threading.Event()
+
+        def end_hung():
+            hung.set()
+            self.send(signal.SIGKILL, [child.pid])
+
+        timer = threading.Timer(self.timeout_s, end_hung)
         timer.start()
-        _, status, usage = os.wait4(child.pid, 0)
-        hung = not timer.is_alive()
+        # The number of the group stays its own until the program is reaped.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         timer.cancel()
+        with self.lock:
+            self.groups.discard(child.pid)
+        _, status, usage = os.wait4(child.pid, 0)
         # Popen must not wait for a process that is gone.
         child.returncode = os.waitstatus_to_exitcode(status)
-        texts = [written(file) for file in (output, errors)]
-    wall_s = time.monotonic() - began
-    return Ended(program, None if hung else child.returncode, *texts, wall_s, usage.ru_utime + usage.ru_stime)
+        return hung.is_set(), usage
+
+    def stop(self, threads):
+        """Starts nothing more and interrupts the programs; those that do not end are killed."""
+        with self.lock:
+            self.is_stopped = True
+            groups = list(self.groups)
+        try:
+            self.send(signal.SIGINT, groups)
+            deadline = time.monotonic() + INTERRUPTION_TIMEOUT_S
+            for thread in threads:
+                thread.join(max(0, deadline - time.monotonic()))
+        finally:
+            self.send(signal.SIGKILL, groups)
+
+    def send(self, number, groups):
+        """Sends a signal to process groups that still run."""
+        with self.lock:
+            for group in self.groups.intersection(groups):
+                os.killpg(group, number)
 
 
 def written(file):
@@ -191,7 +295,7 @@ def rows(programs, in_a_row):
     return rows
 
 
-def run_side_by_side(rows, slots, report):
+def run_side_by_side(runner, rows, slots, report):
     waiting = queue.SimpleQueue()
     for row in rows:
         waiting.put(row)
@@ -204,19 +308,31 @@ def run_side_by_side(rows, slots, report):
             except queue.Empty:
                 return
             for program in row:
-                ended = run(program)
+                ended = runner.run(program)
+                if ended is None:
+                    return
                 with lock:
                     report(ended)
 
     threads = [threading.Thread(target=work) for _ in range(slots)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        runner.stop(threads)
+        raise
 
 
 def show(ended):
     print(f"     Running {ended.program.name} ({ended.wall_s:.0f} s)\n{ended.output}{ended.errors}", flush=True)
+
+
+def not_run(selected, all_ended):
+    """Programs that have no end, for example because a thread of this script died."""
+    ended = {id(end.program) for end in all_ended}
+    return [Ended(program, None, fault="it did not run") for program in selected if id(program) not in ended]
 
 
 def summarise(all_ended, began):
@@ -224,7 +340,7 @@ def summarise(all_ended, began):
     print(f"\nAll tests took {time.monotonic() - began:.0f} s. Longest programs:")
     for ended in sorted(all_ended, key=lambda ended: -ended.wall_s)[:SLOWEST]:
         print(f"{ended.wall_s:6.0f} s, CPU {ended.cpu_s:4.0f} s  {ended.program.name}")
-    outcomes = Counter(outcome for ended in all_ended for _, outcome in OUTCOME.findall(ended.output))
+    outcomes = Counter(outcome for ended in all_ended for _, outcome in ended.outcomes())
     failed = [(ended.program, test) for ended in all_ended for test in ended.failures()]
     for program, test in failed:
         print(f"failed ({'measurement' if program.measures else 'behaviour'}): {program.name} {test}")
@@ -236,7 +352,7 @@ def write_results(path, all_ended):
     rows = [
         {"program": ended.program.name, "test": test, "failed": outcome == "FAILED", "measures": ended.program.measures}
         for ended in all_ended
-        for test, outcome in OUTCOME.findall(ended.output)
+        for test, outcome in ended.outcomes()
     ]
     known = {(row["program"], row["test"]) for row in rows}
     for ended in all_ended:
@@ -270,6 +386,7 @@ def parse():
     parser.add_argument("--results", metavar="FILE")
     parser.add_argument("--only", metavar="TEXT", default="")
     parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=DEFAULT_TIMEOUT_S)
     parser.add_argument("--config", metavar="SETTING", action="append", default=[])
     return parser.parse_args()
 
@@ -297,8 +414,17 @@ def main():
         all_ended.append(ended)
         show(ended)
 
-    run_side_by_side(rows(behaviour, in_a_row), SLOTS, report)
-    run_side_by_side(rows(measuring, []), 1, report)
+    runner = Runner(options.timeout)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Also where SIGINT is ignored, as in the background of a shell: programs would inherit that.
+        signal.signal(number, signal.default_int_handler)
+    try:
+        run_side_by_side(runner, rows(behaviour, in_a_row), SLOTS, report)
+        run_side_by_side(runner, rows(measuring, []), 1, report)
+    except KeyboardInterrupt:
+        print(f"tests: interrupted; {len(all_ended)} of {len(behaviour + measuring)} programs have ended", file=sys.stderr)
+        return INTERRUPTED
+    all_ended += not_run(behaviour + measuring, all_ended)
     if options.results:
         write_results(options.results, all_ended)
     return summarise(all_ended, began)

@@ -81,15 +81,24 @@ check_archive() {
   runs_a_study archive "$root" "$name"
 }
 
+# as_root COMMAND...: for what only root may do to an empty root, which an ordinary user is in a namespace.
+as_root() {
+  if [[ $(id -u) -eq 0 ]]; then
+    "$@"
+  else
+    unshare --user --map-root-user "$@"
+  fi
+}
+
 check_deb() {
   local root=$folder/deb package
   package=$(only "$dist"/meshmeter_*_"$native".deb)
-  mkdir "$root"
-  command -v dpkg-deb >/dev/null || fail 'dpkg-deb is needed to unpack the Debian package'
-  dpkg-deb --info "$package" >/dev/null
-  dpkg-deb --extract "$package" "$root"
-  dpkg-deb --control "$package" "$root/DEBIAN"
-  (cd "$root" && md5sum --check --quiet DEBIAN/md5sums) || fail 'the Debian package has other files than its md5sums say'
+  command -v dpkg >/dev/null || fail 'dpkg is needed to install the Debian package'
+  mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
+  touch "$root/var/lib/dpkg/status"
+  as_root dpkg --root="$root" --force-script-chrootless --install "$package" >"$root/install.log" 2>&1 ||
+    fail "the Debian package cannot be installed: $(tail -n 5 "$root/install.log")"
+  [[ -z $(dpkg --root="$root" --verify meshmeter) ]] || fail 'the Debian package has other files than its md5sums say'
   runs_a_study deb "$root" "$root/usr/bin"
 }
 
@@ -103,14 +112,21 @@ check_wheel() {
   runs_a_study wheel "$root" "$root/venv/bin"
 }
 
-# The image has the program of the archive.
+# The image has the program of the archive, which plans a study where there is nothing else. Its runs are on clusters.
 check_image() {
-  local layer found
-  mkdir "$folder/image"
-  tar --extract --file "$(only "$dist"/meshmeter-*-image.tar)" --directory "$folder/image"
-  for layer in "$folder"/image/blobs/sha256/*; do
-    found=$(tar --extract --to-stdout --file "$layer" meshmeter 2>/dev/null | sha256sum) || continue
-    [[ $found != "$(sha256sum <"$(only "$folder"/archive/meshmeter-*)/meshmeter")" ]] || return 0
+  local layer program image=$folder/image
+  program=$(only "$folder"/archive/meshmeter-*)/meshmeter
+  mkdir "$image"
+  tar --extract --file "$(only "$dist"/meshmeter-*-image.tar)" --directory "$image"
+  for layer in "$image"/blobs/sha256/*; do
+    rm -rf "$image/root"
+    mkdir "$image/root"
+    # Other blobs are not archives, or of the other architecture.
+    tar --extract --file "$layer" --directory "$image/root" 2>/dev/null || continue
+    cmp --quiet "$program" "$image/root/meshmeter" || continue
+    as_root chroot "$image/root" /meshmeter run sidecar-cost --dry-run >"$image/plan" ||
+      fail 'the program of the image does not run in it'
+    return
   done
   fail 'the image has not the program of the archive'
 }
@@ -121,4 +137,4 @@ check_archive
 check_deb
 check_wheel
 check_image
-echo 'check.sh: the archive, the Debian package and the wheel run from an empty folder; the image has the same program'
+echo 'check.sh: the archive, the Debian package and the wheel run a study from an empty folder; the image plans one'

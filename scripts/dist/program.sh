@@ -13,9 +13,11 @@ sysroot=$(rustc --print sysroot)
 build_folder=target/dist-build
 
 # The commit, and its time as that of every file in an archive. An archive of the sources without git has neither, unless
-# variables say so.
+# variables say so, also where it is unpacked inside another repository.
 commit=${MESHMETER_COMMIT:-}
-if git rev-parse --git-dir >/dev/null 2>&1; then
+is_clone=
+[[ ! $(git rev-parse --show-toplevel 2>/dev/null) -ef . ]] || is_clone=yes
+if [[ -n $is_clone ]]; then
   : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
   [[ -n $commit || -n $(git status --porcelain --untracked-files=no) ]] || commit=$(git rev-parse HEAD)
 fi

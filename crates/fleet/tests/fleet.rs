@@ -211,7 +211,9 @@ fn misbehaviour_is_reported_and_proxies_catch_up() {
 #[test]
 fn dead_link_is_detected_by_ping_timeout() {
     let server = Server::start(Security::Plaintext);
-    let keepalive = Keepalive { interval: Duration::from_millis(50), timeout: Duration::from_millis(50) };
+    // Long for a live link on a busy machine.
+    let timeout = Duration::from_secs(3);
+    let keepalive = Keepalive { interval: Duration::from_millis(50), timeout };
     let forward = Forward::start(server.address);
     let mut spec = FleetSpec { keepalive, ..spec(&server, 2) };
     spec.targets[0].address = forward.address.to_string();

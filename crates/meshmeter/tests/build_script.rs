@@ -52,6 +52,27 @@ fn clean_and_modified_trees_are_told_apart() {
     assert!(!next.modified && next.commit != clean.commit, "{next:?}");
 }
 
+/// Packages have the commit of their own sources, not that of a repository in which an archive was unpacked.
+#[test]
+fn commit_of_packages_is_that_of_their_own_repository() {
+    let repository = repository();
+    let inner = repository.path().join("unpacked");
+    fs::create_dir(&inner).unwrap();
+    for folder in [repository.path(), &inner] {
+        fs::write(folder.join("Cargo.toml"), "version = \"1.0.0\"\n").unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/dist/program.sh");
+    let commit_in = |folder: &Path| {
+        let mut command = Command::new("bash");
+        command.args(["-c", "source \"$0\" && echo \"commit $commit\""]).arg(&script).current_dir(folder);
+        let output = command.env_remove(VARIABLE).output().expect("bash is installed");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let own = Source::of_repository(repository.path()).unwrap().commit;
+    assert_eq!(commit_in(repository.path()), format!("commit {own}\n"));
+    assert_eq!(commit_in(&inner), "commit \n");
+}
+
 #[test]
 fn linked_work_tree_has_a_state_and_inputs_of_its_own() {
     let repository = repository();

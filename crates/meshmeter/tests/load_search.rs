@@ -164,13 +164,19 @@ fn an_interrupt_ends_a_search_with_the_best_bracket() {
             .arg(server.url()),
     );
     let mut lines = said(&mut child);
-    assert!(lines.any(|line| line.ends_with("held")), "a probe holds, if only the one at the lowest rate");
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let held = lines.any(|line| line.ends_with("held"));
+    if held {
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    }
     // The rest of its output must be drained.
     lines.for_each(drop);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
     let result: SearchResult = serde_json::from_slice(&output.stdout).unwrap();
+    if !held {
+        assert!(is_disturbed(&result), "a probe holds, if only the one at the lowest rate: {result:?}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1));
     assert_eq!(result.verdict.end, "interrupted");
     assert!(result.found.is_some_and(|found| !found.confirmed && found.rate >= 10.0), "{:?}", result.found);
 }

@@ -54,10 +54,10 @@ pub fn every_mode_proves_its_path(_lab: &Lab, local_lab: &mut LocalLab) {
             let kept: serde_json::Value = serde_json::from_str(&trial.configurations[&proxy.name]).unwrap();
             assert!(kept["configs"].as_array().is_some_and(|sections| sections.len() > 4), "{mode}: {kept}");
         }
-        // Two readings: at most 1 % of a core over a window of 5 s, and not much more in an unoptimised build
-        // on a busy machine.
+        // Two readings take 1 % of a core over a window of 5 s. Only an observer that never rests takes half of one.
         let observer = trial.component("meshmeter");
-        assert!(observer.cpu_user_s + observer.cpu_system_s < 0.2, "{mode}: {observer:?}");
+        let cores = (observer.cpu_user_s + observer.cpu_system_s) / observer.window_s;
+        assert!(cores < 0.5, "{mode}: {observer:?}");
         let machine = machine.as_ref().expect("the window was opened and closed");
         assert!(machine.busy_cores > 0.0 && machine.cpus > 0, "{machine:?}");
     }

@@ -220,11 +220,10 @@ fn unproven(proof: &PathProof) -> Vec<String> {
 }
 
 #[test]
-fn only_bypassed_edge_of_450_is_named_and_quickly() {
+fn only_bypassed_edge_of_450_is_named() {
     for protocol in [Protocol::Http1, Protocol::Tcp] {
         let mut whole = Graph::tiers(90, 1000);
         whole.protocol = protocol;
-        let began = Instant::now();
         let proof = whole.prove();
         assert!(proof.proven, "{protocol}: {:?}", proof.reasons);
         assert_eq!(proof.edges.len(), 450);
@@ -236,9 +235,16 @@ fn only_bypassed_edge_of_450_is_named_and_quickly() {
             assert_eq!(unproven(&proof), [format!("{from} → {to}")], "{protocol}: {:#?}", proof.reasons);
             assert!(proof.reasons.iter().all(|reason| reason.starts_with(&format!("edge {from} → {to}: "))));
         }
-        // Time for five proofs in a debug build, including generating their counters.
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     }
+}
+
+/// In a debug build, including generating the counters.
+#[test]
+fn proof_of_450_edges_takes_less_than_seconds() {
+    let graph = Graph::tiers(90, 1000);
+    let began = Instant::now();
+    assert!(graph.prove().proven);
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -164,6 +164,16 @@ pub struct UpArgs {
     pub overrides: OverrideArgs,
 }
 
+impl UpArgs {
+    /// An experiment whose first trial has the deployment of the lab; `--set` and `--istio` apply to it.
+    pub fn experiment(&self) -> String {
+        format!(
+            "name: lab-up\nmesh: {}\nmodes: [{}]\nload: {{rate: 100, duration: 10s}}\n",
+            self.mesh, self.mode
+        )
+    }
+}
+
 /// Options of `meshmeter lab exec`.
 #[derive(Debug, Args)]
 pub struct ExecArgs {

@@ -1,6 +1,6 @@
-//! Checks a command with the program's own parser; a run is planned, too.
+//! Checks a command with the program's own parser; a run is planned, too, and so is a lab.
 
-use crate::cli::{Cli, Command as Parsed, RunArgs};
+use crate::cli::{Cli, Command as Parsed, LabArgs, LabCommand, RunArgs, UpArgs};
 use crate::commands::Shown;
 use crate::markdown;
 use clap::Parser as _;
@@ -8,12 +8,14 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
 /// Programs of users that texts name. A plan needs them to exist.
 const OWN_PROGRAMS: [&str; 2] = ["/opt/a/envoy", "/opt/b/envoy"];
+
+/// Experiment files of users that texts name and no document shows.
+const OWN_EXPERIMENTS: [&str; 3] = ["experiment.yaml", "my-experiment.yaml", "my-question.yaml"];
 
 /// Runs planned so far, and a folder with the files that they name.
 pub struct Checker {
@@ -30,6 +32,10 @@ impl Checker {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, "#!/bin/sh\n").unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        }
+        for experiment in OWN_EXPERIMENTS {
+            let text = include_str!("../../../../studies/sidecar-cost.yaml");
+            fs::write(checker.folder.path().join(experiment), text).unwrap();
         }
         checker
     }
@@ -51,8 +57,11 @@ impl Checker {
         let problem = match Cli::try_parse_from(
             ["meshmeter"].into_iter().chain(arguments.iter().map(String::as_str)),
         ) {
-            Ok(Cli { command: Parsed::Run(run) }) => self.plan(&run).err(),
-            Ok(_) => None,
+            Ok(Cli { command }) => match command {
+                Parsed::Run(run) => self.plan(&run).err(),
+                Parsed::Lab(LabArgs { command: LabCommand::Up(up) }) => self.plan_lab(&up).err(),
+                _ => None,
+            },
             Err(error) if !error.use_stderr() || shown.is_mention && is_incomplete(&error) => None,
             Err(error) => Some(error.to_string()),
         };
@@ -66,13 +75,22 @@ impl Checker {
     fn plan(&mut self, run: &RunArgs) -> Result<(), String> {
         // A run that is continued has its plan already.
         let Some(name) = &run.experiment else { return Ok(()) };
-        let arguments = plan_arguments(name, run);
+        self.plan_with(plan_arguments(name, run))
+    }
+
+    /// Plans what a lab is brought up for.
+    fn plan_lab(&mut self, up: &UpArgs) -> Result<(), String> {
+        if !up.mesh.makes(up.mode) {
+            return Err(format!("`--mesh {}` has no mode {}", up.mesh, up.mode));
+        }
+        let file = format!("lab-up-{}-{}.yaml", up.mesh, up.mode);
+        fs::write(self.folder.path().join(&file), up.experiment()).unwrap();
+        self.plan_with(lab_arguments(up, &file))
+    }
+
+    fn plan_with(&mut self, arguments: Vec<String>) -> Result<(), String> {
         if self.planned.contains(&arguments) {
             return Ok(());
-        }
-        let experiment = self.folder.path().join(name);
-        if Path::new(name).extension().is_some() && !experiment.exists() {
-            fs::write(&experiment, include_str!("../../../../studies/sidecar-cost.yaml")).unwrap();
         }
         let own_programs = format!("{}/opt/", self.folder.path().display());
         let planning = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
@@ -87,6 +105,14 @@ impl Checker {
         self.planned.insert(arguments);
         Ok(())
     }
+}
+
+/// Arguments that plan the trial of a lab, which `lab up` reads as an experiment.
+fn lab_arguments(up: &UpArgs, experiment: &str) -> Vec<String> {
+    let mut arguments = vec!["run".to_owned(), experiment.to_owned(), "--dry-run".to_owned()];
+    arguments.extend(up.set.iter().flat_map(|value| ["--set".to_owned(), value.clone()]));
+    arguments.extend(up.istio.iter().flat_map(|version| ["--istio".to_owned(), version.to_string()]));
+    arguments
 }
 
 fn plan_arguments(experiment: &str, run: &RunArgs) -> Vec<String> {
@@ -133,17 +159,20 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The words with values for placeholders: `VERSION`, `[RUN]`, `{run}` of a format string, `{{ $run }}` of a template.
+/// The words with values for placeholders: `VERSION`, `[RUN]`, `$rate`, `{run}` of a format string, `{{ $run }}` of a template.
 fn substituted(words: Vec<String>) -> Vec<String> {
     let mut substituted: Vec<String> = Vec::new();
     for word in words.into_iter().filter(|word| !["…", "..."].contains(&word.as_str())) {
         let previous = substituted.last().map_or("", String::as_str);
-        let is_placeholder = word.contains('{') && without_placeholders(&word) != word;
+        let is_variable = word.starts_with('$');
+        let is_placeholder = is_variable || word.contains('{') && without_placeholders(&word) != word;
         let word = without_placeholders(optional(&word));
         let value = match (previous, word.as_str()) {
             ("--istio", _) if is_placeholder => "1.30.4",
             ("install", _) if is_placeholder => "envoy",
             ("--rate", _) if is_placeholder => "1000",
+            ("run", _) if is_variable => "sidecar-cost",
+            _ if is_variable => "1",
             (_, "VERSION") => "1.30.4",
             ("run", "STUDY" | "NAME" | "FILE" | "<file>") => "sidecar-cost",
             (_, "URL") => "http://127.0.0.1:8080/",

@@ -52,9 +52,16 @@ fn wrong_commands_and_links_in_a_copy_of_the_documents_are_found() {
     );
     append(
         "docs/calibration.md",
-        "\n```sh\nmeshmeter run mesh-modes --set load.rates=[1,2]\nmeshmeter size --from runs/a --target\n```\n",
+        "\n```sh\nmeshmeter run mesh-modes --set load.rates=[1,2]\nmeshmeter size --from runs/a --target\n\
+         meshmeter run nosuchfile.yaml\nmeshmeter lab up --mesh istio --mode gateway\nmeshmeter lab up --set proxy.mlts=off\n```\n",
     );
-    let changed = ["README.md", "lab.md", "studies.md", "calibration.md"];
+    append(
+        "docs/size.md",
+        "\n    meshmeter run indented-block\n\n~~~bash\nsudo -E meshmeter run tilde-block\n~~~\n\n```yaml\n\
+         # meshmeter run yaml-comment\n```\n\n```text\nhint: meshmeter run text-block\n```\n\n\
+         ``meshmeter run double-backticks`` and `load --without-name`, `lab upwards --mode`, `lab up --without-name`\n",
+    );
+    let changed = ["README.md", "lab.md", "studies.md", "calibration.md", "size.md"];
     let mut documents = copy.documents();
     documents.retain(|(path, _)| changed.iter().any(|name| path.ends_with(name)));
     let mut problems = command_problems(&copy, documents, &mut Checker::new());

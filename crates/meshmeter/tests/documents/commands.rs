@@ -1,10 +1,11 @@
 //! Finds the command lines that texts show.
 //!
 //! A command stands on a line of its own, after a colon at the end of a sentence, or in backticks. Only in backticks it may be
-//! a mention that leaves arguments out: `meshmeter run`.
+//! a mention that leaves arguments out, `meshmeter run`, or the program's name, `lab up`.
 
-use crate::markdown::{self, Block};
-use crate::rust_source;
+use crate::cli::Cli;
+use crate::{markdown, rust_source, shell};
+use clap::CommandFactory as _;
 use std::path::Path;
 
 /// A command line in a text.
@@ -21,10 +22,19 @@ impl Shown {
         Self { arguments, is_mention: false }
     }
 
-    fn mention(code: &str) -> Option<Self> {
-        let arguments = arguments(code)?;
-        Some(Self { arguments, is_mention: true })
+    fn mentions(code: &str) -> Vec<Self> {
+        let calls = shell::calls(code).into_iter().chain(without_program(code));
+        calls.map(|arguments| Self { arguments, is_mention: true }).collect()
     }
+}
+
+/// A subcommand with an option or a subcommand of its own.
+fn without_program(code: &str) -> Option<String> {
+    let (name, rest) = code.split_once(' ')?;
+    let program = Cli::command();
+    let subcommand = program.find_subcommand(name)?;
+    let is_subcommand = subcommand.find_subcommand(rest.split(' ').next()?).is_some();
+    (is_subcommand || rest.starts_with("--") || rest.contains(" --")).then(|| code.to_owned())
 }
 
 /// Commands of a file, by its kind.
@@ -50,17 +60,15 @@ fn of_document(stem: &str, document: &str) -> Vec<Shown> {
     let prose = markdown::prose(document);
     let mentions = markdown::inline_code(&prose);
     let blocks = markdown::blocks(document);
-    let in_blocks = blocks.iter().filter(|block| is_shell(block)).flat_map(|block| of_lines(&block.text));
-    let mut shown: Vec<_> =
-        in_blocks.chain(mentions.iter().filter_map(|code| Shown::mention(code))).collect();
+    let in_blocks = blocks.iter().flat_map(|block| of_text(&block.text));
+    let mut shown: Vec<_> = in_blocks
+        .chain(of_lines(&markdown::indented_code(&prose)))
+        .chain(mentions.iter().flat_map(|code| Shown::mentions(code)))
+        .collect();
     if stem == "studies" {
         shown.extend(options_by_heading(&prose));
     }
     shown
-}
-
-fn is_shell(block: &Block) -> bool {
-    ["sh", "console", ""].contains(&block.language)
 }
 
 /// Options in backticks under the heading of a study, such as `--scale 0.1`.
@@ -109,7 +117,7 @@ fn of_text(text: &str) -> Vec<Shown> {
     let mentions = markdown::inline_code(&without_signs);
     of_lines(&without_signs)
         .into_iter()
-        .chain(mentions.iter().filter_map(|code| Shown::mention(code)))
+        .chain(mentions.iter().flat_map(|code| Shown::mentions(code)))
         .collect()
 }
 
@@ -122,32 +130,8 @@ fn of_lines(text: &str) -> Vec<Shown> {
         if let Some(arguments) = line.strip_prefix("set -- ") {
             arguments.clone_into(&mut kept);
         }
-        for part in shell_parts(line) {
-            let part = part.replace("\"$@\"", &kept);
-            let command = arguments(&part).or_else(|| arguments(part.rsplit_once(": ")?.1));
-            shown.extend(command.map(Shown::whole));
-        }
+        let line = line.replace("\"$@\"", &kept);
+        shown.extend(shell::calls(&line).into_iter().map(Shown::whole));
     }
     shown
-}
-
-/// Commands of a shell's line: without comments, redirections and backgrounds.
-fn shell_parts(line: &str) -> Vec<&str> {
-    let line = ["  #", " # ", " ("].iter().fold(line, |line, end| line.split(end).next().unwrap_or_default());
-    line.split(" | ")
-        .flat_map(|part| part.split(" && "))
-        .filter_map(|part| part.split(" > ").next())
-        .collect()
-}
-
-/// Arguments of `meshmeter`, if the text is such a command. What follows the name must look like a verb or an option.
-fn arguments(text: &str) -> Option<String> {
-    let text = text.trim().trim_start_matches("$ ");
-    let text = text.strip_prefix("sudo ").unwrap_or(text);
-    let text = text.strip_prefix("target/release/").unwrap_or(text);
-    let arguments = text.strip_prefix("meshmeter ")?.trim_end();
-    let first = arguments.split(' ').next()?;
-    let is_verb = !first.is_empty()
-        && first.chars().all(|character| character.is_ascii_lowercase() || character == '-');
-    is_verb.then(|| arguments.to_owned())
 }

@@ -31,15 +31,20 @@ fn variables_are_found_however_code_names_them() {
     let source = r#"
         const LEVEL_VARIABLE: &str = "M_LEVEL";
         #[arg(env = "M_OPTION")]
-        fn level() { env::var(LEVEL_VARIABLE); std::env::var_os("M_DIRECT"); ["M_LISTED"].find_map(|name| env::var(name).ok()); }
+        fn level() { env::var(LEVEL_VARIABLE); std::env::var_os("M_DIRECT"); ["M_LISTED"].find_map(|each| env::var_os(each)); }
         // env::var("M_COMMENT")
     "#;
-    assert_eq!(
-        variables_of_source(source).into_iter().collect::<Vec<_>>(),
-        ["M_DIRECT", "M_LEVEL", "M_LISTED", "M_OPTION"]
-    );
-    let script = "name=${M_DEFAULT:-x}\nOWN=1\necho ${OWN:-} \"$M_PLAIN\" $OWN\n";
-    assert_eq!(variables_of_script(script).into_iter().collect::<Vec<_>>(), ["M_DEFAULT"]);
+    let sorted = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>();
+    assert_eq!(sorted(variables_of_source(source)), ["M_DIRECT", "M_LEVEL", "M_LISTED", "M_OPTION"]);
+    let peers = r#"fn find(variable: impl Fn(&str) -> Option<PathBuf>) { variable("PEER2"); }"#;
+    assert_eq!(sorted(variables_of_source(peers)), ["PEER2"]);
+    let script =
+        "name=${M_DEFAULT:-x} ${M_GIVEN:+x}\n: ${M_SET:=y}\nOWN=1\necho ${OWN:-} \"$M_PLAIN\" $OWN\n";
+    assert_eq!(sorted(variables_of_script(script)), ["M_DEFAULT", "M_GIVEN", "M_SET"]);
+    let script = "VARIABLE = \"M_NAMED\"\nos.environ.get(\"M_GOT\", 1) or os.environ[\"M_READ\"]\nos.environ[\"M_WRITTEN\"] = 2\n";
+    assert_eq!(sorted(variables_of_script(script)), ["M_GOT", "M_NAMED", "M_READ"]);
+    let makefile = "OWN := $(or $(M_FIRST),x)\nall:\n\t$(MAKE) $(OWN) $(M_SECOND)\n";
+    assert_eq!(sorted(variables_of_makefile(makefile)), ["M_FIRST", "M_SECOND"]);
 }
 
 /// Names of the table, with who reads them.
@@ -77,10 +82,17 @@ fn variables_of_source(source: &str) -> BTreeSet<String> {
         .collect();
     let mut names: BTreeSet<_> = READS.iter().flat_map(|marker| between(&code, marker)).collect();
     names.extend(between(&code, "VARIABLE: &str = \""));
-    if code.contains("env::var(name)") || code.contains("Fn(&str) -> Option<OsString>") {
+    if reads_given_name(&code) {
         names.extend(rust_source::texts(&code).literals.into_iter().filter(|literal| is_name(literal)));
     }
     names
+}
+
+/// True if code reads variables by names in lower case, or is given a function that does.
+fn reads_given_name(code: &str) -> bool {
+    let given = ["env::var(", "env::var_os("].iter().flat_map(|call| code.split(call).skip(1));
+    given.into_iter().any(|argument| argument.starts_with(|first: char| first.is_ascii_lowercase()))
+        || ["OsString", "PathBuf"].iter().any(|value| code.contains(&format!("Fn(&str) -> Option<{value}>")))
 }
 
 /// Text between a marker and the next quote, for each marker.
@@ -90,23 +102,31 @@ fn between(code: &str, marker: &str) -> Vec<String> {
 
 /// True for a literal that looks like the name of a variable.
 fn is_name(text: &str) -> bool {
-    let is_part = |character: char| character.is_ascii_uppercase() || character == '_';
-    text.ends_with("_proxy") || text.len() >= 4 && text.chars().all(is_part)
+    let is_part =
+        |character: char| character.is_ascii_uppercase() || character.is_ascii_digit() || character == '_';
+    let begins = text.starts_with(|first: char| first.is_ascii_uppercase());
+    text.ends_with("_proxy") || text.len() >= 3 && begins && text.chars().all(is_part)
 }
 
-/// Variables with a default, which is how the scripts read what may be absent.
+/// Variables with a default or an alternative, which is how shell scripts read what may be absent, and those that Python reads.
 fn variables_of_script(script: &str) -> BTreeSet<String> {
-    let names = script.split("${").skip(1).filter_map(|rest| Some(rest.split_once(":-")?.0.to_owned()));
+    let expanded = script.split("${").skip(1).filter_map(|rest| Some(rest.split_once(':')?.0.to_owned()));
     let is_own =
         |name: &String| script.lines().any(|line| line.trim_start().starts_with(&format!("{name}=")));
-    let is_upper =
-        |name: &String| name.chars().all(|character| character.is_ascii_uppercase() || character == '_');
-    names.filter(|name| is_upper(name) && !is_own(name)).collect()
+    let of_shell = expanded.filter(|name| is_name(name) && !is_own(name));
+    let subscripts = script.split("os.environ[\"").skip(1).filter_map(|rest| rest.split_once("\"]"));
+    let read = subscripts.filter(|(_, after)| !after.starts_with(" = ")).map(|(name, _)| name.to_owned());
+    let named = between(script, "VARIABLE = \"").into_iter().chain(between(script, "os.environ.get(\""));
+    of_shell.chain(read).chain(named).collect()
 }
 
-/// Variables with a default, and those that a target passes to a function.
+/// Variables with a default, and those that are used without being set.
 fn variables_of_makefile(makefile: &str) -> BTreeSet<String> {
     let defaults = makefile.lines().filter_map(|line| Some(line.split_once(" ?= ")?.0.to_owned()));
-    let arguments = makefile.split(",$(").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()));
-    defaults.chain(arguments).collect()
+    let used = makefile.split("$(").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()));
+    let of_make = ["MAKE", "MAKEFILE_LIST", "CURDIR"];
+    let is_own =
+        |name: &String| [" = ", " := "].iter().any(|assigns| makefile.contains(&format!("{name}{assigns}")));
+    let used = used.filter(|name| is_name(name) && !of_make.contains(&name.as_str()) && !is_own(name));
+    defaults.chain(used).collect()
 }

@@ -12,6 +12,7 @@ mod environment;
 mod links;
 mod markdown;
 mod rust_source;
+mod shell;
 mod tree;
 mod tutorial;
 

@@ -12,19 +12,72 @@ pub struct Block<'a> {
     pub text: String,
 }
 
+/// A fence: three or more backticks or tildes, and the text after them.
+#[derive(Clone, Copy)]
+struct Fence<'a> {
+    sign: char,
+    length: usize,
+    information: &'a str,
+}
+
+impl<'a> Fence<'a> {
+    fn of_line(line: &'a str) -> Option<Self> {
+        let line = line.trim();
+        let sign = line.chars().next().filter(|sign| ['`', '~'].contains(sign))?;
+        let information = line.trim_start_matches(sign);
+        let length = line.len() - information.len();
+        // A span of code may begin a line.
+        let is_fence = length >= 3 && !(sign == '`' && information.contains('`'));
+        is_fence.then_some(Self { sign, length, information })
+    }
+
+    fn closes(self, open: Self) -> bool {
+        self.sign == open.sign && self.length >= open.length && self.information.is_empty()
+    }
+}
+
+/// A line of a document.
+enum Line<'a> {
+    /// It opens a block of this language.
+    Opening(&'a str),
+    InBlock(&'a str),
+    Closing,
+    Prose(&'a str),
+}
+
+fn lines(document: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut open: Option<Fence> = None;
+    document.lines().map(move |line| match (Fence::of_line(line), open) {
+        (Some(fence), Some(opening)) if fence.closes(opening) => {
+            open = None;
+            Line::Closing
+        }
+        (_, Some(_)) => Line::InBlock(line),
+        (Some(fence), None) => {
+            open = Some(fence);
+            Line::Opening(fence.information.split([' ', ',']).next().unwrap_or_default())
+        }
+        (None, None) => Line::Prose(line),
+    })
+}
+
 /// Fenced blocks, in order.
 pub fn blocks(document: &str) -> Vec<Block<'_>> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    for line in document.lines() {
-        match (line.trim_start().strip_prefix("```"), &mut open) {
-            (Some(language), None) => open = Some(Block { language, text: String::new() }),
-            (Some(_), Some(_)) => blocks.extend(open.take()),
-            (None, Some(block)) => block.text += &format!("{line}\n"),
-            (None, None) => {}
+    let mut blocks: Vec<Block> = Vec::new();
+    for line in lines(document) {
+        match (line, blocks.last_mut()) {
+            (Line::Opening(language), _) => blocks.push(Block { language, text: String::new() }),
+            (Line::InBlock(line), Some(block)) => block.text += &format!("{line}\n"),
+            _ => {}
         }
     }
     blocks
+}
+
+/// Lines of code that are set off by indentation alone. A list's paragraphs are indented as well; both are here.
+pub fn indented_code(prose: &str) -> String {
+    let is_indented = |line: &&str| line.starts_with("    ") || line.starts_with('\t');
+    prose.lines().filter(is_indented).map(|line| format!("{line}\n")).collect()
 }
 
 /// Writes the experiments and topologies of a document into a folder, each under its own name. Returns the files' names.
@@ -41,13 +94,12 @@ pub fn named_files(document: &str, folder: &Path) -> Vec<String> {
 
 /// Text outside fenced blocks; a block leaves one empty line.
 pub fn prose(document: &str) -> String {
-    let (mut prose, mut is_block) = (String::new(), false);
-    for line in document.lines() {
-        if line.trim_start().starts_with("```") {
-            is_block = !is_block;
-            prose.push('\n');
-        } else if !is_block {
-            prose += &format!("{line}\n");
+    let mut prose = String::new();
+    for line in lines(document) {
+        match line {
+            Line::Prose(line) => prose += &format!("{line}\n"),
+            Line::Opening(_) => prose.push('\n'),
+            Line::InBlock(_) | Line::Closing => {}
         }
     }
     prose
@@ -65,22 +117,41 @@ pub fn inline_code(prose: &str) -> Vec<String> {
         let paragraph = paragraphs.last_mut().expect("there is one");
         *paragraph += &format!(" {line}");
     }
-    let in_paragraph = |paragraph: &String| -> Vec<String> {
-        // The last piece is text, or follows a backtick that nothing closes.
-        let pieces: Vec<_> = paragraph.split('`').map(|piece| piece.trim().to_owned()).collect();
-        let closed = pieces.len().saturating_sub(1);
-        pieces.into_iter().take(closed).skip(1).step_by(2).collect()
-    };
-    paragraphs.iter().flat_map(in_paragraph).collect()
+    paragraphs.iter().flat_map(|paragraph| code_and_text(paragraph).0).collect()
+}
+
+/// Spans of code of a paragraph, and its other text. As many backticks as open a span close it.
+fn code_and_text(paragraph: &str) -> (Vec<String>, String) {
+    let (mut code, mut text) = (Vec::new(), String::new());
+    let mut rest = paragraph;
+    while let Some(start) = rest.find('`') {
+        text += &rest[..start];
+        rest = &rest[start..];
+        let ticks = &rest[..rest.len() - rest.trim_start_matches('`').len()];
+        let after = &rest[ticks.len()..];
+        if let Some(end) = closing(after, ticks) {
+            code.push(after[..end].trim().to_owned());
+            rest = &after[end + ticks.len()..];
+        } else {
+            rest = after;
+        }
+    }
+    (code, text + rest)
+}
+
+/// Place of the next run of exactly these backticks.
+fn closing(text: &str, ticks: &str) -> Option<usize> {
+    let places = text.match_indices(ticks).map(|(place, _)| place);
+    places
+        .into_iter()
+        .find(|&place| !text[..place].ends_with('`') && !text[place + ticks.len()..].starts_with('`'))
 }
 
 /// Targets of links and images.
 pub fn links(document: &str) -> Vec<String> {
     let prose = prose(document);
-    let without_code: String = prose
-        .split("\n\n")
-        .map(|paragraph| paragraph.split('`').step_by(2).collect::<String>() + "\n\n")
-        .collect();
+    let without_code: String =
+        prose.split("\n\n").map(|paragraph| code_and_text(paragraph).1 + "\n\n").collect();
     let target = |rest: &str| rest.split([')', ' ']).next().unwrap_or_default().to_owned();
     without_code.split("](").skip(1).map(target).collect()
 }

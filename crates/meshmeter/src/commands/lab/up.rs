@@ -60,11 +60,11 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
         return Err(Failure::usage(format!("`--mesh {mesh}` has no mode {mode}"))
             .with_hint(format!("it has {}", modes.join(", "))));
     }
-    let text = format!("name: lab-up\nmesh: {mesh}\nmodes: [{mode}]\nload: {{rate: 100, duration: 10s}}\n");
     let sets = args.set.iter().map(Override::set);
     let overrides: Vec<Override> = sets.chain(releases::setting(args.istio.as_slice())).collect();
-    let experiment = Experiment::parse_with(&text, "lab up", &overrides, &FilesBeside::experiment("lab-up"))
-        .map_err(|error| Failure::usage(error.render(std::io::stderr().is_terminal())))?;
+    let experiment =
+        Experiment::parse_with(&args.experiment(), "lab up", &overrides, &FilesBeside::experiment("lab-up"))
+            .map_err(|error| Failure::usage(error.render(std::io::stderr().is_terminal())))?;
     if experiment.modes != [mode] || experiment.mesh != mesh {
         let reason = "`--set` does not choose what a lab holds, which is one mode of one mesh";
         return Err(Failure::usage(reason).with_hint("choose with --mesh and --mode"));
