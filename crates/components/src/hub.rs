@@ -3,7 +3,7 @@
 use super::supervised_command::Look;
 use crate::Result;
 use experiment::environment::EnvironmentError;
-use experiment::schema::{ComponentImage, without_credentials};
+use experiment::schema::{Build, ComponentImage, without_credentials};
 use images::{
     Access, Extracted, ImageError, ImageReference, InvalidReference, Limits, Platform, Wanted, Watch,
 };
@@ -76,7 +76,9 @@ impl Hub {
             .iter()
             .fold(prefix, |prefix, scheme| prefix.strip_prefix(scheme).unwrap_or(prefix))
             .trim_end_matches('/');
-        let hub = Self { prefix: prefix.to_owned(), access: Access { roots, ..Access::default() } };
+        let user_agent = Some(Build::this().user_agent());
+        let access = Access { roots, user_agent, ..Access::default() };
+        let hub = Self { prefix: prefix.to_owned(), access };
         match hub.reference("pilot:1").parse::<ImageReference>() {
             Ok(_) if !prefix.is_empty() && !prefix.contains('@') => Ok(hub),
             _ => {

@@ -8,6 +8,7 @@ mod invariants;
 mod tests;
 
 use super::ending::{Ending, EndingKind};
+use experiment::schema::Build;
 pub use invariants::check_connection;
 
 use frame::{FrameHeader, HEADER_BYTES, MAX_PAYLOAD_BYTES, STREAM};
@@ -140,6 +141,7 @@ impl Http2 {
     pub(crate) fn open(&mut self, head: &RequestHead<'_>) {
         let mut block = Vec::new();
         let bearer = head.token.map(|token| format!("Bearer {token}"));
+        let user_agent = Build::this().user_agent();
         let fields = [
             (":method", Some("POST")),
             (":scheme", Some(head.scheme)),
@@ -147,7 +149,7 @@ impl Http2 {
             (":authority", Some(head.authority)),
             ("te", Some("trailers")),
             ("content-type", Some("application/grpc")),
-            ("user-agent", Some("meshmeter")),
+            ("user-agent", Some(user_agent.as_str())),
             ("clusterid", Some(head.cluster_id).filter(|name| !name.is_empty())),
             ("authorization", bearer.as_deref()),
         ];
