@@ -1,7 +1,7 @@
 //! Finds a component: the one that the user named, else that of the release in use, else the pinned one.
 
 use super::catalog::Component;
-use super::install_dir::folder;
+use super::install_dir::{absence_hint, folder};
 use super::installed::{Installed, Origin};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, ISTIO_CRDS, IstioFiles};
 use super::manifest::{Flaw, Verify};
@@ -119,12 +119,15 @@ fn installed(component: Component, folder: &Path) -> Result<PathBuf> {
     let package = std::path::absolute(component.package_in(folder))
         .context(format!("resolve the path {}", folder.display()))?;
     let Err(flaw) = state(folder, component, Verify::Quick) else { return Ok(package) };
-    let reason = match &flaw {
-        Flaw::Absent => format!("it is not installed: there is no {}", package.display()),
-        _ => flaw.to_string(),
+    let (reason, hint) = match &flaw {
+        Flaw::Absent => (
+            format!("it is not installed: there is no {}", package.display()),
+            absence_hint(folder, &component.package_in(folder), how_to_get(component)),
+        ),
+        _ => (flaw.to_string(), how_to_get(component)),
     };
     let version = component.pinned_version().unwrap_or_default();
-    Err(EnvironmentError::new(format!("use {component} {version}"), reason).with_hint(how_to_get(component)))
+    Err(EnvironmentError::new(format!("use {component} {version}"), reason).with_hint(hint))
 }
 
 fn in_search_path(name: &str, search_path: Option<OsString>) -> Option<PathBuf> {

@@ -6,7 +6,7 @@ use experiment::environment::EnvironmentError;
 use images::{
     Access, Extracted, ImageError, ImageReference, InvalidReference, Limits, Platform, Wanted, Watch,
 };
-use results::{ComponentImage, without_credentials};
+use results::{Build, ComponentImage, without_credentials};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -76,7 +76,9 @@ impl Hub {
             .iter()
             .fold(prefix, |prefix, scheme| prefix.strip_prefix(scheme).unwrap_or(prefix))
             .trim_end_matches('/');
-        let hub = Self { prefix: prefix.to_owned(), access: Access { roots, ..Access::default() } };
+        let user_agent = Some(Build::this().user_agent());
+        let access = Access { roots, user_agent, ..Access::default() };
+        let hub = Self { prefix: prefix.to_owned(), access };
         match hub.reference("pilot:1").parse::<ImageReference>() {
             Ok(_) if !prefix.is_empty() && !prefix.contains('@') => Ok(hub),
             _ => {

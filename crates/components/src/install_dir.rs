@@ -36,6 +36,35 @@ pub fn user_cache(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf
     Some(cache.join("meshmeter"))
 }
 
+/// Hint for a package that `folder` does not have. Names the user who called sudo if that user has it: root does not run programs
+/// that another user can replace.
+pub(super) fn absence_hint(folder: &Path, package: &Path, otherwise: String) -> String {
+    let variable = |name: &str| std::env::var_os(name);
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let is_root = rustix::process::geteuid().is_root();
+    let theirs = is_root.then(|| folder_of_caller(&variable, &passwd)).flatten();
+    match (theirs, package.strip_prefix(folder)) {
+        (Some((user, theirs)), Ok(name)) if theirs.join(name).exists() => format!(
+            "user {user} has it in {}, and root does not run programs of other users: `sudo meshmeter lab install` installs \
+             it for root",
+            theirs.display()
+        ),
+        _ => otherwise,
+    }
+}
+
+/// The user who called sudo, and that user's components directory.
+fn folder_of_caller(variable: &dyn Fn(&str) -> Option<OsString>, passwd: &str) -> Option<(String, PathBuf)> {
+    if non_empty(variable(FOLDER_VARIABLE)).is_some() {
+        return None;
+    }
+    let user = variable("SUDO_USER")?.into_string().ok()?;
+    let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let home = fields.into_iter().find(|fields| fields[0] == user)?.get(5).map(OsString::from)?;
+    let cache = user_cache(&|name| (name == "HOME").then(|| home.clone()))?;
+    Some((user, cache.join("components")))
+}
+
 fn non_empty(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -246,6 +275,23 @@ mod tests {
         assert_eq!(folder_with(&relative).unwrap(), Path::new("/h/.cache/meshmeter/components"));
         let empty = [("MESHMETER_COMPONENTS", ""), ("HOME", "/h")];
         assert_eq!(folder_with(&empty).unwrap(), Path::new("/h/.cache/meshmeter/components"));
+    }
+
+    #[test]
+    fn caller_of_sudo_has_the_components_in_their_home() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\ntom:x:1000:1000:Tom:/home/tom:/bin/sh\nbroken\n";
+        let found = |variables: &[(&str, &str)]| {
+            let value = |name: &str| {
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+            };
+            folder_of_caller(&value, passwd)
+        };
+        let theirs = PathBuf::from("/home/tom/.cache/meshmeter/components");
+        assert_eq!(found(&[("SUDO_USER", "tom"), ("HOME", "/root")]), Some(("tom".to_owned(), theirs)));
+        for other in [&[][..], &[("SUDO_USER", "eve")], &[("SUDO_USER", "broken")]] {
+            assert_eq!(found(other), None);
+        }
+        assert_eq!(found(&[("SUDO_USER", "tom"), ("MESHMETER_COMPONENTS", "/c")]), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! fetches it.
 
 use super::catalog::Component;
-use super::install_dir::folder;
+use super::install_dir::{absence_hint, folder};
 use super::installed::{Installed, Origin};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, ISTIO_CRDS};
 use super::istio_version::ReleaseName;
@@ -101,11 +101,14 @@ impl Release {
         let package = std::path::absolute(package_in(folder, release))
             .context(format!("resolve the path {}", folder.display()))?;
         let record = state(folder, release, Verify::Quick).map_err(|flaw| {
-            let reason = match &flaw {
-                Flaw::Absent => format!("it is not installed: there is no {}", package.display()),
-                _ => flaw.to_string(),
+            let (reason, hint) = match &flaw {
+                Flaw::Absent => (
+                    format!("it is not installed: there is no {}", package.display()),
+                    absence_hint(folder, &package_in(folder, release), how_to_install(release)),
+                ),
+                _ => (flaw.to_string(), how_to_install(release)),
             };
-            EnvironmentError::new(format!("use Istio {release}"), reason).with_hint(how_to_install(release))
+            EnvironmentError::new(format!("use Istio {release}"), reason).with_hint(hint)
         })?;
         Ok(Self { package, record })
     }

@@ -109,6 +109,8 @@ fn further_valid_experiments_are_valid() {
         "load: {rate: 1}\ntopology: {shape: random, services: [10, 20], density: [10%, 0.2], client-in-mesh: off}",
         "load: {rate: 1}\ntopology: {file: shop.yaml, namespaces: 5}",
         "load: {rate: 1}\ntopology: shop.yml",
+        "load: {rate: 1}\nobjective:\nproxy: null\nistio:\n  authorization:\n",
+        "load: {rate: 1}\nquestion: 5\nproxy: {workers: [2]}",
         "load: {rate: 1}\nobjective: {p99: 20ms, p99.9: 50 ms, errors: 0.1%}\nseed: 18446744073709551615",
         "fleet: {}",
         "fleet: {kind: 'ztunnel=100,sidecar', churn: [0, 25%/m, 50%/m], changes: []}",
@@ -136,6 +138,11 @@ fn wrong_experiments_are_refused_at_their_place() {
         ("load: {rate: 1, connections: 2.5}", ".load.connections"),
         ("load: {rate: 1, connections: {a: 1}}", ".load.connections"),
         ("load: {clients: 25001}", ".load.clients"),
+        ("load: {rate: [5, 5]}", ".load.rate"),
+        ("load: {clients: [8, 8]}", ".load.clients"),
+        ("load:", ".load"),
+        ("load: {rate: 1}\nproxy: {workers: [2, 2]}", ".proxy.workers"),
+        ("load: {rate: 1}\npublished:", ".published"),
         ("load: {rate: 1}\nrepeats: 1001", ".repeats"),
         ("load: {rate: 1}\nrepeats: [1, 2]", ".repeats"),
         ("load: {rate: 1}\nmesh: linkerd", ".mesh"),
@@ -155,7 +162,13 @@ fn wrong_experiments_are_refused_at_their_place() {
         let found = violations(&schema, &parsed(&format!("name: x\nmodes: none\n{rest}\n")));
         assert!(found.iter().any(|one| one.starts_with(place)), "{rest}: {found:?}");
     }
-    for incomplete in ["modes: [none]\n", "name: x\n", "name: x\nmodes: []\n", "name: x\nmodes: [sidcar]\n"] {
+    for incomplete in [
+        "modes: [none]\n",
+        "name: x\n",
+        "name: x\nmodes: []\n",
+        "name: x\nmodes: [sidcar]\n",
+        "name: x\nmodes: [none, none]\n",
+    ] {
         assert!(!violations(&schema, &parsed(incomplete)).is_empty(), "{incomplete}");
     }
 }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use results::percent_decoded;
+use results::{percent_decoded, split_credentials, split_scheme};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -154,19 +154,18 @@ impl Destination {
     /// # Errors
     /// Returns an error if the URL cannot be parsed, or if it is not an HTTP URL.
     pub fn new(url: &str, protocol: Protocol, mut headers: HeaderMap) -> Result<Self, DestinationError> {
-        let uri: Uri =
-            url.parse().map_err(|error: http::uri::InvalidUri| DestinationError::Url(error.to_string()))?;
+        let (scheme, rest) = split_scheme(url);
+        let (credentials, rest) = split_credentials(rest);
+        let uri: Uri = format!("{scheme}{rest}")
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| DestinationError::Url(error.to_string()))?;
         let mut parts = uri.into_parts();
         let is_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
         if !parts.scheme.as_ref().is_some_and(is_http) {
             return Err(DestinationError::Scheme(protocol.example()));
         }
-        if let Some(authority) = parts.authority.take() {
-            let (authority, credentials) = without_credentials(&authority)?;
-            parts.authority = Some(authority);
-            if let Some(value) = credentials {
-                headers.entry(AUTHORIZATION).or_insert(value);
-            }
+        if let Some(credentials) = credentials {
+            headers.entry(AUTHORIZATION).or_insert(authorization(credentials)?);
         }
         if parts.path_and_query.as_ref().is_none_or(|path| path == "/") {
             parts.path_and_query = Some(PathAndQuery::from_static(protocol.default_path()));
@@ -196,16 +195,13 @@ impl Destination {
     }
 }
 
-fn without_credentials(authority: &Authority) -> Result<(Authority, Option<HeaderValue>), DestinationError> {
-    let Some((credentials, host)) = authority.as_str().rsplit_once('@') else {
-        return Ok((authority.clone(), None));
-    };
-    let failed = |error: http::uri::InvalidUri| DestinationError::Url(error.to_string());
-    let credentials = percent_decoded(credentials);
-    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)))
+/// Basic authentication with the credentials of a URL.
+fn authorization(credentials: &str) -> Result<HeaderValue, DestinationError> {
+    let encoded = STANDARD.encode(percent_decoded(credentials));
+    let mut value = HeaderValue::try_from(format!("Basic {encoded}"))
         .map_err(|error| DestinationError::Url(error.to_string()))?;
     value.set_sensitive(true);
-    Ok((host.parse().map_err(failed)?, Some(value)))
+    Ok(value)
 }
 
 /// Parses a header such as `Authorization: Bearer TOKEN`.
@@ -254,6 +250,14 @@ mod tests {
         // tom:a@b
         assert_eq!(destination.headers[AUTHORIZATION], "Basic dG9tOmFAYg==");
         assert!(!format!("{destination:?}").contains("dG9t"), "{destination:?}");
+    }
+
+    #[test]
+    fn password_with_an_unescaped_slash_is_not_part_of_the_host() {
+        let destination = destination("http://tom:a/b@a/push", REMOTE_WRITE);
+        assert_eq!((destination.shown().as_str(), destination.uri.host()), ("http://a/push", Some("a")));
+        // tom:a/b
+        assert_eq!(destination.headers[AUTHORIZATION], "Basic dG9tOmEvYg==");
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Access {
     /// URL of a proxy, which replaces `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` from the environment.
     /// Registries on loopback are never reached through a proxy.
     pub proxy: Option<String>,
+    /// Value of the header `User-Agent`; absent: none is sent.
+    pub user_agent: Option<String>,
     /// Limits on the data that a registry sends.
     pub limits: Limits,
 }

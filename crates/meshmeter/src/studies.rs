@@ -33,11 +33,6 @@ pub fn names() -> [&'static str; STUDIES.len()] {
     STUDIES.each_ref().map(|study| study.name)
 }
 
-/// Name of the study that was meant by a name with a typo.
-pub fn nearest(name: &str) -> Option<&'static str> {
-    experiment::file::nearest(name, names())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,13 +53,6 @@ mod tests {
             let experiment = Experiment::parse(study.yaml, study.name).expect(study.name);
             assert_eq!(experiment.name, study.name);
         }
-    }
-
-    #[test]
-    fn typo_finds_nearest_study() {
-        assert_eq!(nearest("mesh-mode"), Some("mesh-modes"));
-        assert_eq!(nearest("sidecar_cost"), Some("sidecar-cost"));
-        assert_eq!(nearest("my-experiment.yaml"), None);
     }
 
     #[test]

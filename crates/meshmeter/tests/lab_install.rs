@@ -5,6 +5,8 @@ mod command;
 use command::{meshmeter, said, stderr, stdout};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -186,4 +188,32 @@ fn missing_go_is_reported_with_required_version() {
     let said = stderr(&output);
     assert!(said.contains("error: use go, which must be of version 1.26.0 or later: No such file"), "{said}");
     assert!(said.contains("hint: install Go 1.26.0 or later (https://go.dev/dl"), "{said}");
+}
+
+#[test]
+fn registries_are_told_the_build() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let registry = format!("{}/istio", listener.local_addr().unwrap());
+    let scene = Scene::new();
+    let mut child =
+        command::start(&mut scene.lab(&["install", "--istio", "1.30.1", "--registry", &registry]));
+    // TLS is tried first: it begins with another byte than a request.
+    let request = listener
+        .incoming()
+        .find_map(|client| {
+            let mut client = BufReader::new(client.unwrap());
+            let first = client.fill_buf().unwrap_or_default().first().copied();
+            let lines = client.lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+            (first == Some(b'G') || first == Some(b'H')).then(|| lines.collect::<Vec<_>>())
+        })
+        .unwrap();
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let version = stdout(&meshmeter().arg("--version").output().unwrap());
+    let commit =
+        version.split_once('(').and_then(|(_, build)| build.split([' ', ')']).next()).unwrap_or_default();
+    let agent =
+        request.iter().find_map(|line| line.to_lowercase().strip_prefix("user-agent: ").map(str::to_owned));
+    let agent = agent.unwrap_or_default();
+    assert!(agent.starts_with("meshmeter/0.") && agent.contains(commit), "{agent:?}, {version}: {request:?}");
 }

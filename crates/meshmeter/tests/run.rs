@@ -648,10 +648,18 @@ fn errors_in_experiment_are_shown_at_their_position() {
         assert_eq!(output.status.code(), Some(2), "{name}: {}", stderr(&output));
         insta::assert_snapshot!(name, stderr(&output));
     }
-    for (name, hint) in
-        [("does-not-exist", "sidecar-cost, "), ("mesh-mode", "hint: did you mean `mesh-modes`?")]
-    {
-        let output = run(&["run", name]);
+    fs::write(scratch.path().join("my-question.yaml"), "").unwrap();
+    for (name, hint) in [
+        ("does-not-exist", "sidecar-cost, "),
+        ("another.yaml", "sidecar-cost, "),
+        ("mesh-mode", "hint: did you mean `mesh-modes`?"),
+        ("sidecar_cost", "hint: did you mean `sidecar-cost`?"),
+        ("mesh-mode.yaml", "hint: did you mean `mesh-modes`?"),
+        ("studies/mesh-mode.yaml", "hint: did you mean `mesh-modes`?"),
+        ("my-questoin.yaml", "hint: did you mean `my-question.yaml`?"),
+        ("./my-questoin.yaml", "hint: did you mean `./my-question.yaml`?"),
+    ] {
+        let output = meshmeter().args(["run", name]).current_dir(&scratch).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(hint), "{}", stderr(&output));
     }

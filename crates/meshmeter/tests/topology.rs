@@ -13,6 +13,23 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+#[test]
+fn typo_of_a_shape_or_file_has_a_suggestion() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
+    for (command, name, hint) in [
+        ("check", "pairr", "did you mean `pair`?"),
+        ("draw", "pairr", "did you mean `pair`?"),
+        ("draw", "emojivotto.yaml", "did you mean `emojivoto`?"),
+        ("check", "shopp.yaml", "did you mean `shop.yaml`?"),
+        ("check", "quantum", "or a built-in shape: pair, "),
+    ] {
+        let output = meshmeter().args(["topology", command, name]).current_dir(&folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(stderr(&output).contains(hint), "{name}: {}", stderr(&output));
+    }
+}
+
 const SHOP: &str = "\
 name: shop
 defaults: {resources: {requests: {cpu: 100m, memory: 50Mi}, limits: {cpu: 1}}, response: 620}

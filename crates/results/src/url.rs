@@ -1,5 +1,7 @@
 //! URLs as results, messages and files show them: without credentials.
 
+use std::borrow::Cow;
+
 /// The URL without user and password.
 ///
 /// Understands URLs without a scheme (`user:password@host/`) and with a weight in front (`3=http://…`). A password with an
@@ -8,6 +10,61 @@
 pub fn without_credentials(url: &str) -> String {
     let (scheme, rest) = split_scheme(url);
     format!("{scheme}{}", split_credentials(rest).1)
+}
+
+/// The text without the credentials of the addresses in it. An address ends at a space or a double quote.
+///
+/// Finds addresses with a mistyped scheme (`http:/user:password@host`, `http//…`) and without one (`user:password@host`).
+/// The digest of an image (`name:tag@sha256:…`) is not a host. A message names values that nobody could parse, so this errs on
+/// the side of hiding too much; [`without_credentials`] is for a URL.
+#[must_use]
+pub fn hide_credentials(text: &str) -> Cow<'_, str> {
+    if !text.contains('@') {
+        return Cow::Borrowed(text);
+    }
+    let ends_word = |letter: char| letter.is_whitespace() || letter.is_control() || letter == '"';
+    Cow::Owned(text.split_inclusive(ends_word).fold(String::new(), |shown, word| shown + &shown_word(word)))
+}
+
+/// A word without the credentials in it. It may hold several URLs, as a list without spaces does.
+fn shown_word(word: &str) -> String {
+    let mut rest = word;
+    let mut shown = String::new();
+    let mut is_behind_scheme = false;
+    while let Some(start) = authority_start(rest) {
+        let (before, authority) = rest.split_at(start);
+        shown += &if is_behind_scheme { Cow::Borrowed(before) } else { shown_without_scheme(before) };
+        is_behind_scheme = true;
+        rest = split_credentials(authority).1;
+    }
+    shown + &if is_behind_scheme { Cow::Borrowed(rest) } else { shown_without_scheme(rest) }
+}
+
+/// Start of the authority of a URL in a word: behind `//`, or behind the `:/` of a mistyped scheme.
+fn authority_start(word: &str) -> Option<usize> {
+    let slash = word
+        .match_indices('/')
+        .map(|(index, _)| index)
+        .find(|slash| word[..*slash].ends_with(':') || word[slash + 1..].starts_with('/'))?;
+    Some(word.len() - word[slash..].trim_start_matches('/').len())
+}
+
+/// `user:password@host` as `host`, with the quotes and colours in front of it.
+fn shown_without_scheme(text: &str) -> Cow<'_, str> {
+    let is_style = |codes: &str| codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
+    let style =
+        text.strip_prefix('[').and_then(|text| text.split_once('m')).filter(|(codes, _)| is_style(codes));
+    let bare = style.map_or(text, |(_, rest)| rest).trim_start_matches(['`', '\'', '(', '[', '{', '<']);
+    let is_user = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "-._~%+=".contains(c));
+    let has_user = |credentials: &str| credentials.split_once(':').is_some_and(|(user, _)| is_user(user));
+    match bare.rsplit_once('@') {
+        Some((credentials, host))
+            if has_user(credentials) && !host.starts_with("sha256:") && !host.starts_with("sha512:") =>
+        {
+            Cow::Owned(format!("{}{host}", &text[..text.len() - bare.len()]))
+        }
+        _ => Cow::Borrowed(text),
+    }
 }
 
 /// Splits a URL behind its `://`; the first part is empty if there is none.
@@ -74,6 +131,42 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(without_credentials(url), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn credentials_in_a_text_are_hidden() {
+        for (text, shown) in [
+            ("reach https://tom:secret@a:1 (context b): refused", "reach https://a:1 (context b): refused"),
+            ("a `http://tom:sec/ret@a/`: b", "a `http://a/`: b"),
+            ("http:/tom:secret@a/", "http:/a/"),
+            ("http//tom:secret@a/", "http//a/"),
+            ("http:///tom:secret@a//b", "http:///a//b"),
+            ("http://tom:/secret@a/", "http://tom:/a/"),
+            ("use `tom:secret@a:1`", "use `a:1`"),
+            ("\u{1b}[33mtom:secret@a\u{1b}[0m", "\u{1b}[33ma\u{1b}[0m"),
+            ("tom:secret@a//b", "a//b"),
+            ("http://tom:secret@a,http://tom:secret@b", "http://a,http://b"),
+            ("a/?u=http://tom:secret@b/", "a/?u=http://b/"),
+            (r#"{"a":"http://tom:secret@a/","b":"c@d"}"#, r#"{"a":"http://a/","b":"c@d"}"#),
+        ] {
+            assert_eq!(hide_credentials(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_without_credentials_is_kept() {
+        for text in [
+            "",
+            "docker.io/istio/pilot:1.30.1@sha256:ab",
+            "registry.example:5000/istio/pilot@sha256:ab",
+            "0::/user.slice/user-0.slice/user@0.service",
+            "http://a:80/b@c: d",
+            "tom@a: b",
+            "the load at 10:30 of tom@a",
+            "^/[A-Za-z0-9/_.~:@!$&'()*+,;=%-]*$",
+        ] {
+            assert_eq!(hide_credentials(text), text);
         }
     }
 

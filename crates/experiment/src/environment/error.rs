@@ -1,5 +1,6 @@
 //! Errors of an environment: operation, cause, hint, and the last log lines of the component concerned.
 
+use results::hide_credentials;
 use std::fmt;
 
 /// Failure of an environment.
@@ -106,9 +107,11 @@ impl std::error::Error for EnvironmentError {
     }
 }
 
-/// Formats an error and its causes on one line, as `operation: cause: cause of the cause`.
+/// Formats an error and its causes on one line, as `operation: cause: cause of the cause`. Results and logs keep this text, so
+/// it has no credentials of URLs.
 #[must_use]
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    hide_credentials(&text).into_owned()
 }

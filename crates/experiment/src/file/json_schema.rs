@@ -38,8 +38,12 @@ fn topology() -> Value {
 
 fn schema(section: &SectionKeys) -> Value {
     let is_published = section.path.starts_with("published");
-    json_schema::map(section.keys, |key| {
+    let mut schema = json_schema::map(section.keys, |key| {
         let dotted = if section.path.is_empty() { key.to_owned() } else { format!("{}.{key}", section.path) };
         !is_published && may_be_factor(&dotted)
-    })
+    });
+    if section.may_be_empty {
+        schema["type"] = json!(["object", "null"]);
+    }
+    schema
 }

@@ -1,7 +1,8 @@
 //! JSON Schema (draft 2020-12) of tables of keys.
 //!
-//! A file that the reader accepts is valid under the schema, provided that numbers are written without quotes.
-//! The reverse does not hold: the schema does not know which keys contradict each other.
+//! A file that the reader accepts is valid under the schema, provided that numbers are written without quotes, and text that
+//! looks like a number or a boolean with quotes. The reverse does not hold: the schema does not know which keys contradict each other,
+//! and sees the values of numbers and not their text (`2.0`, `.5`, `0x10`).
 
 use super::{Key, Kind, MAX_VALUES, SWITCH};
 use serde_json::{Map, Value, json};
@@ -35,7 +36,7 @@ pub(crate) fn map<'a>(keys: impl IntoIterator<Item = &'a Key>, is_factor: impl F
         if is_factor(key.name) {
             schema = json!({"anyOf": [
                 schema,
-                {"type": "array", "items": schema, "minItems": 1, "maxItems": MAX_VALUES},
+                {"type": "array", "items": schema, "minItems": 1, "maxItems": MAX_VALUES, "uniqueItems": true},
             ]});
         }
         if let Value::Object(schema) = &mut schema {
@@ -70,6 +71,11 @@ pub(crate) fn value(kind: Kind) -> Value {
         Kind::OneOf(words) => one_of(&words()),
         Kind::Switch => one_of(&SWITCH.map(|(word, _)| word)),
         Kind::OneOrSeveral(least, kind) => json!({"anyOf": [value(*kind), list(least, *kind)]}),
+        Kind::OneOrDistinct(kind) => {
+            let mut several = list(1, *kind);
+            several["uniqueItems"] = json!(true);
+            json!({"anyOf": [value(*kind), several]})
+        }
         Kind::List(least, kind) => list(least, *kind),
         Kind::Either(kinds) => json!({"anyOf": kinds.iter().map(|kind| value(*kind)).collect::<Vec<_>>()}),
         Kind::Map(keys) => map(keys, |_| false),

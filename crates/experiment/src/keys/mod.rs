@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Switch,
     /// One value, or a list of at least this many. Not a factor.
     OneOrSeveral(usize, &'static Kind),
+    /// One value, or a non-empty list of different ones. Not a factor.
+    OneOrDistinct(&'static Kind),
     /// List with at least this many values.
     List(usize, &'static Kind),
     /// Any of several kinds.

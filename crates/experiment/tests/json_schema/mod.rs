@@ -102,6 +102,9 @@ fn holds(keyword: &str, argument: &Value, value: &Value) -> bool {
         "exclusiveMinimum" => value.as_f64().is_none_or(|number| number > limit()),
         "minItems" => least(items),
         "maxItems" => most(items),
+        "uniqueItems" => value
+            .as_array()
+            .is_none_or(|items| items.iter().enumerate().all(|(index, item)| !items[..index].contains(item))),
         "minProperties" => least(members),
         "maxProperties" => most(members),
         "required" => value.as_object().is_none_or(|entries| {
@@ -114,6 +117,7 @@ fn holds(keyword: &str, argument: &Value, value: &Value) -> bool {
 fn is_of_type(name: &str, value: &Value) -> bool {
     match name {
         "object" => value.is_object(),
+        "null" => value.is_null(),
         "array" => value.is_array(),
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),

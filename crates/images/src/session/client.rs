@@ -10,8 +10,10 @@ pub(super) fn http_client(image: &ImageReference, access: &Access) -> Result<req
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls_config(access)?)
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(access.limits.connect_timeout)
-        .user_agent(concat!("meshmeter/", env!("CARGO_PKG_VERSION")));
+        .connect_timeout(access.limits.connect_timeout);
+    if let Some(user_agent) = &access.user_agent {
+        builder = builder.user_agent(user_agent);
+    }
     if image.is_loopback() {
         builder = builder.no_proxy();
     } else if let Some(proxy) = &access.proxy {

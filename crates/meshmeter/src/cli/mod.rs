@@ -65,7 +65,7 @@ pub struct Cli {
 impl Cli {
     /// Parses the command line. Prints usage errors, help and version, and exits.
     pub fn parse_or_exit() -> Self {
-        Self::try_parse().unwrap_or_else(|error| usage_error::without_secrets(error).exit())
+        Self::try_parse().unwrap_or_else(|error| usage_error::report(error))
     }
 }
 

@@ -5,8 +5,9 @@ use clap::{Args, ValueEnum};
 /// Print the JSON Schema of a kind of file
 ///
 /// An editor checks and completes files with it. A file names its schema in its first line:
-/// `# yaml-language-server: $schema=experiment.json`. The schema accepts every file that Meshmeter reads; keys
-/// that contradict each other are found by `meshmeter run FILE --dry-run` and `meshmeter topology check FILE`.
+/// `# yaml-language-server: $schema=experiment.json`. The schema accepts what Meshmeter reads, but for
+/// names such as `5` without quotes; keys that contradict each other are found by `meshmeter run FILE --dry-run` and
+/// `meshmeter topology check FILE`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,10 +1,23 @@
-//! Usage errors without secrets: clap repeats the value that it rejects.
+//! Usage errors without secrets: clap repeats the value that it rejects, and a reason may do so too.
 
 use clap::error::{ContextKind, ContextValue};
-use results::without_credentials;
+use results::{hide_credentials, without_credentials};
+use std::io::Write as _;
 
-/// Removes secrets from an error: credentials of a URL, and what was given as a header.
-pub fn without_secrets(mut error: clap::Error) -> clap::Error {
+/// Prints a usage error, help or the version, and exits.
+pub fn report(error: clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let error = without_secrets(error);
+    let text = error.render().ansi().to_string();
+    // There is nowhere else to say so.
+    let _ = anstream::stderr().write_all(hide_credentials(&text).as_bytes());
+    std::process::exit(error.exit_code())
+}
+
+/// Removes secrets from the value that an error repeats: credentials of a URL, and what was given as a header.
+fn without_secrets(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return error };
     let is_header = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(option)) => {

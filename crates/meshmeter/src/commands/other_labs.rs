@@ -1,13 +1,17 @@
-//! Other labs of this user that are up when a measurement starts: each takes CPU from the other.
+//! Other labs that are up when a measurement starts: each takes CPU from the other.
 
 use crate::output::tell;
 use experiment::environment::EnvironmentError;
-use lab::registry::{self, LabStatus};
+use lab::registry::{self, LabOfOtherUser, LabStatus};
 
 /// Start of the purpose of a lab that is held open and measures nothing by itself.
 const HELD: &str = "lab up";
 /// Purpose of a lab that exists for less than a second.
 const DOCTOR: &str = "doctor";
+
+/// What is up, and its consequence.
+const MEASURING_WORDS: (&str, &str) = ("another run is measuring here", "the two disturb each other");
+const HELD_WORDS: (&str, &str) = ("a lab is up here", "its processes may disturb the measurement");
 
 /// Prints a line if other labs are up. Must be called before this command's own lab is entered; the process inside that lab
 /// prints nothing.
@@ -15,7 +19,9 @@ pub fn warn() {
     if lab::is_inside() {
         return;
     }
-    if let Some(warning) = warning(registry::list()) {
+    if let Some(warning) =
+        warning(registry::list()).or_else(|| registry::of_other_users().map(|lab| of_other_user(&lab)))
+    {
         tell!("warning: {warning}");
     }
 }
@@ -26,9 +32,9 @@ fn warning(labs: Result<Vec<LabStatus>, EnvironmentError>) -> Option<String> {
     let labs = labs.ok()?;
     let running: Vec<&LabStatus> = labs.iter().filter(|lab| lab.running && lab.purpose != DOCTOR).collect();
     let measuring = running.iter().find(|lab| !lab.purpose.starts_with(HELD));
-    let (lab, what, end) = match (measuring, running.first()) {
-        (Some(lab), _) => (lab, "another run is measuring here", "the two disturb each other"),
-        (None, Some(lab)) => (lab, "a lab is up here", "its processes may disturb the measurement"),
+    let (lab, (what, end)) = match (measuring, running.first()) {
+        (Some(lab), _) => (lab, MEASURING_WORDS),
+        (None, Some(lab)) => (lab, HELD_WORDS),
         (None, None) => return None,
     };
     let more = match running.len() - 1 {
@@ -40,6 +46,13 @@ fn warning(labs: Result<Vec<LabStatus>, EnvironmentError>) -> Option<String> {
         "{what} since {since} UTC (`{}`, lab {}{more}); {end} (`meshmeter lab status`)",
         lab.purpose, lab.id
     ))
+}
+
+/// Warning about a lab of another user, of which only the command is known.
+fn of_other_user(lab: &LabOfOtherUser) -> String {
+    let (what, end) = if lab.command.starts_with(HELD) { HELD_WORDS } else { MEASURING_WORDS };
+    let since = lab.started_at.strftime("%Y-%m-%d %H:%M:%S");
+    format!("{what} since {since} UTC (`{}` of user {}); {end}", lab.command, lab.user)
 }
 
 #[cfg(test)]
@@ -73,6 +86,17 @@ mod tests {
             "a lab is up here since 2026-11-27 11:20:05 UTC (`lab up --mesh istio --mode sidecar`, lab k3x7ab); its \
              processes may disturb the measurement (`meshmeter lab status`)"
         );
+    }
+
+    #[test]
+    fn lab_of_another_user_is_named_by_its_command() {
+        let started_at = "2026-11-27T11:20:05Z".parse().unwrap();
+        let lab = |command: &str| LabOfOtherUser { user: 1000, command: command.to_owned(), started_at };
+        assert_eq!(
+            of_other_user(&lab("run")),
+            "another run is measuring here since 2026-11-27 11:20:05 UTC (`run` of user 1000); the two disturb each other"
+        );
+        assert!(of_other_user(&lab("lab up")).starts_with("a lab is up here since 2026"));
     }
 
     #[test]

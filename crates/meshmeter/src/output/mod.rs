@@ -1,12 +1,13 @@
 //! Output on the standard streams. Standard output is for results, standard error for everything else. Neither can end
 //! a command: a terminal that is gone, or a full disk behind a redirection, costs what was printed there, never
-//! a measurement.
+//! a measurement. What is printed shows no credentials of URLs, whoever wrote the text.
 
 pub mod destination;
 
 pub use destination::Destination;
 
 use crate::failure::Failure;
+use results::hide_credentials;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write as _};
@@ -19,7 +20,7 @@ pub(crate) use tell;
 
 /// Implementation of [`tell!`].
 pub fn tell_line(text: fmt::Arguments<'_>) {
-    let _ = anstream::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = anstream::stderr().write_all(hide_credentials(&format!("{text}\n")).as_bytes());
 }
 
 /// Writes a result to standard output. A reader may close the pipe early, as `head` does.
@@ -28,7 +29,7 @@ pub fn tell_line(text: fmt::Arguments<'_>) {
 /// Returns an error if the text cannot be written: files are to be written before.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout();
-    written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    written(stdout.write_all(hide_credentials(text).as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// The outcome of writing to standard output.
@@ -39,5 +40,6 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
 
 /// A value as indented JSON, with a line break.
 pub fn json(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("results have string keys and finite numbers") + "\n"
+    let text = serde_json::to_string_pretty(value).expect("results have string keys and finite numbers");
+    hide_credentials(&text).into_owned() + "\n"
 }

@@ -2,12 +2,13 @@
 //! events for a program.
 
 use crate::cli::ProgressStyle;
+use crate::output::tell;
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use load::{Observer, Progress};
 use report::format;
 use results::{ProbeRecord, SearchEvent};
 use statistics::search::Phase;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// Shows the progress of a search. As an observer it shows the current probe.
@@ -58,9 +59,9 @@ impl SearchProgress {
         match &self.style {
             Style::Live(bar) => {
                 bar.finish_and_clear();
-                line(&probe_text(probe, record));
+                tell!("{}", probe_text(probe, record));
             }
-            Style::Plain => line(&probe_text(probe, record)),
+            Style::Plain => tell!("{}", probe_text(probe, record)),
             Style::Json => event(&SearchEvent::ProbeEnded {
                 probe,
                 outcome: record.outcome.clone(),
@@ -108,10 +109,5 @@ fn probe_text(probe: usize, record: &ProbeRecord) -> String {
 }
 
 fn event(event: &SearchEvent) {
-    line(&serde_json::to_string(event).expect("events have string keys and finite numbers"));
-}
-
-/// Prints one line on standard error. A failure to write it is no reason to stop measuring.
-fn line(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    tell!("{}", serde_json::to_string(event).expect("events have string keys and finite numbers"));
 }

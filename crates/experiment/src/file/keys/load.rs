@@ -37,12 +37,12 @@ pub(super) const LOAD: [Key; 14] = [
     ),
     Key::new(
         "rate",
-        Kind::OneOrSeveral(1, &Kind::Rate),
+        Kind::OneOrDistinct(&Kind::Rate),
         "open loop: requests/s of each driver. This or `clients`",
     ),
     Key::new(
         "clients",
-        Kind::OneOrSeveral(1, &Kind::Whole(1, MAX_CONNECTIONS as u64)),
+        Kind::OneOrDistinct(&Kind::Whole(1, MAX_CONNECTIONS as u64)),
         "closed loop: clients of each driver, which send again after each response. This or `rate`",
     ),
     Key::new(
@@ -56,7 +56,7 @@ pub(super) const LOAD: [Key; 14] = [
     Key::new("timeout", Kind::Duration, "after this a request counts as failed").default("5s"),
     Key::new(
         "expect-status",
-        Kind::OneOrSeveral(1, &STATUS),
+        Kind::OneOrDistinct(&STATUS),
         "statuses that responses must have, such as `200` or `3xx`: any other is an error; those below 400 if absent",
     ),
     Key::new("threads", Kind::Whole(1, MAX_THREADS as u64), "threads of each generator").default("1"),

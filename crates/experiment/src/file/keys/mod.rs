@@ -27,20 +27,25 @@ pub(crate) struct SectionKeys {
     pub(crate) path: &'static str,
     pub(crate) keys: &'static [Key],
     pub(crate) names: &'static [&'static str],
+    /// True if the section may be empty (`proxy:`), as if it was left out.
+    pub(crate) may_be_empty: bool,
 }
 
 /// Section with a table of keys.
 macro_rules! section {
     ($path:literal, $keys:expr) => {
-        SectionKeys { path: $path, keys: &$keys, names: const { &names(&$keys) } }
+        SectionKeys { path: $path, keys: &$keys, names: const { &names(&$keys) }, may_be_empty: true }
+    };
+    ($path:literal, $keys:expr, required) => {
+        SectionKeys { may_be_empty: false, ..section!($path, $keys) }
     };
 }
 
 /// Every section except `topology`, whose keys depend on its kind ([`super::section`]).
 pub(crate) static SECTION_KEYS: [SectionKeys; 18] = [
-    section!("", ROOT),
-    section!("load", load::LOAD),
-    section!("fleet", fleet::FLEET),
+    section!("", ROOT, required),
+    section!("load", load::LOAD, required),
+    section!("fleet", fleet::FLEET, required),
     section!("objective", load::OBJECTIVE),
     section!("resolve", load::RESOLVE),
     section!("proxy", PROXY),
@@ -54,8 +59,8 @@ pub(crate) static SECTION_KEYS: [SectionKeys; 18] = [
     section!("gateway", GATEWAY),
     section!("server", SERVER),
     section!("client", CLIENT),
-    section!("published", published::SOURCE),
-    section!("published.figures", published::FIGURE),
+    section!("published", published::SOURCE, required),
+    section!("published.figures", published::FIGURE, required),
 ];
 
 /// Names of all modes.
@@ -86,8 +91,7 @@ const ROOT: [Key; 21] = [
         "who configures the proxies. `envoy`: static files, no control plane; `istio`: istiod",
     )
     .default("envoy"),
-    Key::new("modes", Kind::OneOrSeveral(1, &Kind::OneOf(modes)), "the modes to compare, each once")
-        .required(),
+    Key::new("modes", Kind::OneOrDistinct(&Kind::OneOf(modes)), "the modes to compare, each once").required(),
     Key::new("load", Kind::Named("load"), "requests: protocol, sizes, rates or clients, times"),
     Key::new("fleet", Kind::Named("fleet"), "simulated proxies instead of a load, with mode `control-plane`"),
     Key::new("repeats", Kind::Whole(1, 1000), "how often each mode is measured under each load").default("5"),

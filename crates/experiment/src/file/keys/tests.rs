@@ -55,7 +55,7 @@ fn refusal(kind: Kind) -> Option<String> {
         Kind::Cores => "is not a number of CPU cores".to_owned(),
         Kind::OneOf(words) => format!("expected {}", alternatives(&words())),
         Kind::Switch => format!("expected {}", alternatives(&SWITCH.map(|(word, _)| word))),
-        Kind::OneOrSeveral(_, kind) => return refusal(*kind),
+        Kind::OneOrSeveral(_, kind) | Kind::OneOrDistinct(kind) => return refusal(*kind),
         Kind::Named(section) if section != "topology" => format!("`{section}` is not a map"),
         Kind::Either(_) | Kind::Named(_) | Kind::Matching(_) => String::new(),
         Kind::Text => return None,
@@ -83,6 +83,20 @@ fn reader_refuses_values_in_the_words_of_the_table() {
         }
     }
     assert!(checked > 100, "most keys refuse some text; {checked} do");
+}
+
+#[test]
+fn sections_may_be_empty_in_the_schema_as_in_the_reader() {
+    for section in SECTION_KEYS.iter().filter(|section| !["", "published.figures"].contains(&section.path)) {
+        let empty = match section.path.split_once('.') {
+            Some((outer, inner)) => format!("{outer}:\n  {inner}:\n"),
+            None => format!("{}:\n", section.path),
+        };
+        let load = if section.path == "load" { "" } else { "load: {rate: 1000}\n" };
+        let text = format!("name: base\nmesh: istio\nmodes: [none, sidecar, ingress]\n{load}{empty}");
+        let read = Experiment::parse(&text, "base");
+        assert_eq!(read.is_ok(), section.may_be_empty, "{text}: {:?}", read.err().map(|error| error.message));
+    }
 }
 
 #[test]

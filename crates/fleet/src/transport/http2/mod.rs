@@ -8,6 +8,7 @@ mod tests;
 
 use super::ending::{Ending, EndingKind};
 pub use invariants::check_connection;
+use results::Build;
 
 use http2::frame::{
     self, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, FrameHead, HEAD_BYTES, MAX_31_BITS, PING_BYTES,
@@ -130,6 +131,7 @@ impl Http2 {
     pub(crate) fn open(&mut self, head: &RequestHead<'_>) {
         let mut block = Vec::new();
         let bearer = head.token.map(|token| format!("Bearer {token}"));
+        let user_agent = Build::this().user_agent();
         let fields = [
             (":method", Some("POST")),
             (":scheme", Some(head.scheme)),
@@ -137,7 +139,7 @@ impl Http2 {
             (":authority", Some(head.authority)),
             ("te", Some("trailers")),
             ("content-type", Some("application/grpc")),
-            ("user-agent", Some("meshmeter")),
+            ("user-agent", Some(user_agent.as_str())),
             ("clusterid", Some(head.cluster_id).filter(|name| !name.is_empty())),
             ("authorization", bearer.as_deref()),
         ];

@@ -49,6 +49,16 @@ fn outcome(http2: &mut Http2, bytes: &[u8], step: usize) -> (Vec<u8>, String, Op
 }
 
 #[test]
+fn request_names_the_build() {
+    let mut http2 = Http2::new();
+    http2.open(&HEAD);
+    let sent = http2.take_output();
+    let agent = Build::this().user_agent();
+    assert!(agent.starts_with("meshmeter/0."), "{agent}");
+    assert!(sent.windows(agent.len()).any(|window| window == agent.as_bytes()), "{sent:?}");
+}
+
+#[test]
 fn response_does_not_depend_on_split() {
     let trailers = head(&[("grpc-status", "7"), ("grpc-message", "no")]);
     let (block, rest) = trailers.split_at(9);

@@ -4,7 +4,7 @@ use super::component_text;
 use crate::cli::InstallArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{json, print};
+use crate::output::{json, print, tell};
 use components::{
     Component, DefaultIstio, InstallNews, InstallObserver, InstallRequest, Installation, KUBERNETES_HUB,
     Lack, Overrides, Package, ReleaseName, ReleaseRequest, default_istio, find, install, installable,
@@ -12,7 +12,7 @@ use components::{
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -172,8 +172,8 @@ impl Progress {
     /// Prints a line that stays.
     fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| plain_line(text)),
-            None => plain_line(text),
+            Some(bar) => bar.suspend(|| tell!("{text}")),
+            None => tell!("{text}"),
         }
     }
 
@@ -183,7 +183,7 @@ impl Progress {
             Some(bar) if last_line.is_empty() => bar.set_message(text),
             Some(bar) => bar.set_message(format!("{text}  {last_line}")),
             None if elapsed >= self.next_line => {
-                plain_line(&text);
+                tell!("{text}");
                 self.next_line += LINE_INTERVAL;
             }
             None => {}
@@ -227,9 +227,4 @@ impl InstallObserver for Progress {
     fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
-}
-
-/// One line on standard error. A failure to write it is no reason to stop.
-fn plain_line(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

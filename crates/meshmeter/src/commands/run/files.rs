@@ -1,8 +1,8 @@
 //! Files that an experiment names, relative to the directory of the experiment file.
 
 use experiment::Files;
-use experiment::file::MAX_FILE_BYTES;
-use std::fs::File;
+use experiment::file::{MAX_FILE_BYTES, nearest};
+use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Read, Result as IoResult};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,35 @@ pub(crate) fn read_limited(source: impl Read) -> IoResult<String> {
         return Err(Error::new(ErrorKind::FileTooLarge, "it has more than 1 MiB"));
     }
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+}
+
+/// Files of a directory that are compared with a name; more are not typed by hand.
+const MAX_NEIGHBOURS: usize = 1000;
+
+/// What was meant by the name of a file that does not exist: something built in, by its name with or without an extension, or a
+/// YAML file in the same directory.
+pub(crate) fn meant<const N: usize>(name: &str, built_in: [&'static str; N]) -> Option<String> {
+    let path = Path::new(name);
+    let word =
+        |part: Option<&std::ffi::OsStr>| part.and_then(|part| part.to_str()).unwrap_or_default().to_owned();
+    let (file_name, stem) = (word(path.file_name()), word(path.file_stem()));
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let is_yaml = |name: &String| name.ends_with(".yaml") || name.ends_with(".yml");
+    let neighbours: Vec<String> = fs::read_dir(listed)
+        .into_iter()
+        .flatten()
+        .take(MAX_NEIGHBOURS)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(is_yaml)
+        .collect();
+    nearest(name, built_in)
+        .map(str::to_owned)
+        .or_else(|| {
+            let near = nearest(&file_name, neighbours.iter().map(String::as_str))?;
+            Some(folder.join(near).display().to_string())
+        })
+        .or_else(|| nearest(&stem, built_in).map(str::to_owned))
 }
 
 /// Files named by an experiment or an override, relative to the directory of the experiment file. For a preset

@@ -151,8 +151,8 @@ fn read_file(name: &str) -> Result<String, Failure> {
         if error.kind() != std::io::ErrorKind::NotFound {
             return failure;
         }
-        failure.with_hint(match studies::nearest(name) {
-            Some(study) => format!("did you mean `{study}`?"),
+        failure.with_hint(match files::meant(name, studies::names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("name a file, or one of the preset studies: {}", studies::names().join(", ")),
         })
     })

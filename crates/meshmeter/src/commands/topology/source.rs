@@ -2,7 +2,7 @@
 
 use super::output;
 use crate::cli::{ParameterArgs, SourceArgs};
-use crate::commands::run::files::{read_limited, read_text};
+use crate::commands::run::files::{meant, read_limited, read_text};
 use crate::failure::Failure;
 use experiment::Protocol;
 use experiment::settings::service::ServerSettings;
@@ -31,8 +31,13 @@ pub(super) fn read(args: &SourceArgs) -> Result<Topology, Failure> {
     let text = text.map_err(|error| {
         let failure = Failure::usage(format!("read the topology `{}`: {error}", args.source));
         if error.kind() == ErrorKind::NotFound {
-            let names = SHAPES.map(|shape| shape.name).join(", ");
-            failure.with_hint(format!("name a file, `-` for standard input, or a built-in shape: {names}"))
+            let names = SHAPES.map(|shape| shape.name);
+            failure.with_hint(match meant(&args.source, names) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => {
+                    format!("name a file, `-` for standard input, or a built-in shape: {}", names.join(", "))
+                }
+            })
         } else {
             failure
         }
