@@ -18,7 +18,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     build::declare();
-    let cli = cli::Cli::parse_or_exit();
+    let cli = match cli::Cli::parse_or_report() {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
     match commands::run(cli.command) {
         Ok(status) => status,
         Err(failure) => failure.report(),

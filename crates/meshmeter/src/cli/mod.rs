@@ -52,6 +52,7 @@ pub use topology::{
 };
 
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
 
 /// Measures what a service mesh costs: latency, CPU and memory, with honest statistics.
 #[derive(Debug, Parser)]
@@ -63,9 +64,9 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Parses the command line. Prints usage errors, help and version, and exits.
-    pub fn parse_or_exit() -> Self {
-        Self::try_parse().unwrap_or_else(|error| usage_error::report(error))
+    /// Parses the command line. Prints usage errors, help and version, for which it returns the exit status.
+    pub fn parse_or_report() -> Result<Self, ExitCode> {
+        Self::try_parse().map_err(usage_error::report)
     }
 }
 

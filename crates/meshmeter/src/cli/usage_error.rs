@@ -3,17 +3,19 @@
 use clap::error::{ContextKind, ContextValue};
 use results::{hide_credentials, without_credentials};
 use std::io::Write as _;
+use std::process::ExitCode;
 
-/// Prints a usage error, help or the version, and exits.
-pub fn report(error: clap::Error) -> ! {
+/// Prints a usage error, help or the version, and returns the exit status. If printing fails there is nowhere else to say so.
+pub fn report(error: clap::Error) -> ExitCode {
+    let status = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX));
     if !error.use_stderr() {
-        error.exit();
+        let _ = error.print();
+        return status;
     }
     let error = without_secrets(error);
     let text = error.render().ansi().to_string();
-    // There is nowhere else to say so.
     let _ = anstream::stderr().write_all(hide_credentials(&text).as_bytes());
-    std::process::exit(error.exit_code())
+    status
 }
 
 /// Removes secrets from the value that an error repeats: credentials of a URL, and what was given as a header.
