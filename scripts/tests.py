@@ -31,7 +31,7 @@ import threading
 import time
 import tomllib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +65,8 @@ class Program:
     # Tests that the selection names. One that does not run was renamed, or lacks what it needs: neither passes.
     named: list[str] = field(default_factory=list)
     measures: bool = False
+    # False for a benchmark: it prints figures, and its exit status alone says how it ended.
+    has_result: bool = True
 
 
 def outcomes_in(output):
@@ -106,7 +108,7 @@ class Ended:
         if self.status == 0:
             skipped = [name for name in self.program.named if outcomes.get(name) != "ok"]
             failed += [f"{name} (named in test-programs.toml, and did not run)" for name in skipped]
-            failed += self.lacks()
+            failed += self.lacks() if self.program.has_result else []
         if self.status != 0 and not failed:
             failed = ["(killed: it hung)" if self.status is None else f"(exit status {self.status})"]
         return failed
@@ -164,7 +166,7 @@ def select(programs, table, everything):
     order = {name: place for place, name in enumerate(table["longest-first"])}
     behaviour, measuring = [], []
     for name in sorted(programs, key=lambda name: (order.get(name, len(order)), name)):
-        program = programs[name]
+        program = replace(programs[name], has_result=name not in table["benchmarks"])
         measured = table["measuring"].get(name, [])
         if everything:
             if measured != ["*"]:
@@ -182,7 +184,7 @@ def select(programs, table, everything):
 
 def check_names(programs, table):
     rows_named = [name for row in table["in-a-row"] for name in row]
-    lists = ("longest-first", "measuring", "cases-of-quick", "not-in-quick")
+    lists = ("longest-first", "benchmarks", "measuring", "cases-of-quick", "not-in-quick")
     named = [*rows_named, *(name for key in lists for name in table[key])]
     unknown = sorted(set(named) - set(programs))
     if unknown:
@@ -190,7 +192,7 @@ def check_names(programs, table):
 
 
 def with_arguments(program, arguments, named=(), measures=False):
-    return Program(program.name, program.folder, program.path, arguments, list(named), measures)
+    return replace(program, arguments=arguments, named=list(named), measures=measures)
 
 
 def excluding(tests):

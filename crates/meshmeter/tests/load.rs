@@ -169,7 +169,7 @@ fn load_without_rate_is_a_closed_loop_that_names_an_open_one() {
     assert_eq!(result.urls, [format!("http://{address}")]);
     let notes = &result.verdict.notes;
     let note = notes.iter().find(|note| note.starts_with("closed-loop: ")).expect("it says what it measured");
-    assert!(note.contains("of 16 clients") && note.contains(&format!(" http://{address}`")), "{note}");
+    assert!(note.contains("of 16 clients") && note.contains("the same command with `--rate "), "{note}");
     let (result, _) = result_of(&["--requests", "40", "--connections", "2", &address]);
     assert_eq!((result.clients, result.requests.sent), (Some(2), 40));
     let (result, _) = result_of(&["--clients", "2", "--duration", "200ms", &address]);

@@ -27,6 +27,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 struct Runner {
     folder: TempDir,
     programs: Vec<(String, PathBuf)>,
+    /// Those that print no test result.
+    benchmarks: &'static [&'static str],
 }
 
 /// How a run of the runner ended.
@@ -39,7 +41,7 @@ struct Outcome {
 
 impl Runner {
     fn new() -> Self {
-        let runner = Self { folder: tempfile::tempdir().unwrap(), programs: Vec::new() };
+        let runner = Self { folder: tempfile::tempdir().unwrap(), programs: Vec::new(), benchmarks: &[] };
         let scripts = runner.folder.path().join("scripts");
         fs::create_dir(&scripts).unwrap();
         let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/tests.py");
@@ -47,16 +49,20 @@ impl Runner {
         runner.with_tables("")
     }
 
-    /// Replaces the tables of the selection: `[measuring]`, `[cases-of-quick]` and `[cases-not-in-quick]`.
+    /// Replaces the tables of the selection: `[measuring]` and `[cases-of-quick]`.
     fn with_tables(self, tables: &str) -> Self {
-        let missing: String = ["measuring", "cases-of-quick", "cases-not-in-quick"]
+        let missing: String = ["measuring", "cases-of-quick"]
             .into_iter()
             .filter(|name| !tables.contains(&format!("[{name}]")))
             .map(|name| format!("[{name}]\n"))
             .collect();
-        let table = format!("{EMPTY_LISTS}{missing}{tables}");
+        let table = format!("benchmarks = {:?}\n{EMPTY_LISTS}{missing}{tables}", self.benchmarks);
         fs::write(self.folder.path().join("scripts/test-programs.toml"), table).unwrap();
         self
+    }
+
+    fn with_benchmarks(self, benchmarks: &'static [&'static str]) -> Self {
+        Self { benchmarks, ..self }.with_tables("")
     }
 
     /// Adds a test program that is a shell script.
@@ -137,6 +143,15 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "timed out: {what}");
         thread::sleep(POLL_INTERVAL);
     }
+}
+
+#[test]
+fn benchmark_has_no_test_result() {
+    let runner = Runner::new().with_benchmarks(&["crate/bench"]).with("crate/bench", "echo 12 ns");
+    let outcome = runner.run("quick");
+    assert_eq!(outcome.status, Some(0), "{}", outcome.text);
+    let runner = Runner::new().with_benchmarks(&["crate/bench"]).with("crate/bench", "echo 12 ns; exit 3");
+    runner.run("quick").assert_failed_with(&["crate/bench (exit status 3)"]);
 }
 
 #[test]
