@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo fuzz image docs dist dist-check schema setup-dist build test test-all lint-and-compile program tools quick-components check-format clippy deny shellcheck vet lint components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo fuzz image docs dist dist-check schema setup-dist build test test-all lint-and-compile program tools quick-components check-format clippy deny shellcheck limits vet lint components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
@@ -30,7 +30,7 @@ test-all: setup-test program ## All tests: every mode and death with real Istio,
 	@scripts/tests.py all --no-build
 	@$(MAKE) --no-print-directory dist-check
 
-lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences alone, benchmarks included
+lint: check-format clippy deny shellcheck limits vet ## Formatting, lints and licences alone, benchmarks included
 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
@@ -90,6 +90,10 @@ deny:
 shellcheck:
 	shellcheck scripts/*.sh scripts/*/*.sh .ci/run
 
+# Files and functions that a reader has on a screen or a few.
+limits:
+	scripts/count.py --limits
+
 # With the options of `meshmeter lab install`: what that has compiled is not compiled again.
 vet: components
 	cd components/istio && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
@@ -105,7 +109,7 @@ program: check-format
 
 # Go compiles beside it.
 lint-and-compile:
-	@$(MAKE) --no-print-directory --jobs 1 shellcheck deny
+	@$(MAKE) --no-print-directory --jobs 1 shellcheck limits deny
 	@scripts/tests.py build $(SIMULATIONS)
 
 # Built beside what lints and compiles.

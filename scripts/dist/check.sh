@@ -91,14 +91,15 @@ as_root() {
 }
 
 check_deb() {
-  local root=$folder/deb package
+  local root=$folder/deb package verified
   package=$(only "$dist"/meshmeter_*_"$native".deb)
   command -v dpkg >/dev/null || fail 'dpkg is needed to install the Debian package'
   mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
   touch "$root/var/lib/dpkg/status"
   as_root dpkg --root="$root" --force-script-chrootless --install "$package" >"$root/install.log" 2>&1 ||
     fail "the Debian package cannot be installed: $(tail -n 5 "$root/install.log")"
-  [[ -z $(dpkg --root="$root" --verify meshmeter) ]] || fail 'the Debian package has other files than its md5sums say'
+  verified=$(dpkg --root="$root" --verify meshmeter) || fail 'the files of the Debian package cannot be verified'
+  [[ -z $verified ]] || fail "the Debian package has other files than its md5sums say: $verified"
   runs_a_study deb "$root" "$root/usr/bin"
 }
 

@@ -210,8 +210,10 @@ fn registries_are_told_the_build() {
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     let version = stdout(&meshmeter().arg("--version").output().unwrap());
+    let build = version.split_once('(').map_or("", |(_, build)| build);
+    // Sources without git have no commit.
     let commit =
-        version.split_once('(').and_then(|(_, build)| build.split([' ', ')']).next()).unwrap_or_default();
+        if build.starts_with("commit unknown") { "" } else { build.split([' ', ')']).next().unwrap_or("") };
     let agent =
         request.iter().find_map(|line| line.to_lowercase().strip_prefix("user-agent: ").map(str::to_owned));
     let agent = agent.unwrap_or_default();

@@ -6,7 +6,6 @@ use crate::configuration::{ConfigurationPush, FurtherDomain};
 use crate::driver::{DriverRecord, DriverView};
 use crate::edge::EdgeRecord;
 use crate::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
-use crate::figure::Figures;
 use crate::fleet::FleetResult;
 use crate::gateway::{GatewayRecord, TrialRates};
 use crate::host::ComponentVersion;
@@ -161,7 +160,7 @@ impl TrialRecord {
         if let Some(reason) = self.path.require_mode(self.mode) {
             let of_drivers = self.drivers.iter_mut().map(|driver| &mut driver.verdict);
             let verdicts = [&mut self.verdict].into_iter().chain(of_drivers);
-            verdicts.for_each(|verdict| verdict.spoil(format!("path-not-proven: {reason}"), Figures::all()));
+            verdicts.for_each(|verdict| verdict.spoil_by_path(&reason));
         }
         self
     }

@@ -15,8 +15,8 @@ pub fn without_credentials(url: &str) -> String {
 /// The text without the credentials of the addresses in it. An address ends at a space or a double quote.
 ///
 /// Finds addresses with a mistyped scheme (`http:/user:password@host`, `http//…`) and without one (`user:password@host`).
-/// The digest of an image (`name:tag@sha256:…`) is not a host. A message names values that nobody could parse, so this errs on
-/// the side of hiding too much; [`without_credentials`] is for a URL.
+/// The digest of an image (`name:tag@sha256:…`) is not a host. This is for messages,
+/// which may repeat a value that is no URL: it hides too much rather than too little; [`without_credentials`] is for a URL.
 #[must_use]
 pub fn hide_credentials(text: &str) -> Cow<'_, str> {
     if !text.contains('@') {
@@ -35,7 +35,8 @@ fn shown_word(word: &str) -> String {
         let (before, authority) = rest.split_at(start);
         shown += &if is_behind_scheme { Cow::Borrowed(before) } else { shown_without_scheme(before) };
         is_behind_scheme = true;
-        rest = split_credentials(authority).1;
+        let host = split_credentials(authority).1;
+        rest = if is_digest(host) { authority } else { host };
     }
     shown + &if is_behind_scheme { Cow::Borrowed(rest) } else { shown_without_scheme(rest) }
 }
@@ -55,16 +56,23 @@ fn shown_without_scheme(text: &str) -> Cow<'_, str> {
     let style =
         text.strip_prefix('[').and_then(|text| text.split_once('m')).filter(|(codes, _)| is_style(codes));
     let bare = style.map_or(text, |(_, rest)| rest).trim_start_matches(['`', '\'', '(', '[', '{', '<']);
+    // A list (`a,user:password@host`), or an option or key (`--to=user:password@host`).
+    let user_start =
+        bare.split(':').next().and_then(|before| before.rfind([',', '=', '('])).map_or(0, |place| place + 1);
+    let address = &bare[user_start..];
     let is_user = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "-._~%+=".contains(c));
     let has_user = |credentials: &str| credentials.split_once(':').is_some_and(|(user, _)| is_user(user));
-    match bare.rsplit_once('@') {
-        Some((credentials, host))
-            if has_user(credentials) && !host.starts_with("sha256:") && !host.starts_with("sha512:") =>
-        {
-            Cow::Owned(format!("{}{host}", &text[..text.len() - bare.len()]))
+    match address.rsplit_once('@') {
+        Some((credentials, host)) if has_user(credentials) && !is_digest(host) => {
+            Cow::Owned(format!("{}{host}", &text[..text.len() - address.len()]))
         }
         _ => Cow::Borrowed(text),
     }
+}
+
+/// True for what follows the `@` of an image with a digest.
+fn is_digest(text: &str) -> bool {
+    text.starts_with("sha256:") || text.starts_with("sha512:")
 }
 
 /// Splits a URL behind its `://`; the first part is empty if there is none.
@@ -148,6 +156,8 @@ mod tests {
             ("tom:secret@a//b", "a//b"),
             ("http://tom:secret@a,http://tom:secret@b", "http://a,http://b"),
             ("a/?u=http://tom:secret@b/", "a/?u=http://b/"),
+            ("a,tom:secret@b:1 (tom:secret@c)", "a,b:1 (c)"),
+            ("--remote-write=tom:secret@b", "--remote-write=b"),
             (r#"{"a":"http://tom:secret@a/","b":"c@d"}"#, r#"{"a":"http://a/","b":"c@d"}"#),
         ] {
             assert_eq!(hide_credentials(text), shown, "{text}");
@@ -160,6 +170,7 @@ mod tests {
             "",
             "docker.io/istio/pilot:1.30.1@sha256:ab",
             "registry.example:5000/istio/pilot@sha256:ab",
+            "docker://istio/pilot@sha256:ab",
             "0::/user.slice/user-0.slice/user@0.service",
             "http://a:80/b@c: d",
             "tom@a: b",

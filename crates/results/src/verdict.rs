@@ -47,6 +47,11 @@ impl Verdict {
         self.reasons.push(reason);
     }
 
+    /// Adds that the path of the requests is not proven, which spoils all figures.
+    pub fn spoil_by_path(&mut self, reason: &str) {
+        self.spoil(format!("path-not-proven: {reason}"), Figures::all());
+    }
+
     /// Adds a reason in first place, as the possible cause of all others.
     pub fn spoil_first(&mut self, reason: impl Into<String>, figures: Figures) {
         self.spoil(reason, figures);

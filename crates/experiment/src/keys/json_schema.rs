@@ -1,8 +1,8 @@
 //! JSON Schema (draft 2020-12) of tables of keys.
 //!
-//! A file that the reader accepts is valid under the schema, provided that numbers are written without quotes, and text that
-//! looks like a number or a boolean with quotes. The reverse does not hold: the schema does not know which keys contradict each other,
-//! and sees the values of numbers and not their text (`2.0`, `.5`, `0x10`).
+//! A file that the reader accepts is valid under the schema, provided that numbers are written without quotes, and text
+//! that looks like a number or a boolean with quotes. The reverse does not hold: the schema does not know which keys
+//! contradict each other, and sees the values of numbers and not their text (`2.0`, `.5`, `0x10`).
 
 use super::{Key, Kind, MAX_VALUES, SWITCH};
 use serde_json::{Map, Value, json};

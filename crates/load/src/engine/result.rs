@@ -80,22 +80,56 @@ impl Coordinator<'_> {
         }
     }
 
+    fn generator_usage(&self, measured: &Measured, duration_s: f64) -> GeneratorUsage {
+        let Measured { recorder, cpu, switches, waiting, .. } = measured;
+        GeneratorUsage {
+            cpu_user_s: cpu.user.as_secs_f64(),
+            cpu_system_s: cpu.system.as_secs_f64(),
+            cpu_us_per_request: cpu.total().as_secs_f64() * 1e6 / recorder.sent_in_window().max(1) as f64,
+            busiest_thread_fraction: measured.busiest_thread_fraction,
+            voluntary_switches: switches.voluntary,
+            involuntary_switches: switches.involuntary,
+            memory_peak_bytes: memory_peak_bytes(),
+            network: Some(self.network),
+            pacing: Some(self.pacing_usage(waiting, duration_s)),
+            pauses: waiting.spent.pauses.usage(waiting.spent.spun),
+        }
+    }
+
+    /// What a verdict needs to know beside the result.
+    fn context(&self, measured: &Measured, open: usize, duration_s: f64) -> RunContext<'_> {
+        let Measured { recorder, waiting, .. } = measured;
+        let connections = self.spec.own_connections().max(1) as f64;
+        RunContext {
+            connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
+            without_warmup: self.spec.warmup.is_zero(),
+            requests_wanted: self.spec.own_requests(),
+            start_at: measured.agreed_start,
+            started_at: measured.started_at,
+            clock_moved: measured.clock_moved,
+            servers_left_out: self.spec.servers_left_out(),
+            cpus: usable_cpus().unwrap_or(1.0),
+            growth: recorder.growth(),
+            peer_limit: waiting.peer_limit,
+            without_connection: if duration_s > 0.0 {
+                waiting.without_connection as f64 / (duration_s * SECOND as f64 * connections)
+            } else {
+                0.0
+            },
+            fallbacks: recorder.fallbacks(),
+            crowded_out: recorder
+                .most_crowded()
+                .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),
+        }
+    }
+
     /// `open`: connections that were open at the start.
-    pub fn result(&self, measured: Measured, open: usize) -> LoadResult {
-        let Measured {
-            recorder,
-            series,
-            started_at,
-            agreed_start,
-            start_delay,
-            clock_moved,
-            stopped_at,
-            cpu,
-            switches,
-            busiest_thread_fraction,
-            waiting,
-        } = measured;
-        let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
+    pub fn result(&self, mut measured: Measured, open: usize) -> LoadResult {
+        let window = measured.stopped_at.saturating_sub(self.timeline.window_start);
+        let duration_s = window as f64 / SECOND as f64;
+        let generator = self.generator_usage(&measured, duration_s);
+        let series = std::mem::take(&mut measured.series);
+        let Measured { recorder, waiting, .. } = &measured;
         let mut requests = recorder.request_counts();
         if let Some(expected) = &self.spec.expected_status {
             requests.expect(expected);
@@ -109,10 +143,10 @@ impl Coordinator<'_> {
             version: Build::this().version.clone(),
             build: Some(Build::this().clone()),
             urls: self.spec.urls.clone(),
-            started_at: started_at.to_string(),
-            start_delay_us: agreed_start.map(|_| start_delay as f64 / 1e3),
+            started_at: measured.started_at.to_string(),
+            start_delay_us: measured.agreed_start.map(|_| measured.start_delay as f64 / 1e3),
             duration_s,
-            interrupted: self.stop.load(Ordering::Relaxed) && stopped_at < self.timeline.end,
+            interrupted: self.stop.load(Ordering::Relaxed) && measured.stopped_at < self.timeline.end,
             threads: self.spec.threads,
             connections: self.spec.own_connections(),
             protocol: self.spec.spoken(),
@@ -145,18 +179,7 @@ impl Coordinator<'_> {
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),
             bytes: Bytes { sent: recorder.bytes_sent, received: recorder.bytes_received },
             response_size_bytes: recorder.response_sizes(),
-            generator: GeneratorUsage {
-                cpu_user_s: cpu.user.as_secs_f64(),
-                cpu_system_s: cpu.system.as_secs_f64(),
-                cpu_us_per_request: cpu.total().as_secs_f64() * 1e6 / recorder.sent_in_window().max(1) as f64,
-                busiest_thread_fraction,
-                voluntary_switches: switches.voluntary,
-                involuntary_switches: switches.involuntary,
-                memory_peak_bytes: memory_peak_bytes(),
-                network: Some(self.network),
-                pacing: Some(self.pacing_usage(&waiting, duration_s)),
-                pauses: waiting.spent.pauses.usage(waiting.spent.spun),
-            },
+            generator,
             requests,
             series,
             series_histograms: Vec::new(),
@@ -166,25 +189,7 @@ impl Coordinator<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        let context = RunContext {
-            connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
-            without_warmup: self.spec.warmup.is_zero(),
-            requests_wanted: self.spec.own_requests(),
-            start_at: agreed_start,
-            started_at,
-            clock_moved,
-            servers_left_out: self.spec.servers_left_out(),
-            cpus: usable_cpus().unwrap_or(1.0),
-            growth: recorder.growth(),
-            peer_limit: waiting.peer_limit,
-            without_connection: per_second(waiting.without_connection)
-                / (SECOND as f64 * result.connections.max(1) as f64),
-            fallbacks: recorder.fallbacks(),
-            crowded_out: recorder
-                .most_crowded()
-                .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),
-        };
-        result.verdict = verdict::check(&result, context);
+        result.verdict = verdict::check(&result, self.context(&measured, open, duration_s));
         result
     }
 }

@@ -21,14 +21,17 @@ pub fn report(error: clap::Error) -> ExitCode {
 /// Removes secrets from the value that an error repeats: credentials of a URL, and what was given as a header.
 fn without_secrets(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return error };
+    // The name of a file that holds the value.
+    if value.starts_with('@') {
+        return error;
+    }
     let is_header = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(option)) => {
             option.split(' ').next().is_some_and(|name| name.ends_with("header"))
         }
         _ => false,
     };
-    let shown =
-        if is_header && !value.starts_with('@') { "…".to_owned() } else { without_credentials(value) };
+    let shown = if is_header { "…".to_owned() } else { without_credentials(value) };
     if shown != *value {
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
     }

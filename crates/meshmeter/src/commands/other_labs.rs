@@ -19,11 +19,15 @@ pub fn warn() {
     if lab::is_inside() {
         return;
     }
-    if let Some(warning) =
-        warning(registry::list()).or_else(|| registry::of_other_users().map(|lab| of_other_user(&lab)))
-    {
+    let of_others = registry::of_other_users().map(|lab| of_other_user(&lab));
+    if let Some(warning) = foremost(warning(registry::list()), of_others) {
         tell!("warning: {warning}");
     }
+}
+
+/// Of two warnings, that of a measurement, else the first.
+fn foremost(own: Option<String>, of_others: Option<String>) -> Option<String> {
+    [own, of_others].into_iter().flatten().min_by_key(|warning| warning.starts_with(HELD_WORDS.0))
 }
 
 /// Warning about these labs; `None` if none of them disturbs.
@@ -97,6 +101,9 @@ mod tests {
             "another run is measuring here since 2026-11-27 11:20:05 UTC (`run` of user 1000); the two disturb each other"
         );
         assert!(of_other_user(&lab("lab up")).starts_with("a lab is up here since 2026"));
+        let [run, held] = ["run", "lab up"].map(|command| Some(of_other_user(&lab(command))));
+        assert_eq!(foremost(held.clone(), run.clone()), run);
+        assert_eq!(foremost(None, held.clone()), held);
     }
 
     #[test]

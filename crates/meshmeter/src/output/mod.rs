@@ -1,6 +1,6 @@
 //! Output on the standard streams. Standard output is for results, standard error for everything else. Neither can end
 //! a command: a terminal that is gone, or a full disk behind a redirection, costs what was printed there, never
-//! a measurement. What is printed shows no credentials of URLs, whoever wrote the text.
+//! a measurement. Messages show no credentials of URLs, whoever wrote the text; results have none in their fields.
 
 pub mod destination;
 
@@ -29,7 +29,7 @@ pub fn tell_line(text: fmt::Arguments<'_>) {
 /// Returns an error if the text cannot be written: files are to be written before.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout();
-    written(stdout.write_all(hide_credentials(text).as_bytes()).and_then(|()| stdout.flush()))
+    written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// The outcome of writing to standard output.
@@ -40,6 +40,5 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
 
 /// A value as indented JSON, with a line break.
 pub fn json(value: &impl Serialize) -> String {
-    let text = serde_json::to_string_pretty(value).expect("results have string keys and finite numbers");
-    hide_credentials(&text).into_owned() + "\n"
+    serde_json::to_string_pretty(value).expect("results have string keys and finite numbers") + "\n"
 }

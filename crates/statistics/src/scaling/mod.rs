@@ -1,4 +1,5 @@
-//! Scaling laws answer "What do twice the cores, workers or replicas give me?": throughput as a function of a CPU limit, or of a number of workers or replicas.
+//! Scaling laws answer "What do twice the cores, workers or replicas give me?": throughput as a function of a CPU limit, or
+//! of a number of workers or replicas.
 //!
 //! A law is fitted per mode, combination of the other factors and closed loop, if the factor has at least
 //! three values. In an open loop the throughput is that at the highest rate that the target did not keep up

@@ -26,6 +26,8 @@ const KAPPA: usize = 1;
 const GRID: usize = 8;
 /// Distance between points at which the refinement ends, as a share of the parameter's range.
 const MIN_STEP: f64 = 1e-8;
+/// Moves of the refinement at most: hundreds are usual.
+const MAX_MOVES: usize = 100_000;
 /// Golden-section steps to search along one parameter.
 const SECTIONS: usize = 30;
 /// Bisection steps to find an end of an interval.
@@ -182,7 +184,7 @@ impl Problem {
     }
 
     /// The shape at a place of the search, two numbers from 0 to 1. The first is the growth of D up to the greatest
-    /// value, which trials show best. The second is the share of κ in it, of what a σ of 1 leaves open.
+    /// value, which trials show best. The second is the share of κ in that growth, up to a growth of 1.
     fn shape_at(&self, [growth, crosstalk]: [f64; 2]) -> Shape {
         // Squared, since σ is mostly far below 1. A growth of 1 is a place of the grid, so that a σ of 1 is exact.
         let growth = unbounded(growth).powi(2);
@@ -305,7 +307,10 @@ fn unbounded(place: f64) -> f64 {
 fn refine(mut place: [f64; 2], function: impl Fn([f64; 2]) -> f64) -> [f64; 2] {
     let mut least = function(place);
     let mut step = 0.5 / GRID as f64;
-    while step >= MIN_STEP {
+    for _ in 0..MAX_MOVES {
+        if step < MIN_STEP {
+            break;
+        }
         let mut found = None;
         for [x, y] in [[-1, 0], [1, 0], [0, -1], [0, 1], [-1, 1], [1, -1], [-1, -1], [1, 1]] {
             let near = [f64::from(x) * step, f64::from(y) * step];

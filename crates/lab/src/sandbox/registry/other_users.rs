@@ -1,5 +1,5 @@
-//! Labs of other users. Only its user can read a registry, so these are recognised by their processes: who owns a process
-//! cannot be forged, and of its command line, which can, only known words are repeated.
+//! Labs of other users. Only its user can read a registry, so these labs are recognised by their processes. The owner of a
+//! process cannot be forged. Its command line can, so only known words of it are repeated.
 
 use crate::sandbox::process_table;
 use jiff::Timestamp;
@@ -9,7 +9,9 @@ use std::path::Path;
 /// Name of the program's processes.
 const PROGRAM: &str = "meshmeter";
 /// Commands that keep a lab up.
-const COMMANDS: [&[&str]; 3] = [&["run"], &["fleet"], &["lab", "up"]];
+const COMMANDS: [&[&str]; 4] = [&["run"], &["fleet"], &["doctor", "--calibrate"], &["lab", "up"]];
+/// The command that only holds a lab.
+const HELD: &str = "lab up";
 /// Arguments with which a command has no lab.
 const WITHOUT_LAB: [&str; 6] = ["cluster", "--on=cluster", "--detach", "--dry-run", "--help", "-h"];
 /// Longer command lines are not read to their end.
@@ -24,7 +26,7 @@ pub struct LabOfOtherUser {
     pub started_at: Timestamp,
 }
 
-/// The lab of another user that is up for longest, if there is one. Users whose processes are hidden are not seen.
+/// The lab of another user that is up for longest, if there is one: one that measures before one that is only held. Users whose processes are hidden are not seen.
 #[must_use]
 pub fn of_other_users() -> Option<LabOfOtherUser> {
     oldest(Path::new("/proc"), rustix::process::getuid().as_raw())
@@ -36,7 +38,7 @@ fn oldest(proc: &Path, own_user: u32) -> Option<LabOfOtherUser> {
     pids.into_iter()
         .filter_map(|pid| lab_of(proc, pid, boot_s))
         .filter(|lab| lab.user != own_user)
-        .min_by_key(|lab| lab.started_at)
+        .min_by_key(|lab| (lab.command == HELD, lab.started_at))
 }
 
 /// The lab that a process keeps up.
@@ -106,7 +108,7 @@ mod tests {
     fn oldest_lab_of_another_user_is_found() {
         let proc = table(&[
             (4, "meshmeter", 65_534, 10, "run mesh-modes"),
-            (5, "meshmeter", 0, 90, "lab up --mesh istio"),
+            (5, "meshmeter", 0, 60, "lab up --mesh istio"),
             (6, "meshmeter", 0, 70, "run \u{1b}[31m --set name=\n"),
             (7, "meshmeter", 0, 20, "serve --listen a:1"),
             (8, "meshmeter", 0, 20, "lab status"),

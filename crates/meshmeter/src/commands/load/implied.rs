@@ -52,7 +52,6 @@ mod tests {
         let mut result = LoadResult {
             clients: Some(16),
             rate: Rates { completed, ..Rates::default() },
-            urls: vec!["http://127.0.0.1:8080/a".to_owned()],
             ..LoadResult::default()
         };
         note(&mut result);

@@ -121,7 +121,7 @@ fn check_environment(
     verdict: &mut Verdict,
 ) {
     if !observed.path.proven {
-        verdict.spoil(format!("path-not-proven: {}", observed.path.reasons.join("; ")), Figures::all());
+        verdict.spoil_by_path(&observed.path.reasons.join("; "));
     }
     let Some(usage) = observed.usage else {
         let reason = "not-observed: the components were not read at both ends of the window";
