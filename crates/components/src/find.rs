@@ -1,10 +1,10 @@
 //! Finds a component: the one that the user named, else that of the release in use, else the pinned one.
 
 use super::catalog::Component;
-use super::install_dir::{absence_hint, folder};
+use super::install_dir::{folder, unusable};
 use super::installed::{Installed, Origin};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, ISTIO_CRDS, IstioFiles};
-use super::manifest::{Flaw, Verify};
+use super::manifest::Verify;
 use super::overrides::{Overrides, how_to_get};
 use super::package::state;
 use super::release::Release;
@@ -119,15 +119,8 @@ fn installed(component: Component, folder: &Path) -> Result<PathBuf> {
     let package = std::path::absolute(component.package_in(folder))
         .context(format!("resolve the path {}", folder.display()))?;
     let Err(flaw) = state(folder, component, Verify::Quick) else { return Ok(package) };
-    let (reason, hint) = match &flaw {
-        Flaw::Absent => (
-            format!("it is not installed: there is no {}", package.display()),
-            absence_hint(folder, &component.package_in(folder), how_to_get(component)),
-        ),
-        _ => (flaw.to_string(), how_to_get(component)),
-    };
     let version = component.pinned_version().unwrap_or_default();
-    Err(EnvironmentError::new(format!("use {component} {version}"), reason).with_hint(hint))
+    Err(unusable(format!("use {component} {version}"), &package, &flaw, how_to_get(component)))
 }
 
 fn in_search_path(name: &str, search_path: Option<OsString>) -> Option<PathBuf> {

@@ -1,10 +1,11 @@
 //! The components directory during an installation: one installation at a time, and each package is put in
 //! place in one step.
 
+use super::manifest::Flaw;
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -36,21 +37,35 @@ pub fn user_cache(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf
     Some(cache.join("meshmeter"))
 }
 
-/// Hint for a package that `folder` does not have. Names the user who called sudo if that user has it: root does not run programs
-/// that another user can replace.
-pub(super) fn absence_hint(folder: &Path, package: &Path, otherwise: String) -> String {
-    let variable = |name: &str| std::env::var_os(name);
+/// Error for a package in the components directory that cannot be used.
+pub(super) fn unusable(
+    operation: String,
+    package: &Path,
+    flaw: &Flaw,
+    how_to_get: String,
+) -> EnvironmentError {
+    if !matches!(flaw, Flaw::Absent) {
+        return EnvironmentError::new(operation, flaw.to_string()).with_hint(how_to_get);
+    }
+    let reason = format!("it is not installed: there is no {}", package.display());
+    let of_caller = package.file_name().and_then(hint_of_caller);
+    EnvironmentError::new(operation, reason).with_hint(of_caller.unwrap_or(how_to_get))
+}
+
+/// Names the user who called sudo if that user has the package: root does not run programs that another user can replace.
+fn hint_of_caller(name: &OsStr) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let is_root = rustix::process::geteuid().is_root();
-    let theirs = is_root.then(|| folder_of_caller(&variable, &passwd)).flatten();
-    match (theirs, package.strip_prefix(folder)) {
-        (Some((user, theirs)), Ok(name)) if theirs.join(name).exists() => format!(
+    let (user, folder) = folder_of_caller(&|name| std::env::var_os(name), &passwd)?;
+    folder.join(name).exists().then(|| {
+        format!(
             "user {user} has it in {}, and root does not run programs of other users: `sudo meshmeter lab install` installs \
              it for root",
-            theirs.display()
-        ),
-        _ => otherwise,
-    }
+            folder.display()
+        )
+    })
 }
 
 /// The user who called sudo, and that user's components directory.

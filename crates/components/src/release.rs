@@ -2,14 +2,14 @@
 //! fetches it.
 
 use super::catalog::Component;
-use super::install_dir::{absence_hint, folder};
+use super::install_dir::{folder, unusable};
 use super::installed::{Installed, Origin};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, ISTIO_CRDS};
 use super::istio_version::ReleaseName;
 use super::manifest::{self, Expected, Flaw, InstallManifest, Verify, sha256_of_texts};
 use super::overrides::Overrides;
 use crate::Result;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::ErrorContext as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -101,14 +101,7 @@ impl Release {
         let package = std::path::absolute(package_in(folder, release))
             .context(format!("resolve the path {}", folder.display()))?;
         let record = state(folder, release, Verify::Quick).map_err(|flaw| {
-            let (reason, hint) = match &flaw {
-                Flaw::Absent => (
-                    format!("it is not installed: there is no {}", package.display()),
-                    absence_hint(folder, &package_in(folder, release), how_to_install(release)),
-                ),
-                _ => (flaw.to_string(), how_to_install(release)),
-            };
-            EnvironmentError::new(format!("use Istio {release}"), reason).with_hint(hint)
+            unusable(format!("use Istio {release}"), &package, &flaw, how_to_install(release))
         })?;
         Ok(Self { package, record })
     }
