@@ -70,7 +70,7 @@ pub(crate) fn value(kind: Kind) -> Value {
         Kind::Cores => named("cores"),
         Kind::OneOf(words) => one_of(&words()),
         Kind::Switch => one_of(&SWITCH.map(|(word, _)| word)),
-        Kind::OneOrSeveral(least, kind) => json!({"anyOf": [value(*kind), list(least, *kind)]}),
+        Kind::OneOrSeveral(kind) => json!({"anyOf": [value(*kind), list(0, *kind)]}),
         Kind::OneOrDistinct(kind) => {
             let mut several = list(1, *kind);
             several["uniqueItems"] = json!(true);

@@ -36,8 +36,8 @@ pub(crate) enum Kind {
     OneOf(fn() -> Vec<&'static str>),
     /// `true`, `false`, `on` or `off`.
     Switch,
-    /// One value, or a list of at least this many. Not a factor.
-    OneOrSeveral(usize, &'static Kind),
+    /// One value, or a list. Not a factor.
+    OneOrSeveral(&'static Kind),
     /// One value, or a non-empty list of different ones. Not a factor.
     OneOrDistinct(&'static Kind),
     /// List with at least this many values.

@@ -50,7 +50,7 @@ pub(super) const FLEET: [Key; 21] = [
     .default("0"),
     Key::new(
         "changes",
-        Kind::OneOrSeveral(0, &Kind::Either(&[Kind::OneOf(changes), Kind::Matching(repeated_changes)])),
+        Kind::OneOrSeveral(&Kind::Either(&[Kind::OneOf(changes), Kind::Matching(repeated_changes)])),
         "changes that are made and timed, in this order, each kind once or `=N` times; `[]` with churn",
     ),
     Key::new("between", Kind::Duration, "minimum time from one change to the next").default("1s"),

@@ -122,7 +122,7 @@ const ROOT: [Key; 21] = [
     ),
     Key::new(
         "published",
-        Kind::OneOrSeveral(0, &Kind::Named("published")),
+        Kind::OneOrSeveral(&Kind::Named("published")),
         "published figures, shown beside this run's own",
     ),
 ];

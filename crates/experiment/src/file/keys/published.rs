@@ -66,7 +66,7 @@ pub(super) const SOURCE: [Key; 4] = [
     Key::new("differs", Kind::Text, "what differs between their set-up and this one"),
     Key::new("margin", Kind::Fraction, "how far a figure may lie from the published one to agree")
         .default("20%"),
-    Key::new("figures", Kind::OneOrSeveral(0, &Kind::Named("published.figures")), "the figures").required(),
+    Key::new("figures", Kind::OneOrSeveral(&Kind::Named("published.figures")), "the figures").required(),
 ];
 
 pub(super) const FIGURE: [Key; 8] = [

@@ -55,7 +55,7 @@ fn refusal(kind: Kind) -> Option<String> {
         Kind::Cores => "is not a number of CPU cores".to_owned(),
         Kind::OneOf(words) => format!("expected {}", alternatives(&words())),
         Kind::Switch => format!("expected {}", alternatives(&SWITCH.map(|(word, _)| word))),
-        Kind::OneOrSeveral(_, kind) | Kind::OneOrDistinct(kind) => return refusal(*kind),
+        Kind::OneOrSeveral(kind) | Kind::OneOrDistinct(kind) => return refusal(*kind),
         Kind::Named(section) if section != "topology" => format!("`{section}` is not a map"),
         Kind::Either(_) | Kind::Named(_) | Kind::Matching(_) => String::new(),
         Kind::Text => return None,
