@@ -1,3 +1,5 @@
+//! The bound on frames that a peer wants answered (RFC 9113, section 10.5).
+
 /// Maximum number of answered frames beyond those that the traffic accounts for.
 pub const MAX_ANSWERS: u32 = 10_000;
 /// Answered frames that the end of a response and each DATA frame with content account for, of either side.

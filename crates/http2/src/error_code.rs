@@ -1,3 +1,5 @@
+//! Error codes.
+
 /// Error codes (RFC 9113, section 7) in use here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u32)]

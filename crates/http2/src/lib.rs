@@ -1,5 +1,5 @@
-//! What the load engine and the simulated proxies share of HTTP/2 (RFC 9113): frames in wire format, settings,
-//! error codes, the bound on answered frames, and header compression.
+//! HTTP/2 (RFC 9113), as far as the load engine and the simulated proxies have it in common: frames in wire format,
+//! settings, error codes, the bound on answered frames, and header compression.
 //!
 //! Each of them has its own connection. The load engine's has many streams and discards the content; a
 //! simulated proxy's has one stream, and thousands of connections share a thread.

@@ -82,9 +82,7 @@ impl GatewayCounts {
             responses: responses.filter(|(_, count)| *count > 0).collect(),
         }
     }
-}
 
-impl GatewayCounts {
     /// Requests that the gateway answered itself or not at all.
     #[must_use]
     pub fn not_forwarded(&self) -> u64 {

@@ -96,7 +96,7 @@ impl Coordinator<'_> {
         }
     }
 
-    /// What a verdict needs to know beside the result.
+    /// Facts that a verdict needs beside the result.
     fn context(&self, measured: &Measured, open: usize, duration_s: f64) -> RunContext<'_> {
         let Measured { recorder, waiting, .. } = measured;
         let connections = self.spec.own_connections().max(1) as f64;

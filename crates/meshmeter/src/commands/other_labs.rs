@@ -9,7 +9,7 @@ const HELD: &str = "lab up";
 /// Purpose of a lab that exists for less than a second.
 const DOCTOR: &str = "doctor";
 
-/// What is up, and its consequence.
+/// State of a lab that is up, and its consequence.
 const MEASURING_WORDS: (&str, &str) = ("another run is measuring here", "the two disturb each other");
 const HELD_WORDS: (&str, &str) = ("a lab is up here", "its processes may disturb the measurement");
 
@@ -54,7 +54,7 @@ fn warning(labs: Result<Vec<LabStatus>, EnvironmentError>) -> Option<String> {
 
 /// Warning about a lab of another user, of which only the command is known.
 fn of_other_user(lab: &LabOfOtherUser) -> String {
-    let (what, end) = if lab.command.starts_with(HELD) { HELD_WORDS } else { MEASURING_WORDS };
+    let (what, end) = if lab.is_held() { HELD_WORDS } else { MEASURING_WORDS };
     let since = lab.started_at.strftime("%Y-%m-%d %H:%M:%S");
     format!("{what} since {since} UTC (`{}` of user {}); {end}", lab.command, lab.user)
 }

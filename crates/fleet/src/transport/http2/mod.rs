@@ -8,7 +8,6 @@ mod tests;
 
 use super::ending::{Ending, EndingKind};
 pub use invariants::check_connection;
-use results::Build;
 
 use http2::frame::{
     self, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, FrameHead, HEAD_BYTES, MAX_31_BITS, PING_BYTES,
@@ -16,6 +15,7 @@ use http2::frame::{
 };
 use http2::hpack::{self, FieldReader};
 use http2::{Answers, ErrorCode, FragmentError, MAX_ANSWERS, settings};
+use results::Build;
 use std::mem;
 
 /// The only stream of a connection.

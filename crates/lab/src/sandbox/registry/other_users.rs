@@ -26,6 +26,14 @@ pub struct LabOfOtherUser {
     pub started_at: Timestamp,
 }
 
+impl LabOfOtherUser {
+    /// True if the lab is only held open and measures nothing by itself.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.command == HELD
+    }
+}
+
 /// The lab of another user that is up for longest, if there is one: one that measures before one that is only held. Users whose processes are hidden are not seen.
 #[must_use]
 pub fn of_other_users() -> Option<LabOfOtherUser> {
@@ -38,7 +46,7 @@ fn oldest(proc: &Path, own_user: u32) -> Option<LabOfOtherUser> {
     pids.into_iter()
         .filter_map(|pid| lab_of(proc, pid, boot_s))
         .filter(|lab| lab.user != own_user)
-        .min_by_key(|lab| (lab.command == HELD, lab.started_at))
+        .min_by_key(|lab| (lab.is_held(), lab.started_at))
 }
 
 /// The lab that a process keeps up.

@@ -31,8 +31,8 @@ pub(crate) fn read_limited(source: impl Read) -> IoResult<String> {
 /// Files of a directory that are compared with a name; more are not typed by hand.
 const MAX_NEIGHBOURS: usize = 1000;
 
-/// What was meant by the name of a file that does not exist: something built in, by its name with or without an extension, or a
-/// YAML file in the same directory.
+/// The likely meaning of the name of a file that does not exist: something built in, by its name with or without an extension,
+/// or a YAML file in the same directory.
 pub(crate) fn meant<const N: usize>(name: &str, built_in: [&'static str; N]) -> Option<String> {
     let path = Path::new(name);
     let word =
