@@ -67,9 +67,7 @@ fn assert_messages(server: &GrpcServer, result: &LoadResult) {
 fn assert_all_ok(result: &LoadResult) {
     assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
     assert_eq!(result.requests.grpc_status["OK"], result.requests.completed);
-    // The server runs in this process too, so its CPU counts as the generator's.
-    let mut others = specs::reasons_but_lateness(result);
-    others.retain(|reason| !reason.starts_with("generator-full: "));
+    let others = specs::reasons_but_of_busyness(result);
     assert!(others.is_empty(), "{others:?}");
 }
 

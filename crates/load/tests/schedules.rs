@@ -86,7 +86,7 @@ fn closed_loop_of_n_requests_ends_with_their_responses() {
             "{rate} for {}",
             result.duration_s
         );
-        let others = specs::reasons_but_lateness(&result);
+        let others = specs::reasons_but_of_busyness(&result);
         assert!(others.is_empty(), "{others:?}");
     }
 }
