@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo fuzz image docs dist dist-check schema setup-dist build test test-all lint-and-compile program tools quick-components check-format clippy deny shellcheck limits vet lint components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo fuzz image docs dist dist-check schema setup-dist build test test-all lint-and-compile program quick-components check-format clippy deny shellcheck limits vet lint components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 TEST_PROGRAM = $(or $(CARGO_TARGET_DIR),target)/debug/meshmeter
@@ -26,7 +26,7 @@ test: setup-test check-format $(if $(GO_PROGRAMS),,program) ## Lints and the tes
 test-all: export SIMULATIONS := $(foreach crate,results statistics,--config profile.dev.package.meshmeter-$(crate).opt-level=1)
 test-all: setup-test program ## All tests: every mode and death with real Istio, clusters, releases, tests that measure, benchmarks
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint-and-compile components
-	@$(MAKE) --no-print-directory vet clippy
+	@$(MAKE) --no-print-directory vet clippy deny
 	@scripts/tests.py all --no-build
 	@$(MAKE) --no-print-directory dist-check
 
@@ -84,6 +84,7 @@ check-format:
 clippy:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
+# Not in `make test`: Cargo.lock changes rarely, and compiling cargo-deny takes minutes on a new machine.
 deny:
 	scripts/cargo-deny.sh --log-level error check bans licenses sources
 
@@ -97,7 +98,7 @@ limits:
 # With the options of `meshmeter lab install`: what that has compiled is not compiled again.
 vet: components
 	cd components/istio && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
-	cd components/cluster-tools && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
+	cd components/cluster-node && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
 	cd components/fleet-peer && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go vet -tags no_fs_access -trimpath -buildvcs=false ./...
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go test -tags no_fs_access -trimpath -buildvcs=false ./...
@@ -109,18 +110,14 @@ program: check-format
 
 # Go compiles beside it.
 lint-and-compile:
-	@$(MAKE) --no-print-directory --jobs 1 shellcheck limits deny
+	@$(MAKE) --no-print-directory --jobs 1 shellcheck limits
 	@scripts/tests.py build $(SIMULATIONS)
 
-# Built beside what lints and compiles.
-tools:
-	@scripts/cargo-deny.sh --version
-
 # The real components, once per version: the first time minutes, later a second. `make test` needs some of them.
-quick-components: program tools
+quick-components: program
 	$(TEST_PROGRAM) lab install --from-source envoy etcd kube-apiserver istiod pilot-agent istio-files
 	scripts/cluster.sh install
 
-components: program tools
+components: program
 	$(TEST_PROGRAM) lab install --from-source
-	scripts/cluster.sh install
+	scripts/cluster.sh install --all

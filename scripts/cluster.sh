@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A real Kubernetes cluster of one node on this machine, in namespaces of its own, for tests and trials (docs/cluster.md).
 #
-#   scripts/cluster.sh install                 build what a cluster runs and `meshmeter lab install` does not bring
+#   scripts/cluster.sh install [--all]         build what a cluster runs and `meshmeter lab install` does not bring; --all: also
+#                                              Helm and kwok, which are built when they are needed otherwise
 #   scripts/cluster.sh up DIR [OPTION...]      bring it up; DIR/kubeconfig leads to it
 #     --owner PID                              it ends with process PID
 #     --sample-interval DURATION               how often kubelet samples the usage of containers, in place of its default of 10s
@@ -36,11 +37,11 @@ usage() {
   exit 2
 }
 
-# find_programs [--look]
+# find_programs [--look|--all]
 find_programs() {
   local found
   found=$("$parts/programs.sh" "$@") || exit
-  { read -r programs && read -r etcd && read -r api_server; } <<<"$found"
+  { read -r programs && read -r etcd && read -r api_server && read -r tools; } <<<"$found"
 }
 
 check_machine() {
@@ -111,7 +112,7 @@ kubectl() {
 
 helm() {
   HELM_CACHE_HOME=$private/helm HELM_CONFIG_HOME=$private/helm HELM_DATA_HOME=$private/helm \
-    "$programs/helm" --kubeconfig "$dir/kubeconfig" "$@"
+    "$tools/helm" --kubeconfig "$dir/kubeconfig" "$@"
 }
 
 # Main (outside) and init (the namespaces' first process) are recorded with their time of start, which tells them from
@@ -228,7 +229,7 @@ up() {
 # add_nodes COUNT: nodes of kwok's. It runs on the real node, which gets no pods any more.
 add_nodes() {
   local number
-  import_image "$programs/kwok.tar"
+  import_image "$tools/kwok.tar"
   kubectl apply --filename "$parts/kwok.yaml" >/dev/null
   kubectl --namespace kube-system rollout status deployment/kwok --timeout=60s >/dev/null || fail_with_log 'start kwok' kubelet
   kubectl cordon node-1 >/dev/null
@@ -275,8 +276,8 @@ down() {
 verb=${1:-} owner='' sample_interval=10s
 case $verb in
 install)
-  [[ $# -eq 1 ]] || usage
-  find_programs
+  [[ $# -eq 1 || "${*:2}" == --all ]] || usage
+  find_programs "${@:2}"
   exit
   ;;
 up | status | import | istio | ambient | linkerd | kwok | kubectl | helm | enter | down | down-after) ;;
@@ -287,7 +288,10 @@ dir=$(realpath --canonicalize-missing -- "$2")
 # Keys, and what the node has in place of /var/lib.
 private=$dir/node
 shift 2
-find_programs --look
+case $verb in
+istio | ambient | kwok | helm) find_programs --all ;;
+*) find_programs --look ;;
+esac
 case $verb in
 up)
   while [[ $# -gt 0 ]]; do
@@ -310,12 +314,12 @@ import)
 istio)
   [[ $# -eq 0 ]] || usage
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
-  "$parts/istio.sh" "$dir" "$programs"
+  "$parts/istio.sh" "$dir" "$tools"
   ;;
 ambient)
   [[ $# -eq 1 ]] || usage
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
-  "$parts/istio.sh" "$dir" "$programs" "$(realpath -- "$1")"
+  "$parts/istio.sh" "$dir" "$tools" "$(realpath -- "$1")"
   ;;
 linkerd)
   [[ $# -eq 1 ]] || usage

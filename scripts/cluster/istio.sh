@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Gives a cluster Istio: images of istiod and of the proxy from the components of the lab, the Gateway API's definitions, and istiod
 # by Istio's own charts.
-# Part of scripts/cluster.sh, which says where the programs of the cluster are.
+# Part of scripts/cluster.sh, which says where Helm is.
 #
-#   istio.sh DIR PROGRAMS            with sidecars
-#   istio.sh DIR PROGRAMS ZTUNNEL    with the ambient mode too: Istio's CNI agent, built from source, and the ztunnel named
+#   istio.sh DIR TOOLS            with sidecars
+#   istio.sh DIR TOOLS ZTUNNEL    with the ambient mode too: Istio's CNI agent, built from source, and the ztunnel named
 set -euo pipefail
 
-dir=$1 programs=$2 ztunnel=${3:-}
+dir=$1 tools=$2 ztunnel=${3:-}
 # shellcheck source=scripts/cluster/build.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/build.sh"
 # shellcheck source=scripts/cluster/images.sh
@@ -100,7 +100,7 @@ install_ambient() {
 }
 
 install_chart() {
-  HELM_CACHE_HOME=$work HELM_CONFIG_HOME=$work HELM_DATA_HOME=$work "$programs/helm" --kubeconfig "$dir/kubeconfig" \
+  HELM_CACHE_HOME=$work HELM_CONFIG_HOME=$work HELM_DATA_HOME=$work "$tools/helm" --kubeconfig "$dir/kubeconfig" \
     --namespace istio-system upgrade --install --create-namespace --wait --timeout 120s "$@" >/dev/null
 }
 

@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # Builds the programs of a cluster once per version, and prints where they are: the folder of those built here, etcd and
-# kube-apiserver (which `meshmeter lab install` brings). With --look, only prints.
+# kube-apiserver (which `meshmeter lab install` brings), and the folder of Helm and kwok.
+#
+#   programs.sh            builds what every cluster runs
+#   programs.sh --all      Helm and kwok as well
+#   programs.sh --look     builds nothing
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -16,28 +20,35 @@ kubernetes=$(version kubernetes k8s.io/kubernetes)
 etcd=$components/etcd-$(version kubernetes go.etcd.io/etcd/server/v3)/etcd
 api_server=$components/kube-apiserver-$kubernetes/kube-apiserver
 
-# What decides what is built: its digest names the folder.
+# What decides what is built, whose digest names the folder: recipe MODULE_FOLDER
 recipe() {
-  (cd "$root/components" && cat cluster-node/go.{mod,sum} cluster-tools/go.{mod,sum} cluster-tools/coredns/*.go "$here"/{build,programs}.sh) |
-    sha256sum | cut -c -12
+  (cd "$root/components" && find "$1" -type f -print0 | sort -z | xargs -0 cat "$here"/{build,programs}.sh) | sha256sum | cut -c -12
 }
-programs=$components/cluster-$kubernetes-$(recipe)
+programs=$components/cluster-$kubernetes-$(recipe cluster-node)
+tools=$components/cluster-tools-$(recipe cluster-tools)
+
+# An image of a program in the folder given, which it replaces: as_image FOLDER NAME
+as_image() {
+  "$root/scripts/oci_image.py" --output "$1/$2.tar" --name "localhost/$2:1" --user 65532:65532 \
+    --file "/$2=$1/$2" --entrypoint "/$2" >/dev/null && rm "$1/$2"
+}
 
 # Into the folder given.
 build() {
   echo "cluster.sh: building Kubernetes $kubernetes for a node; the first time, some minutes" >&2
-  local minor=${kubernetes#*.} stamp=k8s.io/component-base/version image=$root/scripts/oci_image.py program
+  local minor=${kubernetes#*.} stamp=k8s.io/component-base/version
   go_build cluster-node "$1" \
     "-X $stamp.gitVersion=v$kubernetes -X $stamp.gitMajor=${kubernetes%%.*} -X $stamp.gitMinor=${minor%%.*} -X $stamp.gitTreeState=clean" \
-    k8s.io/kubernetes/cmd/{kube-controller-manager,kube-proxy,kube-scheduler,kubectl,kubelet} || return
-  go_build cluster-tools "$1" '' ./coredns helm.sh/helm/v3/cmd/helm sigs.k8s.io/kwok/cmd/kwok || return
-  for program in coredns kwok; do
-    "$image" --output "$1/$program.tar" --name "localhost/$program:1" --user 65532:65532 \
-      --file "/$program=$1/$program" --entrypoint "/$program" >/dev/null || return
-    rm "$1/$program"
-  done
-  "$image" --output "$1/pause.tar" --name localhost/pause:1 --user 65535:65535 --program /busybox=/bin/busybox \
-    --entrypoint /busybox --entrypoint sleep --entrypoint infinity >/dev/null
+    ./coredns k8s.io/kubernetes/cmd/{kube-controller-manager,kube-proxy,kube-scheduler,kubectl,kubelet} || return
+  as_image "$1" coredns || return
+  "$root/scripts/oci_image.py" --output "$1/pause.tar" --name localhost/pause:1 --user 65535:65535 \
+    --program /busybox=/bin/busybox --entrypoint /busybox --entrypoint sleep --entrypoint infinity >/dev/null
+}
+
+# Into the folder given.
+build_tools() {
+  echo 'cluster.sh: building Helm and kwok; the first time, some minutes' >&2
+  go_build cluster-tools "$1" '' helm.sh/helm/v3/cmd/helm sigs.k8s.io/kwok/cmd/kwok && as_image "$1" kwok
 }
 
 install() {
@@ -49,4 +60,5 @@ install() {
 }
 
 [[ -d $programs || ${1:-} == --look ]] || install
-printf '%s\n' "$programs" "$etcd" "$api_server"
+[[ -d $tools || ${1:-} != --all ]] || build_once cluster-tools "$tools" build_tools
+printf '%s\n' "$programs" "$etcd" "$api_server" "$tools"

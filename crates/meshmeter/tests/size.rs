@@ -1,4 +1,4 @@
-//! `meshmeter size` on the directory of a real run. docs/size.md shows its output.
+//! `meshmeter size` on the directories of real runs. docs/size.md shows its output.
 
 mod command;
 #[path = "../../statistics/tests/size/generated_run.rs"]
@@ -14,8 +14,8 @@ use generated::{ClosedLoop, OpenLoop};
 use generated_fleet::FleetSweep;
 use report::folder::{Existing, RunFolder};
 use results::{
-    CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneNoteKind, ControlPlaneSize, Estimate, SIZE_SCHEMA, SizeNoteKind,
-    SizeOption, SizeResult, Summary,
+    CONTROL_PLANE_SIZE_SCHEMA, Cell, ControlPlaneNoteKind, ControlPlaneSize, Estimate, Role, SIZE_SCHEMA,
+    SizeNoteKind, SizeOption, SizeResult, Summary,
 };
 use statistics::size::MeasuredRun;
 use std::fs;
@@ -178,6 +178,84 @@ fn usage_error_is_exit_status_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+/// CPU time that the service of [`ingress_capacity`] computes per request, one request at a time: what bounds its rate, however much
+/// of a CPU the machine leaves it.
+const CPU_PER_REQUEST_S: f64 = 0.02;
+
+/// Runs `ingress-capacity` with a service whose capacity is below that of the gateway. Returns its directory.
+fn ingress_capacity(scratch: &Path, name: &str, load: &[&str]) -> String {
+    let directory = scratch.join(name).to_str().expect("a plain name").to_owned();
+    let cpu_time = format!("server.cpu-time={}ms", CPU_PER_REQUEST_S * 1e3);
+    let settings = ["ingress.domains=4", "ingress.paths=2", "load.warmup=1s", &cpu_time];
+    let set = settings.iter().chain(load).flat_map(|setting| ["--set", setting]);
+    let output = meshmeter()
+        .args(["run", "ingress-capacity", "--repeats", "2", "--duration", "10s", "--out", &directory])
+        .args(set)
+        .output()
+        .expect("the binary runs");
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    directory
+}
+
+/// What the service of a cell could answer per second, by the CPU that it got.
+fn known_capacity(cell: &Cell) -> f64 {
+    let services: Vec<_> = cell.components.iter().filter(|component| component.role == Role::App).collect();
+    let [service] = services[..] else { panic!("one service, not {services:?}") };
+    service.cpu_cores.estimate / CPU_PER_REQUEST_S
+}
+
+fn is_within_one_percent(stated: f64, truth: f64) -> bool {
+    (stated / truth - 1.0).abs() <= 0.01
+}
+
+/// Compares the throughput of a run's cells, and the capacities that `size` states, with the known ones.
+fn assert_known_capacity(directory: &str, sizes: usize) -> Summary {
+    let summary = fs::read(Path::new(directory).join("summary.json")).expect("a summary");
+    let summary: Summary = serde_json::from_slice(&summary).expect("its schema");
+    for cell in &summary.cells {
+        let (completed, truth) = (cell.rate_completed.expect("a throughput").estimate, known_capacity(cell));
+        assert!(
+            is_within_one_percent(completed, truth),
+            "{completed}/s of {truth}/s: {:?} {:?}",
+            cell.factors,
+            cell.load
+        );
+    }
+    let result = json(&size(&["--target", "5k", "--from", directory, "--json"]));
+    assert_eq!(result.answers.len(), 1, "{:?}", result.refusals);
+    let options = &result.answers[0].options;
+    assert_eq!(options.len(), sizes, "{options:?}");
+    for option in options {
+        let capacities: Vec<f64> =
+            summary.cells.iter().filter(|cell| cell.factors == option.size).map(known_capacity).collect();
+        let truth = capacities.iter().sum::<f64>() / capacities.len() as f64;
+        assert!(
+            is_within_one_percent(option.capacity.rps.estimate, truth),
+            "{:?} of {truth}/s",
+            option.capacity
+        );
+    }
+    summary
+}
+
+#[test]
+fn capacity_behind_a_gateway_is_within_one_percent_of_the_known_one() {
+    let scratch = tempfile::tempdir().unwrap();
+    let closed = ["load.clients=32", "gateway.cpu=[500m, 750m, 1]"];
+    let summary = assert_known_capacity(&ingress_capacity(scratch.path(), "closed", &closed), 3);
+    let residuals = summary.scaling.expect("a law").main.residuals;
+    let truth = summary.cells.iter().map(known_capacity).sum::<f64>() / summary.cells.len() as f64;
+    assert_eq!(residuals.len(), 3);
+    for residual in residuals {
+        assert!(is_within_one_percent(residual.fitted, truth), "{residual:?} of {truth}/s");
+    }
+    // Of what the service answers if it has a CPU of its own.
+    let rates = [101.0, 104.0, 108.0, 115.0, 150.0].map(|percent| percent / 100.0 / CPU_PER_REQUEST_S);
+    let rates = format!("load.rate={rates:?}");
+    let open = ["load.clients=null", &rates, "load.connections=32", "gateway.cpu=1"];
+    assert_known_capacity(&ingress_capacity(scratch.path(), "open", &open), 1);
 }
 
 /// Writes a run directory like that of `meshmeter run`.
