@@ -5,7 +5,6 @@ use super::{ingress, mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
 use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use results::TimeFigure;
 use results::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -113,23 +112,13 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 /// Bounds must be ordered: no higher percentile, nor the maximum, is smaller than a lower percentile.
 fn objective_order(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let mut lower: Option<(&str, Duration)> = None;
-    for (figure, bound) in experiment.objective.times().filter(|(figure, _)| *figure != TimeFigure::Mean) {
-        let key = figure.name();
-        let Some(field) = given.objective.field(key)? else { continue };
-        if let Some((name, least)) = lower.filter(|(_, least)| bound < *least) {
-            return Err(field.place().error(
-                format!(
-                    "{key} under {} contradicts {name} under {}",
-                    format_duration(bound),
-                    format_duration(least)
-                ),
-                format!("expected at least {}: a higher percentile is never smaller", format_duration(least)),
-            ));
-        }
-        lower = Some((key, bound));
-    }
-    Ok(())
+    let Some([(lower, least), (higher, bound)]) = experiment.objective.contradiction() else { return Ok(()) };
+    let Some(field) = given.objective.field(higher.name())? else { return Ok(()) };
+    let (least, bound) = (format_duration(least), format_duration(bound));
+    Err(field.place().error(
+        format!("{} under {bound} contradicts {} under {least}", higher.name(), lower.name()),
+        format!("expected at least {least}: a higher percentile is never smaller"),
+    ))
 }
 
 /// Rejects bounds on percentiles that rest on too few requests.

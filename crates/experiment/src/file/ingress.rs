@@ -1,59 +1,23 @@
 //! The sections `ingress` and `gateway`: domains behind a gateway, and the gateway's resources.
 
 use super::given::Given;
-use super::keys::{MAX_DOMAINS, MAX_PATHS, MAX_WORKERS};
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
+use crate::keys::settings::read;
 use crate::protocol::Protocol;
-use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
+use crate::settings::ingress::{Estate, Scenario};
 use crate::settings::istio::IngressTls;
-use crate::yaml::section::{Field, Section};
+use crate::yaml::section::Section;
 use results::Mode;
-use results::units::{parse_cores, parse_size};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Maximum number of routes over all domains: an Envoy needs about 7 kB per route.
 const MAX_ROUTES: usize = 200_000;
-/// Minimum memory limit: Envoy does not start with less.
-const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
 /// Reads the section `ingress`.
 pub(super) fn estate(section: &Section<'_>) -> Result<Estate> {
-    let number = |key, most| section.field(key)?.map(|field| field.whole(1..=most)).transpose();
-    let defaults = Estate::default();
-    Ok(Estate {
-        declared: section.first_key().is_some(),
-        domains: number("domains", MAX_DOMAINS)?.unwrap_or(defaults.domains),
-        paths: number("paths", MAX_PATHS)?,
-        credentials: number("credentials", MAX_DOMAINS)?,
-        requested_paths: number("requested-paths", MAX_PATHS)?,
-        requested_domains: number("requested-domains", MAX_DOMAINS)?,
-        scenario: section.field("scenario")?.map_or(Ok(defaults.scenario), |field| scenario(&field))?,
-    })
-}
-
-fn scenario(field: &Field<'_>) -> Result<Scenario> {
-    field.choice(&Scenario::ALL.map(|scenario| (scenario.name(), scenario)))
-}
-
-/// Reads the section `gateway`.
-pub(super) fn gateway(section: &Section<'_>) -> Result<GatewaySettings> {
-    Ok(GatewaySettings {
-        cpu_limit_cores: section.field("cpu")?.map(|field| field.quantity(parse_cores)).transpose()?,
-        memory_limit_bytes: section.field("memory")?.map(|field| memory(&field)).transpose()?,
-        workers: section.field("workers")?.map(|field| field.whole(1..=MAX_WORKERS)).transpose()?,
-    })
-}
-
-fn memory(field: &Field<'_>) -> Result<u64> {
-    let bytes = field.quantity(parse_size)?;
-    if bytes < MIN_MEMORY_BYTES {
-        return Err(field
-            .place()
-            .error(format!("`{}` is too small for a gateway", field.path), "expected at least 32MiB"));
-    }
-    Ok(bytes)
+    Ok(Estate { declared: section.first_key().is_some(), ..read(section)? })
 }
 
 /// Checks both sections against each other and the rest of the experiment.
@@ -143,14 +107,10 @@ fn requests_per_connection(experiment: &Experiment, given: &Given<'_>) -> Result
 fn tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let scenario = experiment.ingress.scenario;
     let Some(field) = given.ingress.field("scenario")? else { return Ok(()) };
-    let tls = match experiment.istio.ingress.tls {
-        IngressTls::Off => "off",
-        IngressTls::Mutual => "mutual",
-        IngressTls::Simple => return Ok(()),
-    };
-    if scenario.is_about_tls() && experiment.modes.contains(&Mode::Ingress) {
+    let tls = experiment.istio.ingress.tls;
+    if tls != IngressTls::Simple && scenario.is_about_tls() && experiment.modes.contains(&Mode::Ingress) {
         return Err(field.place().error(
-            format!("scenario `{}` contradicts `istio.ingress.tls: {tls}`", scenario.name()),
+            format!("scenario `{}` contradicts `istio.ingress.tls: {}`", scenario.name(), tls.name()),
             "expected with `simple`: the scenario says what clients speak with the gateway",
         ));
     }

@@ -2,7 +2,7 @@
 //!
 //! Text becomes a tree of nodes with source positions ([`document`]). Command-line overrides change the tree
 //! ([`overrides`]). Lists that are factors become one tree per combination ([`factors`]). Each tree is read key by key
-//! ([`mod@keys`], [`sections`], [`reader`], [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked
+//! ([`mod@keys`], [`sections`], [`reader`], [`load`], [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked
 //! for contradictions ([`checks`], [`mesh_checks`]). The first error stops the reader and reports its place. [`writer`]
 //! writes an experiment with every default visible.
 //!
@@ -18,6 +18,7 @@ mod ingress;
 mod istio;
 mod json_schema;
 mod keys;
+mod load;
 mod mesh_checks;
 mod named_files;
 mod overrides;

@@ -1,29 +1,22 @@
 //! Programs of the mesh: a version of Istio, and individually selected programs.
 
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Name that users type for the version of Istio that is built from the pinned source.
 pub const PINNED_ISTIO: &str = "pinned";
 
 /// Versions and programs of a deployment's components. The environment chooses those that are absent.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ComponentsSettings {
     /// Release of Istio, such as `1.30.1`, or [`PINNED_ISTIO`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub istio: Option<String>,
     /// Envoy. Like the other programs, takes precedence over the one of `istio`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub envoy: Option<PathBuf>,
     /// Node proxy of the ambient modes, ztunnel.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ztunnel: Option<PathBuf>,
     /// Control plane, istiod.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub istiod: Option<PathBuf>,
     /// Agent of sidecars, gateways and waypoints, pilot-agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pilot_agent: Option<PathBuf>,
 }
 
@@ -37,11 +30,5 @@ impl ComponentsSettings {
             ("pilot-agent", &self.pilot_agent),
         ];
         programs.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
-    }
-
-    /// True if nothing is selected.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }

@@ -2,8 +2,8 @@
 
 use super::document::{Entry, Node, Value};
 use super::suggestion::nearest;
-use crate::definition::MAX_RUN_DURATION;
 use crate::diagnostic::{ExperimentError, Place};
+use crate::keys::MAX_RUN_DURATION;
 use results::units::{UnitError, parse_duration};
 use std::time::Duration;
 

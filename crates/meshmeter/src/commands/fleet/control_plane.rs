@@ -3,7 +3,7 @@
 
 use super::control_plane_metrics::Exposed;
 use super::metrics::MetricsPage;
-use crate::cli::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
+use crate::cli::{ControlPlaneArgs, FleetArgs, MetricsUrl};
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::FleetSecurity;
@@ -111,13 +111,6 @@ pub fn metrics_pages(
     pages.push(MetricsPage::of_api_server(Arc::clone(api)));
     pages.extend(args.etcd_metrics.iter().map(|page| MetricsPage::over_http(Exposed::Etcd, page, "")));
     pages
-}
-
-pub fn spread(args: &ControlPlaneArgs) -> fleet::Spread {
-    match args.spread {
-        SpreadName::Each => fleet::Spread::Each,
-        SpreadName::Shared => fleet::Spread::Shared,
-    }
 }
 
 /// Returns an error unless the target speaks HTTP/2 and presents the expected certificate, as an istiod does.

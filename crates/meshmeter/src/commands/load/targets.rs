@@ -2,9 +2,9 @@
 
 use super::content_file::read_file;
 use super::{grpc, http_version, raw};
-use crate::cli::{GivenHeaders, LoadArgs, OrderName, ServerPerName};
+use crate::cli::{GivenHeaders, LoadArgs};
 use crate::failure::Failure;
-use load::{Body, Family, Protocol, RequestTemplate, TargetError, Targets};
+use load::{Body, Family, Order, Protocol, RequestTemplate, ServerPer, TargetError, Targets};
 use std::path::Path;
 
 /// Bounds the memory of `--per-url`: each thread has a histogram per URL.
@@ -26,11 +26,10 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         targets.set_body(&raw::message(args).into());
     }
     if let Some(order) = args.targets.order {
-        targets.order = order.into();
+        targets.order = order;
     }
-    targets.server_per = args.targets.server_per.into();
-    if let (ServerPerName::Connection, Some(OrderName::Turn)) = (args.targets.server_per, args.targets.order)
-    {
+    targets.server_per = args.targets.server_per;
+    if let (ServerPer::Connection, Some(Order::Turn)) = (args.targets.server_per, args.targets.order) {
         return Err(Failure::usage("--order turn: with --server-per connection requests are drawn"));
     }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
