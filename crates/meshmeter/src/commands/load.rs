@@ -23,6 +23,7 @@ mod implied;
 mod merge;
 mod metrics;
 mod objective;
+mod options;
 mod outputs;
 mod raw;
 mod schedule;

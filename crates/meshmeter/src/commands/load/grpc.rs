@@ -11,14 +11,6 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::Path;
 
-/// Rejects gRPC options if no URL is a gRPC URL.
-pub fn check_unused_options(args: &LoadArgs) -> Result<(), Failure> {
-    match args.grpc.given() {
-        Some(option) => Err(Failure::usage(format!("{option} is for grpc:// and grpcs:// URLs"))),
-        None => Ok(()),
-    }
-}
-
 /// Rejects HTTP options for calls, which have their own method and content.
 pub fn check_request(args: &LoadArgs) -> Result<(), Failure> {
     if args.method != http::Method::GET {

@@ -1,7 +1,7 @@
 //! The servers and requests of `meshmeter load`.
 
 use super::content_file::read_file;
-use super::{grpc, http_version, raw};
+use super::{grpc, http_version, options, raw};
 use crate::cli::{GivenHeaders, LoadArgs};
 use crate::failure::Failure;
 use load::{Body, Family, Order, Protocol, RequestTemplate, ServerPer, TargetError, Targets};
@@ -33,26 +33,14 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         return Err(Failure::usage("--order turn: with --server-per connection requests are drawn"));
     }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
-    if targets.family != Family::Grpc {
-        grpc::check_unused_options(args)?;
-    }
-    if targets.family != Family::Http && !args.expect_status.is_empty() {
-        return Err(Failure::usage("--expect-status is for http:// and https:// URLs"));
-    }
+    options::check(args, targets.family)?;
     let protocol = match targets.family {
         Family::Grpc => {
-            raw::check_unused_options(args)?;
             grpc::check_request(args)?;
             http_version::of_grpc(&args.http)
         }
-        Family::Raw => {
-            http_version::check_unused_options(&args.http)?;
-            Protocol::Raw(raw::expected_reply(args, &targets)?)
-        }
-        Family::Http => {
-            raw::check_unused_options(args)?;
-            http_version::plan(&args.http)?
-        }
+        Family::Raw => Protocol::Raw(raw::expected_reply(args, &targets)?),
+        Family::Http => http_version::plan(&args.http)?,
     };
     Ok((targets, protocol))
 }

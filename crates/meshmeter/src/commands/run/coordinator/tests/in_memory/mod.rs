@@ -15,12 +15,9 @@ pub use world::Request;
 
 use self::deployment::InMemoryDeployment;
 use self::world::World;
-use super::clock::Clock;
-use super::deploy::{Deployment, Environment};
-use super::error::EnvironmentError;
-use super::spec::DeploymentSpec;
-use crate::mesh_kind::MeshKind;
-use crate::settings::components::ComponentsSettings;
+use experiment::MeshKind;
+use experiment::environment::deploy::{Deployment, Environment};
+use experiment::environment::{Clock, ComponentsSettings, DeploymentSpec, EnvironmentError};
 use results::{Host, Mode};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! State shared by the clones of an [`InMemory`](super::InMemory).
 
 use super::script::{ScriptedError, ScriptedTrial};
-use crate::environment::deploy::{DriverLoad, DriverStart};
-use crate::settings::components::ComponentsSettings;
+use experiment::environment::ComponentsSettings;
+use experiment::environment::deploy::{DriverLoad, DriverStart};
 use results::{FleetAsk, Mode};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
