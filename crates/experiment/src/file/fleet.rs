@@ -174,7 +174,7 @@ pub(super) fn contradictions(
     given: &Given<'_>,
 ) -> Result<()> {
     of_requests(given)?;
-    components::contradictions(experiment, given.components)?;
+    components::contradictions(experiment, &given.section("components")?)?;
     let section = given.root.section("fleet")?;
     match fleet.check(experiment.istio.istiod.replicas, SettingNames::Keys) {
         Ok(()) => something_happens(fleet, &section),

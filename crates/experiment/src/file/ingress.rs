@@ -23,7 +23,7 @@ pub(super) fn estate(section: &Section<'_>) -> Result<Estate> {
 /// Checks both sections against each other and the rest of the experiment.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let has_gateway = experiment.modes.iter().any(|mode| matches!(mode, Mode::Ingress | Mode::Gateway));
-    let first_key = given.ingress.first_key().or_else(|| given.gateway.first_key());
+    let first_key = given.section("ingress")?.first_key().or(given.section("gateway")?.first_key());
     if let Some((path, place)) = first_key.filter(|_| !has_gateway) {
         return Err(place.error(
             format!("`{path}` says nothing without a gateway"),
@@ -41,7 +41,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
 
 fn protocol(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let protocol = experiment.load.protocol;
-    match given.ingress.first_key() {
+    match given.section("ingress")?.first_key() {
         Some((path, place)) if matches!(protocol, Protocol::Grpc | Protocol::Tcp) => Err(place.error(
             format!("`{path}` contradicts protocol `{protocol}`"),
             "expected with `http/1.1` or `http/2`: domains are requested by their paths",
@@ -52,7 +52,7 @@ fn protocol(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 fn sizes(estate: &Estate, given: &Given<'_>) -> Result<()> {
     let at_most = |key: &'static str, value: Option<usize>, most: Option<usize>, of: &str| match (
-        given.ingress.field(key)?,
+        given.field(&format!("ingress.{key}"))?,
         value,
     ) {
         (Some(field), Some(value)) if most.is_none_or(|most| value > most) => Err(field.place().error(
@@ -67,7 +67,7 @@ fn sizes(estate: &Estate, given: &Given<'_>) -> Result<()> {
     at_most("credentials", estate.credentials, Some(estate.domains), "domain")?;
     at_most("requested-domains", estate.requested_domains, Some(estate.domains), "domain")?;
     at_most("requested-paths", estate.requested_paths, estate.paths, "path")?;
-    match given.ingress.field("domains")? {
+    match given.field("ingress.domains")? {
         Some(field) if estate.routes() > MAX_ROUTES => Err(field.place().error(
             format!(
                 "{} domains of {} paths are {} routes",
@@ -96,7 +96,7 @@ fn requests_per_connection(experiment: &Experiment, given: &Given<'_>) -> Result
     if !matches!(scenario, Scenario::Resumption | Scenario::FullHandshakes) {
         return Ok(());
     }
-    let Some(field) = given.load.field("requests-per-connection")? else { return Ok(()) };
+    let Some(field) = given.field("load.requests-per-connection")? else { return Ok(()) };
     Err(field.key_place.error(
         format!("scenario `{}` opens a connection for each request", scenario.name()),
         "leave out one of both",
@@ -106,7 +106,7 @@ fn requests_per_connection(experiment: &Experiment, given: &Given<'_>) -> Result
 /// A scenario about TLS requires TLS, and its change must not be set already.
 fn tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let scenario = experiment.ingress.scenario;
-    let Some(field) = given.ingress.field("scenario")? else { return Ok(()) };
+    let Some(field) = given.field("ingress.scenario")? else { return Ok(()) };
     let tls = experiment.istio.ingress.tls;
     if tls != IngressTls::Simple && scenario.is_about_tls() && experiment.modes.contains(&Mode::Ingress) {
         return Err(field.place().error(

@@ -54,13 +54,6 @@ pub(super) fn experiment(
         None => load::load(&load_section, entry.as_ref(), scale)?,
     };
     let payload_bytes = topology::payload(load_section.field("payload")?, entry.as_ref(), load::payload)?;
-    let objective_section = root.section("objective")?;
-    let server_section = root.section("server")?;
-    let proxy_section = root.section("proxy")?;
-    let components_section = root.section("components")?;
-    let istio_section = root.section("istio")?;
-    let ingress_section = root.section("ingress")?;
-    let gateway_section = root.section("gateway")?;
     let experiment = Experiment {
         name,
         question,
@@ -71,15 +64,15 @@ pub(super) fn experiment(
         repeats: root.field("repeats")?.map_or(Ok(DEFAULT_REPEATS), |field| field.whole(1..=1000))?,
         retakes: root.field("retakes")?.map_or(Ok(0), |field| field.whole(0..=10))?,
         seed: root.field("seed")?.map(|field| seed(&field)).transpose()?,
-        objective: read(&objective_section)?,
+        objective: read(&root.section("objective")?)?,
         resolve: read(&root.section("resolve")?)?,
         published: published::sources(&root)?,
-        proxy: read(&proxy_section)?,
-        components: components::settings(&components_section, files)?,
-        istio: istio::settings(&istio_section, files)?.into(),
-        ingress: ingress::estate(&ingress_section)?.into(),
-        gateway: read(&gateway_section)?,
-        server: ServerSettings { payload_bytes, ..read(&server_section)? },
+        proxy: read(&root.section("proxy")?)?,
+        components: components::settings(&root.section("components")?, files)?,
+        istio: istio::settings(&root.section("istio")?, files)?.into(),
+        ingress: ingress::estate(&root.section("ingress")?)?.into(),
+        gateway: read(&root.section("gateway")?)?,
+        server: ServerSettings { payload_bytes, ..read(&root.section("server")?)? },
         client_cpu_limit_cores: cores(&root.section("client")?)?,
         fresh: root.field("fresh")?.map(|field| field.choice(Fresh::WORDS)).transpose()?,
         factors: Vec::new(),
@@ -87,19 +80,7 @@ pub(super) fn experiment(
         left_out: Vec::new(),
         load,
     };
-    let given = Given {
-        root: &root,
-        load: &load_section,
-        objective: &objective_section,
-        server: &server_section,
-        proxy: &proxy_section,
-        components: &components_section,
-        istio: &istio_section,
-        ingress: &ingress_section,
-        gateway: &gateway_section,
-        varied,
-        scale,
-    };
+    let given = Given { root: &root, varied, scale };
     match &experiment.fleet {
         Some(settings) => fleet::contradictions(settings, &experiment, &given)?,
         None => checks::contradictions(&experiment, &given)?,

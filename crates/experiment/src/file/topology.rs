@@ -229,7 +229,7 @@ fn services_own_settings(experiment: &Experiment, given: &Given<'_>) -> Result<(
     let defaults = ServerSettings::default();
     let server = &experiment.server;
     let says = |key: &str, differs: bool| {
-        let field = given.server.field(key)?.filter(|_| differs);
+        let field = given.field(&format!("server.{}", key))?.filter(|_| differs);
         field.map_or(Ok(()), |field| {
             Err(field.key_place.error(
                 format!("`{}` says nothing with topology `{name}`", field.path),
