@@ -199,10 +199,7 @@ fn located(contradiction: FleetContradiction, section: &Section<'_>) -> Result<B
         },
     );
     let error = place.error(message, expected);
-    Ok(match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    })
+    Ok(error.with_some_hint(hint))
 }
 
 /// Rejects settings of requests and their proxies: a fleet does not measure them.

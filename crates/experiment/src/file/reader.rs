@@ -141,10 +141,7 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
                 format!("`modes`: `{}` is not a mode", results::units::shortened(item.text)),
                 expected,
             );
-            Err(match nearest(item.text, available) {
-                Some(name) => error.with_hint(format!("did you mean `{name}`?")),
-                None => error,
-            })
+            Err(error.did_you_mean(nearest(item.text, available)))
         }
     }
 }

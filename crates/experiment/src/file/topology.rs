@@ -126,10 +126,7 @@ fn shape(field: &Field<'_>) -> Result<&'static Shape> {
             format!("`{}`: `{}` is not a built-in topology", field.path, shortened(text)),
             format!("expected {}, or a file `*.yaml`", alternatives(&names)),
         );
-        match nearest(text, names) {
-            Some(name) => error.with_hint(format!("did you mean `{name}`?")),
-            None => error,
-        }
+        error.did_you_mean(nearest(text, names))
     })
 }
 

@@ -128,10 +128,7 @@ fn change(field: &Field<'_>, item: &Item<'_>) -> Result<RepeatedChange, Box<Expe
         format!("`{}`: `{}` is not a kind of change", field.path, shortened(word)),
         format!("expected {}", alternatives(&names)),
     );
-    Err(match nearest(word, names) {
-        Some(name) => error.with_hint(format!("did you mean `{name}`?")),
-        None => error,
-    })
+    Err(error.did_you_mean(nearest(word, names)))
 }
 
 impl fmt::Display for RepeatedChange {

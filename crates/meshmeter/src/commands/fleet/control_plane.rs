@@ -117,9 +117,6 @@ pub fn metrics_pages(
 pub fn probe(target: &Target, timeout: Duration) -> Result<(), Failure> {
     fleet::probe(target, timeout).map_err(|error| {
         let failure = Failure::environment(&error);
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_some_hint(error.hint())
     })
 }
