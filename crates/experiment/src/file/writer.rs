@@ -8,7 +8,6 @@ use crate::diagnostic::Source;
 use crate::keys::settings::{self, Settings};
 use crate::mesh_kind::{MeshKind, configures_envoys};
 use crate::published::{PublishedSource, ReferenceFigure, ReferenceValue};
-use crate::settings::components::ComponentsSettings;
 use crate::topology::file::view;
 use crate::topology::settings::TopologySource;
 use crate::topology::shapes::ParameterKind;
@@ -38,7 +37,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         .with_some("objective", section(experiment, "objective", &experiment.objective))
         .with_some("resolve", section(experiment, "resolve", &experiment.resolve))
         .with_some("proxy", section(experiment, "proxy", &experiment.proxy))
-        .with_some("components", components(&experiment.components))
+        .with_some("components", section(experiment, "components", &experiment.components))
         .with_some("istio", section(experiment, "istio", &*experiment.istio))
         .with_some("ingress", section(experiment, "ingress", &*experiment.ingress))
         .with_some("gateway", section(experiment, "gateway", &experiment.gateway))
@@ -84,12 +83,6 @@ fn is_hidden(experiment: &Experiment, key: &str) -> bool {
         ("istio.ztunnel", None) => lacks(&Mode::is_ambient),
         _ => false,
     }
-}
-
-fn components(components: &ComponentsSettings) -> Option<Yaml> {
-    let istio = components.istio.iter().map(|version| ("istio", version.clone()));
-    let programs = components.programs().map(|(key, path)| (key, path.display().to_string()));
-    istio.chain(programs).fold(Map::default(), |map, (key, value)| map.text(key, value)).some()
 }
 
 /// True if the experiment, and not each topology, defines the value. If values differ although the key is not

@@ -1,4 +1,4 @@
-//! Values that are words, in files and on the command line.
+//! Values that are words, in files, results and on the command line.
 
 /// Values that are words.
 pub(crate) trait Words: Copy + PartialEq + 'static {
@@ -18,7 +18,7 @@ macro_rules! words {
             /// Every value, in the order in which results show them.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
-            /// Name that users type.
+            /// Name in files and results, and on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {

@@ -1,5 +1,8 @@
 //! Programs of the mesh: a version of Istio, and individually selected programs.
 
+use crate::keys::Kind;
+use crate::keys::settings::keys;
+use crate::yaml::written::Yaml;
 use std::path::{Path, PathBuf};
 
 /// Name that users type for the version of Istio that is built from the pinned source.
@@ -19,6 +22,17 @@ pub struct ComponentsSettings {
     /// Agent of sidecars, gateways and waypoints, pilot-agent.
     pub pilot_agent: Option<PathBuf>,
 }
+
+const PROGRAM: &str = "your own program, a file relative to the experiment file's directory";
+
+keys!(ComponentsSettings {
+    own istio: "istio", Kind::Text, "Istio release, such as 1.30.1, or `pinned`; the installed one if absent",
+        |version| version.clone().map(Yaml::Text);
+    own envoy: "envoy", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
+    own ztunnel: "ztunnel", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
+    own istiod: "istiod", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
+    own pilot_agent: "pilot-agent", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
+});
 
 impl ComponentsSettings {
     /// Key under `components` and path of each selected program.

@@ -70,7 +70,7 @@ keys!(MeshSettings {
         "script that each HTTP proxy before the service runs per request: `on`, or the text of a script",
         |lua| lua.as_ref().map(|script| Yaml::Text(script.written().to_owned()));
     own wasm: "wasm", Kind::Text, "WebAssembly module that each HTTP proxy before the service runs per request",
-        |wasm| wasm.as_ref().map(|path| Yaml::Text(path.display().to_string()));
+        |wasm| Yaml::path(wasm.as_deref());
     key retries: "retries", Kind::Whole(0, 100), "retries of a route; Istio's own if absent";
     key timeout: "timeout", Kind::Milliseconds, "timeout of a route, whole milliseconds; never if absent";
     rare http2_upgrade: "http2-upgrade", Kind::Switch,

@@ -1,6 +1,7 @@
 //! YAML to be written.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::path::Path;
 
 /// YAML value.
 #[derive(Clone, Debug)]
@@ -14,6 +15,10 @@ pub(crate) enum Yaml {
 }
 
 impl Yaml {
+    pub(crate) fn path(path: Option<&Path>) -> Option<Self> {
+        path.map(|path| Self::Text(path.display().to_string()))
+    }
+
     /// A rate, without a needless decimal point: 1000, not 1000.0.
     pub(crate) fn rate(per_s: f64) -> Self {
         if per_s.fract() == 0.0 && per_s < 1e15 { Self::Number(per_s as u64) } else { Self::Decimal(per_s) }

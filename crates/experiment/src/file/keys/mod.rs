@@ -1,6 +1,5 @@
 //! Keys of an experiment file, section by section.
 
-mod components;
 pub(super) mod published;
 
 use super::load::LoadSection;
@@ -10,6 +9,7 @@ use crate::keys::words::words_of;
 use crate::keys::{DescribedKey, Key, Kind, names};
 use crate::mesh_kind::MeshKind;
 use crate::objective::Objective;
+use crate::settings::components::ComponentsSettings;
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings};
 use crate::settings::istio::MeshSettings;
@@ -55,7 +55,7 @@ pub(crate) static SECTION_KEYS: LazyLock<Vec<SectionKeys>> = LazyLock::new(|| {
         tables::<Objective>("objective"),
         tables::<Resolve>("resolve"),
         tables::<ProxySettings>("proxy"),
-        table("components", &components::COMPONENTS),
+        tables::<ComponentsSettings>("components"),
         tables::<MeshSettings>("istio"),
         tables::<Estate>("ingress"),
         tables::<GatewaySettings>("gateway"),

@@ -4,8 +4,7 @@ use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{
-    CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, Endpoint, QueryOperation, QueryStep, ScriptedService,
-    Step,
+    CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, Endpoint, QueryStep, ScriptedService, Step,
 };
 use crate::topology::{Resources, Runs, Topology, Workload, WorkloadId};
 use crate::yaml::written::{Map, Yaml};
@@ -171,14 +170,9 @@ impl Caller<'_> {
     }
 
     fn query(&self, query: &QueryStep) -> Yaml {
-        let operation = match query.operation {
-            QueryOperation::Find => "find",
-            QueryOperation::Insert => "insert",
-            QueryOperation::Update => "update",
-        };
         let map = Map::default()
             .text("database", self.name(query.to))
-            .text(operation, &query.collection)
+            .text(query.operation.name(), &query.collection)
             .with("documents", Yaml::Number(query.documents.into()))
             .with("size", quantity(format_size(query.document_bytes.into())));
         with_timeout(with_probability(map, query.probability), query.timeout).done()
