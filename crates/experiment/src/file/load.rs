@@ -1,106 +1,22 @@
 //! The section `load`.
 
+use super::keys::load::{LoadSection, MAX_CONNECTIONS};
 use super::overrides::Scale;
 use super::topology::{self, Entry};
 use crate::definition::{Arrival, LoadLevels, LoadSettings};
 use crate::diagnostic::ExperimentError;
-use crate::keys::settings::{self, keys};
-use crate::keys::words::{Words as _, words_of};
-use crate::keys::{Kind, MAX_VALUES};
+use crate::keys::MAX_VALUES;
+use crate::keys::settings;
+use crate::keys::words::Words as _;
 use crate::protocol::Protocol;
-use crate::settings::service::ServerSettings;
 use crate::yaml::section::{Field, Item, Section};
-use crate::yaml::written::Yaml;
-use results::units::{format_size, parse_rate, parse_size};
+use results::units::{parse_rate, parse_size};
 use results::{ExpectedStatuses, InvalidStatus, Pacing};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const DEFAULT_CONNECTIONS: usize = 4;
-/// Maximum connections or clients per generator: more would exhaust the ephemeral ports to one address.
-const MAX_CONNECTIONS: usize = 25_000;
-/// More than a connection carries in any trial.
-const MAX_REQUESTS_PER_CONNECTION: u64 = 1_000_000_000;
 const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
-
-/// A status, or a class of statuses.
-const STATUS: Kind = Kind::Either(&[
-    Kind::Whole(200, 999),
-    Kind::Matching(|| r"^\s*([2-9][0-9]{2}|[2-9](xx|XX))\s*$".to_owned()),
-]);
-const CLIENTS: Kind = Kind::Whole(1, MAX_CONNECTIONS as u64);
-
-/// The section: settings of the load, and the size of the responses, which is a setting of the service.
-#[derive(Clone)]
-pub(super) struct LoadSection {
-    pub(super) load: LoadSettings,
-    pub(super) payload_bytes: u64,
-}
-
-impl Default for LoadSection {
-    fn default() -> Self {
-        Self { load: LoadSettings::default(), payload_bytes: ServerSettings::default().payload_bytes }
-    }
-}
-
-keys!(LoadSection {
-    own load.protocol: "protocol", Kind::OneOf(words_of::<Protocol>), "protocol of the generator and of every hop",
-        |protocol| text(protocol.name());
-    own payload_bytes: "payload", Kind::Size, "size of each response's body, up to 1GiB",
-        |bytes| text(&format_size(*bytes));
-    key load.connections: "connections", CLIENTS,
-        "connections that each driver keeps open; 4, in closed loop one per client";
-    key load.requests_per_connection: "requests-per-connection", Kind::Whole(1, MAX_REQUESTS_PER_CONNECTION),
-        "requests after which a generator replaces a connection by a new one; never if absent";
-    own load.levels: "rate", Kind::OneOrDistinct(&Kind::Rate), "open loop: requests/s of each driver. This or `clients`",
-        written_rates;
-    own load.levels: "clients", Kind::OneOrDistinct(&CLIENTS),
-        "closed loop: clients of each driver, which send again after each response. This or `rate`",
-        written_clients;
-    own load.levels: "arrival", Kind::OneOf(words_of::<Arrival>),
-        "distribution of open-loop requests: evenly spread, or at random",
-        written_arrival;
-    key load.warmup: "warmup", Kind::PositiveDuration, "time under load before the measured window";
-    key load.duration: "duration", Kind::PositiveDuration, "the measured window";
-    key load.timeout: "timeout", Kind::PositiveDuration, "after this a request counts as failed";
-    own load.expected_status: "expect-status", Kind::OneOrDistinct(&STATUS),
-        "statuses that responses must have, such as `200` or `3xx`: any other is an error; those below 400 if absent",
-        written_statuses;
-    key load.threads: "threads", Kind::Whole(1, 256), "threads of each generator";
-    key load.generators: "generators", Kind::Whole(1, 1000),
-        "generators that share the load of each driver, each in its own pod";
-    own load.pacing: "pacing", Kind::OneOf(|| vec![Pacing::Economical.name(), Pacing::Precise.name()]),
-        "pacing of the generators in every trial; chosen once for the run if absent",
-        |pacing| pacing.and_then(|pacing: Pacing| text(pacing.name()));
-});
-
-fn text(text: &str) -> Option<Yaml> {
-    Some(Yaml::Text(text.to_owned()))
-}
-
-fn written_rates(levels: &LoadLevels) -> Option<Yaml> {
-    match levels {
-        LoadLevels::Open { rates, .. } if !rates.is_empty() => {
-            Some(Yaml::List(rates.iter().map(|rate| Yaml::rate(*rate)).collect()))
-        }
-        _ => None,
-    }
-}
-
-fn written_clients(levels: &LoadLevels) -> Option<Yaml> {
-    let LoadLevels::Closed { clients } = levels else { return None };
-    Some(Yaml::List(clients.iter().map(|clients| Yaml::Number(*clients as u64)).collect()))
-}
-
-fn written_arrival(levels: &LoadLevels) -> Option<Yaml> {
-    let LoadLevels::Open { arrival, .. } = levels else { return None };
-    text(arrival.name())
-}
-
-fn written_statuses(expected: &Option<ExpectedStatuses>) -> Option<Yaml> {
-    let statuses = expected.as_ref()?.patterns().iter().map(|status| Yaml::Text(status.to_string()));
-    Some(Yaml::List(statuses.collect()))
-}
 
 /// Reads the section.
 pub(super) fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<LoadSettings> {

@@ -1,7 +1,7 @@
 //! Writes an experiment as a file with every default visible.
 
 use super::fleet;
-use super::load::LoadSection;
+use super::keys::load::LoadSection;
 use super::overrides::split_key;
 use crate::definition::{Experiment, Factor};
 use crate::diagnostic::Source;

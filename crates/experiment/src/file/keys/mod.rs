@@ -1,8 +1,8 @@
 //! Keys of an experiment file, section by section.
 
+pub(super) mod load;
 pub(super) mod published;
 
-use super::load::LoadSection;
 use crate::definition::{Fresh, Resolve};
 use crate::keys::settings::tables;
 use crate::keys::words::words_of;
@@ -50,7 +50,7 @@ pub(crate) static SECTION_KEYS: LazyLock<Vec<SectionKeys>> = LazyLock::new(|| {
     let table = |path, keys: &[Key]| vec![(path, keys.iter().map(DescribedKey::from).collect())];
     let sections = [
         table("", &ROOT),
-        tables::<LoadSection>("load"),
+        tables::<load::LoadSection>("load"),
         tables::<FleetSettings>("fleet"),
         tables::<Objective>("objective"),
         tables::<Resolve>("resolve"),
