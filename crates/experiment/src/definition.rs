@@ -2,6 +2,10 @@
 //!
 //! [`crate::file`] reads and writes these values as YAML. Only its reader validates them.
 
+use crate::keys::Kind;
+pub use crate::keys::MAX_RUN_DURATION;
+use crate::keys::settings::keys;
+use crate::keys::words::words;
 use crate::mesh_kind::MeshKind;
 use crate::objective::Objective;
 use crate::protocol::Protocol;
@@ -17,9 +21,6 @@ use results::{ExpectedStatuses, FactorValue, Factors, Mode, Pacing, UnavailableM
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Maximum length of a warm-up, a window and a timeout, in files and on the command line.
-pub const MAX_RUN_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Question and the settings used to measure it.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,16 +129,7 @@ pub enum Fresh {
     Mode,
 }
 
-impl Fresh {
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Trial => "trial",
-            Self::Mode => "mode",
-        }
-    }
-}
+words!(Fresh { Trial = "trial", Mode = "mode" });
 
 /// Key that holds a list: each value has its own cells.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -184,22 +176,35 @@ pub struct LoadSettings {
     pub pacing: Option<Pacing>,
 }
 
+/// Defaults of a file, which has no rates by default.
+impl Default for LoadSettings {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::default(),
+            connections: None,
+            requests_per_connection: None,
+            levels: LoadLevels::Open { rates: Vec::new(), arrival: Arrival::default() },
+            warmup: Duration::from_secs(1),
+            duration: Duration::from_secs(10),
+            timeout: Duration::from_secs(5),
+            expected_status: None,
+            threads: 1,
+            generators: 1,
+            pacing: None,
+        }
+    }
+}
+
 impl LoadSettings {
     /// Settings without requests: the measured window is that of the fleet.
     #[must_use]
     pub fn of_fleet(fleet: &FleetSettings) -> Self {
         Self {
-            protocol: Protocol::default(),
-            connections: None,
-            requests_per_connection: None,
             levels: LoadLevels::Fleet,
             warmup: Duration::ZERO,
             duration: fleet.window(),
             timeout: Duration::ZERO,
-            expected_status: None,
-            threads: 1,
-            generators: 1,
-            pacing: None,
+            ..Self::default()
         }
     }
 }
@@ -212,6 +217,12 @@ pub struct Resolve {
     /// Difference in the 99th percentile of the response time.
     pub p99: Option<Duration>,
 }
+
+keys!(Resolve {
+    key p50: "p50", Kind::PositiveDuration, "smallest difference of the median that the run should show";
+    key p99: "p99", Kind::PositiveDuration,
+        "smallest difference of the 99th percentile that the run should show";
+});
 
 /// Load levels of an experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -254,16 +265,7 @@ pub enum Arrival {
     Poisson,
 }
 
-impl Arrival {
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Poisson => "poisson",
-        }
-    }
-}
+words!(Arrival { Uniform = "uniform", Poisson = "poisson" });
 
 impl fmt::Display for Arrival {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

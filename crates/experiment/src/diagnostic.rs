@@ -82,6 +82,19 @@ impl ExperimentError {
         self
     }
 
+    /// Adds a hint if there is one.
+    #[must_use]
+    pub(crate) fn with_some_hint(mut self: Box<Self>, hint: Option<impl Into<String>>) -> Box<Self> {
+        self.hint = hint.map(Into::into).or(self.hint);
+        self
+    }
+
+    /// Adds the known word nearest to an unknown one as a hint, if there is one.
+    #[must_use]
+    pub(crate) fn did_you_mean(self: Box<Self>, word: Option<&str>) -> Box<Self> {
+        self.with_some_hint(word.map(|word| format!("did you mean `{word}`?")))
+    }
+
     /// Formats the error for a terminal: message, source excerpt with a label, hint. Starts with the message
     /// itself, without a prefix such as `error`. Has no trailing newline.
     #[must_use]

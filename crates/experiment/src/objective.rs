@@ -3,6 +3,8 @@
 //! Experiment files have one key per bound ([`crate::file`]). On a command line, an objective is a single
 //! text, `p99=5ms,errors=0.1%`, which [`Objective`] parses and formats.
 
+use crate::keys::settings::{Keys, Settings};
+use crate::keys::{Key, Kind};
 use results::units::{
     UnitError, format_duration, format_fraction, format_rate, parse_duration, parse_fraction, parse_rate,
 };
@@ -42,6 +44,22 @@ pub struct Objective {
     pub rate: Option<f64>,
     /// Minimum fraction of the offered rate that is completed, 0 to 1.
     pub achieved: Option<f64>,
+}
+
+/// The section `objective`. Bounds on rates are of the command line alone.
+impl Settings for Objective {
+    fn visit(&mut self, keys: &mut impl Keys) {
+        for figure in TimeFigure::ALL {
+            let summary = match figure {
+                TimeFigure::Mean => "maximum mean response time",
+                TimeFigure::Max => "maximum of all response times; a request without a response misses it",
+                _ => "maximum response time at this percentile, in every cell and of each driver",
+            };
+            keys.key(self.time_mut(figure), Key::new(figure.name(), Kind::PositiveDuration, summary));
+        }
+        let errors = Key::new("errors", Kind::Fraction, "maximum fraction of failed requests");
+        keys.key(&mut self.errors, errors);
+    }
 }
 
 impl Objective {
@@ -97,9 +115,9 @@ impl Objective {
     }
 
     /// First pair of neighbouring figures whose bounds decrease, although their values never do.
-    fn contradiction(&self) -> Option<(TimeFigure, TimeFigure)> {
+    pub(crate) fn contradiction(&self) -> Option<[(TimeFigure, Duration); 2]> {
         let ordered: Vec<_> = self.times().filter(|(figure, _)| *figure != TimeFigure::Mean).collect();
-        ordered.windows(2).find(|pair| pair[1].1 < pair[0].1).map(|pair| (pair[0].0, pair[1].0))
+        ordered.windows(2).find(|pair| pair[1].1 < pair[0].1).map(|pair| [pair[0], pair[1]])
     }
 }
 
@@ -216,7 +234,9 @@ impl FromStr for Objective {
             objective.bound(name.trim(), bound.trim())?;
         }
         match objective.contradiction() {
-            Some((lower, higher)) => Err(ObjectiveError::Contradiction(lower.name(), higher.name())),
+            Some([(lower, _), (higher, _)]) => {
+                Err(ObjectiveError::Contradiction(lower.name(), higher.name()))
+            }
             None => Ok(objective),
         }
     }

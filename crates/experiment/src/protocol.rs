@@ -1,5 +1,6 @@
 //! Protocols between generator, proxies and service.
 
+use crate::keys::words::words;
 use crate::topology::script::grpc_method;
 use std::fmt;
 
@@ -17,21 +18,9 @@ pub enum Protocol {
     Tcp,
 }
 
+words!(Protocol { Http1 = "http/1.1", Http2 = "http/2", Grpc = "grpc", Tcp = "tcp" });
+
 impl Protocol {
-    /// Every protocol.
-    pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Tcp];
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Http1 => "http/1.1",
-            Self::Http2 => "http/2",
-            Self::Grpc => "grpc",
-            Self::Tcp => "tcp",
-        }
-    }
-
     /// URL scheme, as accepted by `meshmeter load`.
     #[must_use]
     pub fn scheme(self, over_tls: bool) -> &'static str {

@@ -1,5 +1,6 @@
 //! Published figures for the question of an experiment, shown next to its own.
 
+use crate::keys::words::words;
 use results::units::{UnitError, format_change, format_duration, parse_duration};
 use results::{Mode, TimeFigure};
 use std::fmt;
@@ -167,17 +168,7 @@ pub enum MemoryKind {
     Anonymous,
 }
 
-impl MemoryKind {
-    /// Keyword in experiment files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::WorkingSet => "memory",
-            Self::Resident => "memory-resident",
-            Self::Anonymous => "memory-anonymous",
-        }
-    }
-}
+words!(MemoryKind { WorkingSet = "memory", Resident = "memory-resident", Anonymous = "memory-anonymous" });
 
 /// Percentiles that publications report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -190,17 +181,7 @@ pub enum PublishedPercentile {
     P99,
 }
 
-impl PublishedPercentile {
-    /// Name, such as `p90`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P99 => "p99",
-        }
-    }
-}
+words!(PublishedPercentile { P50 = "p50", P90 = "p90", P99 = "p99" });
 
 impl ReferenceValue {
     /// Keyword in experiment files, such as `cpu` or `added-p90`.

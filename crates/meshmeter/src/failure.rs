@@ -45,10 +45,7 @@ impl Failure {
     /// An environment failure, with the hint of the error.
     pub fn from_error(error: &EnvironmentError) -> Self {
         let failure = Self::environment(error);
-        match error.nearest_hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_some_hint(error.nearest_hint())
     }
 
     /// Prepends the operation and its subject to the cause.
@@ -77,6 +74,12 @@ impl Failure {
     /// Adds a hint on what to do.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds a hint if there is one.
+    pub fn with_some_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into).or(self.hint);
         self
     }
 

@@ -1,11 +1,10 @@
 //! Interface between a run and its environment: one machine (`lab`), a cluster, or memory in tests.
 //!
-//! Read [`deploy`], the interface, first. [`in_memory`] is an environment for tests.
+//! Read [`deploy`], the interface, first.
 
 mod clock;
 pub mod deploy;
 mod error;
-pub mod in_memory;
 mod progress;
 mod snapshot;
 pub(crate) mod spec;

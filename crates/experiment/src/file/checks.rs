@@ -5,7 +5,6 @@ use super::{ingress, mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
 use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use results::TimeFigure;
 use results::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
 }
 
 fn rates(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let (LoadLevels::Open { rates, .. }, Some(field)) = (&experiment.load.levels, given.load.field("rate")?)
+    let (LoadLevels::Open { rates, .. }, Some(field)) = (&experiment.load.levels, given.field("load.rate")?)
     else {
         return Ok(());
     };
@@ -64,7 +63,7 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         (&load.levels, load.connections, load.protocol.multiplexes())
     {
         let most = clients.iter().copied().max().unwrap_or(0);
-        if let Some(field) = given.load.field("connections")?.filter(|_| connections < most) {
+        if let Some(field) = given.field("load.connections")?.filter(|_| connections < most) {
             return Err(field
                 .place()
                 .error(
@@ -83,13 +82,13 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         (LoadLevels::Open { .. } | LoadLevels::Fleet, None) => return Ok(()),
     };
     let connections = format!("{fewest} connection{}", if fewest == 1 { "" } else { "s" });
-    if let Some(field) = given.load.field("threads")?.filter(|_| load.threads > fewest) {
+    if let Some(field) = given.field("load.threads")?.filter(|_| load.threads > fewest) {
         return Err(field.place().error(
             format!("{} threads for {connections}", load.threads),
             format!("expected at most {fewest}: each thread needs a connection of its own"),
         ));
     }
-    let Some(field) = given.load.field("generators")? else { return Ok(()) };
+    let Some(field) = given.field("load.generators")? else { return Ok(()) };
     if load.generators * load.threads > fewest {
         let threads = if load.threads == 1 { String::new() } else { format!(" of {} threads", load.threads) };
         return Err(field.place().error(
@@ -113,30 +112,20 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 /// Bounds must be ordered: no higher percentile, nor the maximum, is smaller than a lower percentile.
 fn objective_order(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let mut lower: Option<(&str, Duration)> = None;
-    for (figure, bound) in experiment.objective.times().filter(|(figure, _)| *figure != TimeFigure::Mean) {
-        let key = figure.name();
-        let Some(field) = given.objective.field(key)? else { continue };
-        if let Some((name, least)) = lower.filter(|(_, least)| bound < *least) {
-            return Err(field.place().error(
-                format!(
-                    "{key} under {} contradicts {name} under {}",
-                    format_duration(bound),
-                    format_duration(least)
-                ),
-                format!("expected at least {}: a higher percentile is never smaller", format_duration(least)),
-            ));
-        }
-        lower = Some((key, bound));
-    }
-    Ok(())
+    let Some([(lower, least), (higher, bound)]) = experiment.objective.contradiction() else { return Ok(()) };
+    let Some(field) = given.field(&format!("objective.{}", higher.name()))? else { return Ok(()) };
+    let (least, bound) = (format_duration(least), format_duration(bound));
+    Err(field.place().error(
+        format!("{} under {bound} contradicts {} under {least}", higher.name(), lower.name()),
+        format!("expected at least {least}: a higher percentile is never smaller"),
+    ))
 }
 
 /// Rejects bounds on percentiles that rest on too few requests.
 fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     for (figure, bound) in experiment.objective.times() {
         let key = figure.name();
-        let Some(field) = given.objective.field(key)? else { continue };
+        let Some(field) = given.field(&format!("objective.{key}"))? else { continue };
         if bound > experiment.load.timeout {
             return Err(field.place().error(
                 format!("requests end after {}", format_duration(experiment.load.timeout)),
@@ -172,7 +161,7 @@ fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()
 }
 
 fn delays(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    match given.server.field("delay")? {
+    match given.field("server.delay")? {
         Some(field) if experiment.server.delay >= experiment.load.timeout => Err(field.place().error(
             format!(
                 "the server would answer after the timeout of {}",
@@ -186,7 +175,7 @@ fn delays(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 fn size_of_the_run(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let trials = experiment.load.levels.count() * experiment.modes.len() * experiment.repeats;
-    match given.load.field("rate")?.or(given.load.field("clients")?) {
+    match given.field("load.rate")?.or(given.field("load.clients")?) {
         Some(field) if trials > MAX_TRIALS => Err(field
             .key_place
             .error(format!("the run would have {trials} trials"), format!("expected at most {MAX_TRIALS}"))),

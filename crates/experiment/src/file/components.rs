@@ -94,10 +94,7 @@ pub(super) fn contradictions(experiment: &Experiment, section: &Section<'_>) -> 
         let Some(field) = section.field(key)? else { continue };
         let Some((expected, hint)) = unused(key, experiment) else { continue };
         let error = field.key_place.error(format!("`{}` says nothing here", field.path), expected);
-        return Err(match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Err(error.with_some_hint(hint));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::{Files, NoFiles, Override};
 use crate::definition::Experiment;
 use crate::plan::Plan;
+use crate::settings::components::ComponentsSettings;
 use results::FactorValue;
 use std::path::PathBuf;
 
@@ -81,7 +82,7 @@ fn versions_are_set_by_the_command_line() {
     let study = set("components.istio=[1.29.4,1.30.1]").unwrap();
     assert_eq!(study.factor("components.istio").unwrap().values.len(), 2);
     assert_eq!(set("components.istio=1.30.1").unwrap().components.istio.as_deref(), Some("1.30.1"));
-    assert!(set("components.istio=null").unwrap().components.is_default());
+    assert_eq!(set("components.istio=null").unwrap().components, ComponentsSettings::default());
 }
 
 #[test]

@@ -2,28 +2,27 @@
 
 use super::components;
 use super::given::Given;
-use super::keys::fleet::{MAX_OBJECTS, MAX_THREADS, MAX_WITNESSES};
+use super::named_files::NoFiles;
 use super::overrides::Scale;
+use super::sections::SECTIONS;
+use super::topology;
 use crate::definition::Experiment;
-use crate::diagnostic::ExperimentError;
-use crate::keys::SWITCH;
+use crate::diagnostic::{ExperimentError, Source};
+use crate::keys::settings::{self, read};
 use crate::protocol::Protocol;
 use crate::settings::fleet::{
-    ChangeKind, FleetContradiction, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION, MAX_NAMESPACES,
-    MAX_PROXIES, RepeatedChange, SettingNames, XdsVariant,
+    FleetContradiction, FleetSettings, HeldTopology, MAX_OBJECTS, MAX_PROXIES, SettingNames,
 };
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
-use crate::yaml::document::{Node, Value};
-use crate::yaml::section::{Field, Item, Section, alternatives};
-use crate::yaml::suggestion::nearest;
-use results::units::{Churn, parse_duration, parse_rate};
+use crate::yaml::document::{self, Node, Value};
+use crate::yaml::section::{Field, Section};
+use crate::yaml::written::Map;
+use results::units::Churn;
 use results::{FactorValue, Mode};
-use std::time::Duration;
+use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
-
-const MAX_SETTLE: Duration = Duration::from_secs(3600);
 
 /// Sections and keys about requests and the proxies that carry them.
 const OF_REQUESTS: [&str; 8] =
@@ -32,12 +31,38 @@ const OF_REQUESTS: [&str; 8] =
 /// Keys that are taken from a topology, if there is one.
 const OF_TOPOLOGY: [&str; 3] = ["services", "pods", "namespaces"];
 
-/// Keys of the section that `--scale` multiplies.
-const SCALED: [&str; 7] =
-    ["proxies", "services", "pods", "virtual-services", "destination-rules", "gateways", "policies"];
+/// True for a key that the fleet's topology makes superfluous.
+pub(super) fn is_of_topology(fleet: &FleetSettings, dotted: &str) -> bool {
+    fleet.topology.is_some() && OF_TOPOLOGY.iter().any(|key| dotted.strip_prefix("fleet.") == Some(key))
+}
+
+impl FleetSettings {
+    /// Writes the settings as sections of an experiment file, `fleet` and `topology`, for [`Self::from_yaml`].
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        let section = settings::written(self, "fleet", &|key| is_of_topology(self, key)).done();
+        let topology = self.topology.as_deref().map(HeldTopology::view);
+        document::write(&Map::default().with("fleet", section).with_some("topology", topology).done())
+    }
+
+    /// Reads settings of one fleet, which [`Self::check`] has not checked against each other.
+    ///
+    /// # Errors
+    /// Returns the first error, with its place.
+    pub fn from_yaml(text: &str, file_name: &str) -> Result<Self> {
+        let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
+        let root = document::read(&source)?;
+        let fleet: Self = read(&Section::root(&root, &SECTIONS)?.section("fleet")?)?;
+        let Some(graph) = topology::graph(&root, &NoFiles)? else { return Ok(fleet) };
+        match HeldTopology::new(&graph) {
+            Ok(held) => Ok(fleet.with_topology(held)),
+            Err(reason) => Err(root.place.error(reason, "expected services that run in the mesh")),
+        }
+    }
+}
 
 /// Reads the section. Mode and section need each other.
-pub(super) fn settings(
+pub(super) fn section(
     root: &Section<'_>,
     topology: &TopologySettings,
     modes: &[Mode],
@@ -66,7 +91,8 @@ pub(super) fn settings(
             "expected `modes: [control-plane]` with `mesh: istio`",
         ));
     }
-    let fleet = read(&section, scale)?;
+    let mut fleet: FleetSettings = read(&section)?;
+    scale_sizes(&mut fleet, scale)?;
     match root.field("topology")? {
         Some(field) => with_topology(fleet, &field, topology, &section).map(Some),
         None => Ok(Some(fleet)),
@@ -95,48 +121,18 @@ fn with_topology(
     }
 }
 
-fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
-    let defaults = FleetSettings::default();
-    let number =
-        |key: &'static str, default: usize, least: usize, most: usize| {
-            let given = section.field(key)?.map_or(Ok(default), |field| field.whole(least..=most))?;
-            let scaled = if SCALED.contains(&key) { scaled(given, scale) } else { given };
-            match &scale.place {
-                Some(place) if scaled > most => Err(place
-                    .error(format!("`fleet.{key}` would be {scaled}"), format!("expected at most {most}"))),
-                _ => Ok(scaled),
-            }
-        };
-    let switch = |key| section.field(key)?.map_or(Ok(false), |field| field.choice(&SWITCH));
-    let defaults_of = FleetSettings::default;
-    Ok(FleetSettings {
-        proxies: number("proxies", defaults.proxies, 1, MAX_PROXIES)?,
-        kinds: section.field("kind")?.map_or(Ok(defaults_of().kinds), |field| field.quantity(str::parse))?,
-        xds: section.field("xds")?.map_or(Ok(defaults.xds), |field| {
-            field.choice(&XdsVariant::ALL.map(|variant| (variant.name(), variant)))
-        })?,
-        security: section.field("security")?.map_or(Ok(defaults.security), |field| {
-            field.choice(&FleetSecurity::ALL.map(|security| (security.name(), security)))
-        })?,
-        topology: None,
-        services: number("services", defaults.services, 1, MAX_OBJECTS)?,
-        pods: number("pods", defaults.pods, 1, MAX_OBJECTS)?,
-        namespaces: number("namespaces", defaults.namespaces, 1, MAX_NAMESPACES)?,
-        virtual_services: number("virtual-services", defaults.virtual_services, 0, MAX_OBJECTS)?,
-        destination_rules: number("destination-rules", defaults.destination_rules, 0, MAX_OBJECTS)?,
-        gateways: number("gateways", defaults.gateways, 0, MAX_OBJECTS)?,
-        policies: number("policies", defaults.policies, 0, MAX_OBJECTS)?,
-        scope: switch("scope")?,
-        on_demand: switch("on-demand")?,
-        witnesses: number("witnesses", 0, 0, MAX_WITNESSES)?,
-        churn: section.field("churn")?.map_or(Ok(Churn::None), |field| churn(&field))?,
-        changes: section.field("changes")?.map_or(Ok(defaults_of().changes), |field| changes(&field))?,
-        between: span(section, "between", defaults.between, MAX_SETTLE)?,
-        duration: span(section, "duration", defaults.duration, MAX_DURATION)?,
-        settle: span(section, "settle", defaults.settle, MAX_SETTLE)?,
-        connect_rate: section.field("connect-rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
-        threads: section.field("threads")?.map(|field| field.whole(1..=MAX_THREADS)).transpose()?,
-    })
+fn scale_sizes(fleet: &mut FleetSettings, scale: &Scale) -> Result<()> {
+    let Some(place) = &scale.place else { return Ok(()) };
+    for (key, number) in fleet.sizes() {
+        *number = scaled(*number, scale);
+        let most = if key == "proxies" { MAX_PROXIES } else { MAX_OBJECTS as usize };
+        if *number > most {
+            return Err(
+                place.error(format!("`fleet.{key}` would be {number}"), format!("expected at most {most}"))
+            );
+        }
+    }
+    Ok(())
 }
 
 /// A number multiplied by `--scale`, at least 1 unless it is 0.
@@ -146,27 +142,12 @@ fn scaled(given: usize, scale: &Scale) -> usize {
 
 /// Value of a factor after `--scale`, which tables and charts show; `None` if the key is not scaled.
 pub(super) fn scaled_factor(key: &str, text: &str, scale: &Scale) -> Option<FactorValue> {
-    let is_scaled = key.strip_prefix("fleet.").is_some_and(|key| SCALED.contains(&key));
+    let is_scaled = key
+        .strip_prefix("fleet.")
+        .is_some_and(|key| FleetSettings::default().sizes().iter().any(|(size, _)| *size == key));
     // The reader of the key reports what is not a whole number.
     let given = text.trim().parse().ok().filter(|_| is_scaled && scale.place.is_some())?;
     Some(FactorValue::Number(scaled(given, scale).into()))
-}
-
-/// Duration that may be 0.
-fn span(section: &Section<'_>, key: &'static str, default: Duration, most: Duration) -> Result<Duration> {
-    let Some(field) = section.field(key)? else { return Ok(default) };
-    let duration = field.quantity(parse_duration)?;
-    if duration > most {
-        let most = results::units::format_duration(most);
-        return Err(field
-            .place()
-            .error(format!("`{}` is too long", field.path), format!("expected at most {most}")));
-    }
-    Ok(duration)
-}
-
-fn churn(field: &Field<'_>) -> Result<Churn> {
-    field.quantity(str::parse)
 }
 
 /// All values of a churn factor must have the same unit.
@@ -186,30 +167,6 @@ pub(super) fn check_churn_factor(items: &[Node]) -> Result<()> {
     }
 }
 
-/// One or several changes; an empty list means none.
-fn changes(field: &Field<'_>) -> Result<Vec<RepeatedChange>> {
-    if matches!(&field.node.value, Value::List(items) if items.is_empty()) {
-        return Ok(Vec::new());
-    }
-    field.one_or_list()?.iter().map(|item| change(field, item)).collect()
-}
-
-fn change(field: &Field<'_>, item: &Item<'_>) -> Result<RepeatedChange> {
-    let word = item.text.split('=').next().unwrap_or_default().trim();
-    let names = ChangeKind::ALL.map(ChangeKind::name);
-    if names.contains(&word) {
-        return item.quantity(&field.path, str::parse);
-    }
-    let error = item.place.error(
-        format!("`{}`: `{}` is not a kind of change", field.path, results::units::shortened(word)),
-        format!("expected {}", alternatives(&names)),
-    );
-    Err(match nearest(word, names) {
-        Some(name) => error.with_hint(format!("did you mean `{name}`?")),
-        None => error,
-    })
-}
-
 /// Runs every check in turn.
 pub(super) fn contradictions(
     fleet: &FleetSettings,
@@ -217,7 +174,7 @@ pub(super) fn contradictions(
     given: &Given<'_>,
 ) -> Result<()> {
     of_requests(given)?;
-    components::contradictions(experiment, given.components)?;
+    components::contradictions(experiment, &given.section("components")?)?;
     let section = given.root.section("fleet")?;
     match fleet.check(experiment.istio.istiod.replicas, SettingNames::Keys) {
         Ok(()) => something_happens(fleet, &section),
@@ -242,10 +199,7 @@ fn located(contradiction: FleetContradiction, section: &Section<'_>) -> Result<B
         },
     );
     let error = place.error(message, expected);
-    Ok(match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    })
+    Ok(error.with_some_hint(hint))
 }
 
 /// Rejects settings of requests and their proxies: a fleet does not measure them.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Plan;
-use crate::settings::fleet::{ChangeKind, FleetSecurity, ProxyKind, XdsVariant};
+use crate::settings::fleet::{ChangeKind, FleetSecurity, FleetSettings, ProxyKind, XdsVariant};
 use std::time::Duration;
 
 fn text(rest: &str) -> String {
@@ -76,6 +76,25 @@ fn services_pods_and_namespaces_come_from_topology() {
     let graph = read("fleet: {proxies: 1}, topology: {services: [{name: web}], clients: [{name: client}]}");
     assert_eq!(graph.fleet.as_ref().map(|fleet| (fleet.services, fleet.pods)), Some((1, 1)));
     assert_eq!(Experiment::parse(&graph.to_yaml(), "again").unwrap(), graph);
+}
+
+#[test]
+fn settings_of_one_fleet_are_read_back_without_their_experiment() {
+    let changed = "proxies: 50, kind: 'ztunnel=10,sidecar', xds: delta, security: token, services: 20, pods: 60, namespaces: 3, \
+                   virtual-services: 2, destination-rules: 3, gateways: 4, policies: 5, scope: on, on-demand: on, witnesses: 1, \
+                   churn: 25%/m, changes: [endpoint-added=3, service-entry], between: 2s, duration: 30s, settle: 20s, \
+                   connect-rate: 0.5, threads: 2";
+    for rest in [
+        "fleet: {}".to_owned(),
+        format!("fleet: {{{changed}}}"),
+        "fleet: {proxies: 1, changes: [], duration: 5s}, topology: {shape: tiered, namespaces: 2}".to_owned(),
+    ] {
+        let experiment = read(&rest);
+        let fleet = experiment.fleet.as_deref().unwrap();
+        assert_eq!(FleetSettings::from_yaml(&fleet.to_yaml(), "fleet.yaml").as_ref(), Ok(fleet), "{rest}");
+    }
+    let error = FleetSettings::from_yaml("fleet: {proxys: 3}", "fleet.yaml").unwrap_err();
+    assert_eq!((error.line, error.hint.as_deref()), (1, Some("did you mean `proxies`?")));
 }
 
 #[test]

@@ -1,16 +1,13 @@
 //! The section `istio`: settings of the control plane.
 
-use super::keys::istio::{MAX_ENDPOINTS, MAX_ISTIODS, MAX_RETRIES, MAX_RULES, MAX_SERVICES, TELEMETRY};
 use super::named_files::Files;
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::keys::SWITCH;
-use crate::settings::istio::{
-    AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, IstiodSettings, LuaScript,
-    MeshSettings, Surroundings, TelemetrySetting, WorkloadKeys, ZtunnelPlacement,
-};
+use crate::keys::settings::read;
+use crate::settings::istio::{ExtraObjects, IstiodSettings, LuaScript, MeshSettings, Surroundings};
 use crate::yaml::document;
 use crate::yaml::section::{Field, Section};
-use results::units::{format_duration, parse_cores, parse_fraction, parse_size};
+use results::units::format_duration;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,8 +19,6 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const SHARE_STEPS: f64 = 10_000.0;
 /// Maximum of services × endpoints: more take an API server on one machine minutes to accept.
 const MAX_ENDPOINTS_IN_ALL: usize = 100_000;
-/// Minimum memory limit: istiod does not start with less.
-const MIN_ISTIOD_BYTES: u64 = 128 << 20;
 /// Istio's default for `PILOT_DEBOUNCE_AFTER`.
 const DEBOUNCE_AFTER: Duration = Duration::from_millis(100);
 /// Istio's default for `PILOT_DEBOUNCE_MAX`.
@@ -35,36 +30,19 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Reads the section.
 pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshSettings> {
-    Ok(MeshSettings {
-        telemetry: section
-            .field("telemetry")?
-            .map_or(Ok(TelemetrySetting::default()), |field| field.choice(&TELEMETRY))?,
-        tracing_fraction: section.field("tracing")?.map(|field| traced_share(&field)).transpose()?,
-        authorization: authorization(&section.section("authorization")?)?,
-        lua: section.field("lua")?.map_or(Ok(None), |field| lua(&field))?,
-        wasm: section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?,
-        retries: section.field("retries")?.map(|field| field.whole(0..=MAX_RETRIES)).transpose()?,
-        timeout: section.field("timeout")?.map(|field| whole_milliseconds(&field)).transpose()?,
-        http2_upgrade: switch(section, "http2-upgrade")?,
-        sidecar_scope: switch(section, "sidecar-scope")?,
-        dns_capture: switch(section, "dns-capture")?,
-        dns_auto_allocate: switch(section, "dns-auto-allocate")?,
-        surroundings: surroundings(&section.section("surroundings")?)?,
-        ingress: ingress(&section.section("ingress")?)?,
-        ztunnel: section.field("ztunnel")?.map_or(Ok(ZtunnelPlacement::default()), |field| {
-            field.choice(&[("shared", ZtunnelPlacement::Shared), ("per-pod", ZtunnelPlacement::PerPod)])
-        })?,
-        workload_keys: section.field("workload-keys")?.map_or(Ok(WorkloadKeys::default()), |field| {
-            field.choice(&[("rsa", WorkloadKeys::Rsa), ("ecdsa", WorkloadKeys::Ecdsa)])
-        })?,
-        istiod: istiod(&section.section("istiod")?)?,
-        extra: section.field("extra")?.map(|field| extra(&field, files)).transpose()?,
-    })
+    let mut settings: MeshSettings = read(section)?;
+    settings.lua = section.field("lua")?.map_or(Ok(None), |field| lua(&field))?;
+    settings.wasm = section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?;
+    settings.extra = section.field("extra")?.map(|field| extra(&field, files)).transpose()?;
+    check_traced_share(section, settings.tracing_fraction)?;
+    check_surroundings(&section.section("surroundings")?, settings.surroundings)?;
+    check_debouncing(&section.section("istiod")?, &settings.istiod)?;
+    Ok(settings)
 }
 
-/// Traced share of requests, at a resolution that proxies support.
-fn traced_share(field: &Field<'_>) -> Result<f64> {
-    let share = field.quantity(parse_fraction)?;
+/// Proxies draw which requests are traced at a limited resolution.
+fn check_traced_share(section: &Section<'_>, share: Option<f64>) -> Result<()> {
+    let (Some(field), Some(share)) = (section.field("tracing")?, share) else { return Ok(()) };
     let steps = share * SHARE_STEPS;
     if (steps - steps.round()).abs() > 1e-6 {
         return Err(field.place().error(
@@ -72,83 +50,25 @@ fn traced_share(field: &Field<'_>) -> Result<f64> {
             "expected whole hundredths of a percent, such as `0.01%` or `12.5%`",
         ));
     }
-    Ok(share)
+    Ok(())
 }
 
-/// Route timeout in whole milliseconds. Envoy would read less than a millisecond as 0, which means no
-/// timeout.
-fn whole_milliseconds(field: &Field<'_>) -> Result<Duration> {
-    let time = field.positive_duration()?;
-    if time.subsec_nanos() % 1_000_000 != 0 {
-        return Err(field.place().error(
-            format!("`{}` is finer than routes measure time", field.path),
-            "expected whole milliseconds",
-        ));
-    }
-    Ok(time)
-}
-
-/// Boolean key; default: off.
-fn switch(section: &Section<'_>, key: &'static str) -> Result<bool> {
-    section.field(key)?.map_or(Ok(false), |field| field.choice(&SWITCH))
-}
-
-fn authorization(section: &Section<'_>) -> Result<AuthorizationSettings> {
-    let rules = |key| section.field(key)?.map_or(Ok(0), |field| field.whole(0..=MAX_RULES));
-    Ok(AuthorizationSettings {
-        paths: rules("paths")?,
-        identities: rules("identities")?,
-        jwt: switch(section, "jwt")?,
-    })
-}
-
-fn surroundings(section: &Section<'_>) -> Result<Surroundings> {
-    let defaults = Surroundings::default();
-    let services =
-        section.field("services")?.map_or(Ok(defaults.services), |field| field.whole(0..=MAX_SERVICES))?;
-    let Some(field) = section.field("endpoints")? else {
-        return Ok(Surroundings { services, ..defaults });
-    };
-    let endpoints = field.whole(1..=MAX_ENDPOINTS)?;
-    if services * endpoints > MAX_ENDPOINTS_IN_ALL {
-        return Err(field.place().error(
+fn check_surroundings(
+    section: &Section<'_>,
+    Surroundings { services, endpoints }: Surroundings,
+) -> Result<()> {
+    match section.field("endpoints")? {
+        Some(field) if services * endpoints > MAX_ENDPOINTS_IN_ALL => Err(field.place().error(
             format!("{services} services of {endpoints} endpoints are {}", services * endpoints),
             format!("expected at most {MAX_ENDPOINTS_IN_ALL} in all"),
-        ));
+        )),
+        _ => Ok(()),
     }
-    Ok(Surroundings { services, endpoints })
 }
 
-fn ingress(section: &Section<'_>) -> Result<IngressSettings> {
-    let defaults = IngressSettings::default();
-    Ok(IngressSettings {
-        tls: section.field("tls")?.map_or(Ok(defaults.tls), |field| {
-            field.choice(&[
-                ("off", IngressTls::Off),
-                ("simple", IngressTls::Simple),
-                ("mutual", IngressTls::Mutual),
-            ])
-        })?,
-        api: section.field("api")?.map_or(Ok(defaults.api), |field| {
-            field.choice(&[("istio", IngressApi::Istio), ("kubernetes", IngressApi::Kubernetes)])
-        })?,
-    })
-}
-
-fn istiod(section: &Section<'_>) -> Result<IstiodSettings> {
-    let defaults = IstiodSettings::default();
-    let debounce = |key| section.field(key)?.map(|field| whole_milliseconds(&field)).transpose();
-    let settings = IstiodSettings {
-        replicas: section
-            .field("replicas")?
-            .map_or(Ok(defaults.replicas), |field| field.whole(1..=MAX_ISTIODS))?,
-        cpu_limit_cores: section.field("cpu")?.map(|field| field.quantity(parse_cores)).transpose()?,
-        memory_limit_bytes: section.field("memory")?.map(|field| istiod_memory(&field)).transpose()?,
-        debounce_after: debounce("debounce-after")?,
-        debounce_max: debounce("debounce-max")?,
-    };
-    let after = settings.debounce_after.unwrap_or(DEBOUNCE_AFTER);
-    let longest = settings.debounce_max.unwrap_or(MAX_DEBOUNCE);
+fn check_debouncing(section: &Section<'_>, istiod: &IstiodSettings) -> Result<()> {
+    let after = istiod.debounce_after.unwrap_or(DEBOUNCE_AFTER);
+    let longest = istiod.debounce_max.unwrap_or(MAX_DEBOUNCE);
     let field = section.field("debounce-max")?.or(section.field("debounce-after")?);
     match field.filter(|_| longest < after) {
         Some(field) => Err(field.place().error(
@@ -159,18 +79,8 @@ fn istiod(section: &Section<'_>) -> Result<IstiodSettings> {
             ),
             "expected `debounce-max` of at least `debounce-after` (Istio's own: 10s and 100ms)",
         )),
-        None => Ok(settings),
+        None => Ok(()),
     }
-}
-
-fn istiod_memory(field: &Field<'_>) -> Result<u64> {
-    let bytes = field.quantity(parse_size)?;
-    if bytes < MIN_ISTIOD_BYTES {
-        return Err(field
-            .place()
-            .error(format!("`{}` is too small for istiod", field.path), "expected at least 128MiB"));
-    }
-    Ok(bytes)
 }
 
 /// Script text, or true for the built-in script.

@@ -8,14 +8,14 @@ use crate::diagnostic::ExperimentError;
 use crate::mesh_kind::{MeshKind, configures_envoys};
 use crate::protocol::Protocol;
 use crate::settings::proxy::MutualTls;
-use crate::yaml::section::{Field, Section};
+use crate::yaml::section::Field;
 use results::{BACKGROUND_SERVICES, Mode};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Runs every check in turn.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    components::contradictions(experiment, given.components)?;
+    components::contradictions(experiment, &given.section("components")?)?;
     match experiment.mesh {
         MeshKind::Envoy => static_files(experiment, given),
         MeshKind::Istio => {
@@ -35,12 +35,12 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
 
 /// Rejects the section `istio` without a control plane: nothing would apply it.
 fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    if let Some((path, place)) = given.istio.first_key() {
+    if let Some((path, place)) = given.section("istio")?.first_key() {
         return Err(place
             .error(format!("`{path}` says nothing with mesh envoy"), "static files have no control plane")
             .with_hint("with `mesh: istio` istiod configures the proxies"));
     }
-    match given.load.field("protocol")? {
+    match given.field("load.protocol")? {
         Some(field) if experiment.load.protocol == Protocol::Tcp => Err(field
             .place()
             .error(
@@ -54,7 +54,7 @@ fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 /// Only static Envoy gets the filter that computes.
 fn proxy_cpu_time(given: &Given<'_>) -> Result<()> {
-    let Some(field) = given.proxy.field("cpu-time")? else { return Ok(()) };
+    let Some(field) = given.field("proxy.cpu-time")? else { return Ok(()) };
     Err(field
         .key_place
         .error(format!("`{}` needs `mesh: envoy`", field.path), "istiod configures the proxies of this mesh")
@@ -68,7 +68,7 @@ fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         .iter()
         .find(|mode| **mode != Mode::None && !experiment.mesh.parts(**mode).reads_requests());
     for key in experiment.istio.that_read_requests() {
-        let Some(field) = istio_field(given.istio, key)? else { continue };
+        let Some(field) = given.field(&format!("istio.{key}"))? else { continue };
         if !experiment.load.protocol.is_http() {
             return Err(field.key_place.error(
                 format!("`{}` contradicts protocol `{}`", field.path, experiment.load.protocol),
@@ -92,7 +92,7 @@ fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 /// The HTTP/2 upgrade needs two proxies: behind a waypoint is a ztunnel, and then the service.
 fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let Some(field) = given.istio.field("http2-upgrade")?.filter(|_| experiment.istio.http2_upgrade) else {
+    let Some(field) = given.field("istio.http2-upgrade")?.filter(|_| experiment.istio.http2_upgrade) else {
         return Ok(());
     };
     if experiment.load.protocol.multiplexes() {
@@ -117,17 +117,8 @@ fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     }
 }
 
-/// Field of a key under `istio` that may itself contain a dot: `authorization.paths`.
-fn istio_field<'a>(istio: &Section<'a>, key: &'static str) -> Result<Option<Field<'a>>> {
-    match key.split_once('.') {
-        Some((section, key)) => istio.section(section)?.field(key),
-        None => istio.field(key),
-    }
-}
-
 fn identities(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let authorization = given.istio.section("authorization")?;
-    let Some(field) = authorization.field("identities")? else { return Ok(()) };
+    let Some(field) = given.field("istio.authorization.identities")? else { return Ok(()) };
     if experiment.istio.authorization.identities == 0 {
         return Ok(());
     }
@@ -148,7 +139,7 @@ fn identities(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 }
 
 fn mutual_tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let Some(field) = given.proxy.field("mtls")?.filter(|_| experiment.proxy.mtls == MutualTls::Off) else {
+    let Some(field) = given.field("proxy.mtls")?.filter(|_| experiment.proxy.mtls == MutualTls::Off) else {
         return Ok(());
     };
     for mode in &experiment.modes {
@@ -168,7 +159,7 @@ fn mutual_tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let has_ingress = experiment.modes.contains(&Mode::Ingress);
-    if let Some((path, place)) = given.istio.section("ingress")?.first_key().filter(|_| !has_ingress) {
+    if let Some((path, place)) = given.section("istio.ingress")?.first_key().filter(|_| !has_ingress) {
         return Err(place.error(
             format!("`{path}` says nothing without mode `ingress`"),
             "expected only where `ingress` is among the `modes`",
@@ -177,7 +168,7 @@ fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A key under `istio` that only some modes apply.
+/// A key that only some modes apply.
 struct OfSomeModes {
     key: &'static str,
     applies: fn(Mode) -> bool,
@@ -186,17 +177,17 @@ struct OfSomeModes {
 
 const OF_SOME_MODES: [OfSomeModes; 3] = [
     OfSomeModes {
-        key: "ztunnel",
+        key: "istio.ztunnel",
         applies: Mode::is_ambient,
         expected: "expected only where `ambient` or `ambient-waypoint` is among the `modes`",
     },
     OfSomeModes {
-        key: "workload-keys",
+        key: "istio.workload-keys",
         applies: |mode| mode.has_requests() && configures_envoys(mode),
         expected: "expected with a mode that has sidecars, waypoints or gateways: the keys of ztunnels are always ECDSA",
     },
     OfSomeModes {
-        key: "telemetry",
+        key: "istio.telemetry",
         applies: configures_envoys,
         expected: "expected with a mode that has sidecars, waypoints, gateways or a fleet: ztunnel has no such switch",
     },
@@ -207,7 +198,7 @@ fn modes_apply_settings(experiment: &Experiment, given: &Given<'_>) -> Result<()
         if experiment.modes.iter().any(|mode| (of_some.applies)(*mode)) {
             continue;
         }
-        if let Some(field) = given.istio.field(of_some.key)? {
+        if let Some(field) = given.field(of_some.key)? {
             return Err(says_nothing(&field, of_some.expected));
         }
     }
@@ -221,7 +212,7 @@ fn says_nothing(field: &Field<'_>, expected: &str) -> Box<ExperimentError> {
 fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let has_sidecars = experiment.modes.iter().any(|mode| experiment.mesh.parts(*mode).has_sidecars());
     if let Some(field) =
-        given.istio.field("sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
+        given.field("istio.sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
     {
         return Err(says_nothing(
             &field,
@@ -229,8 +220,7 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
         ));
     }
     if let Some(field) = given
-        .istio
-        .field("dns-auto-allocate")?
+        .field("istio.dns-auto-allocate")?
         .filter(|_| experiment.istio.dns_auto_allocate && !experiment.istio.dns_capture)
     {
         return Err(says_nothing(
@@ -238,11 +228,10 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
             "expected with `istio.dns-capture`: the addresses are for names that proxies answer",
         ));
     }
-    let surroundings = given.istio.section("surroundings")?;
     // Among several mesh sizes one may be zero.
     let has_services =
         experiment.istio.surroundings.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
-    match surroundings.field("endpoints")? {
+    match given.field("istio.surroundings.endpoints")? {
         Some(field) if !has_services => Err(field.key_place.error(
             "there are no other services to have endpoints",
             "expected with `istio.surroundings.services`",
@@ -253,7 +242,7 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
 
 /// In modes with requests, the control plane is shared by a whole run.
 fn istiod(given: &Given<'_>) -> Result<()> {
-    match given.istio.section("istiod")?.first_key() {
+    match given.section("istio.istiod")?.first_key() {
         Some((path, place)) => Err(place.error(
             format!("`{path}` says nothing without a fleet"),
             "expected with `fleet` in mode `control-plane`",
@@ -263,7 +252,7 @@ fn istiod(given: &Given<'_>) -> Result<()> {
 }
 
 fn timeout(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    match (given.istio.field("timeout")?, experiment.istio.timeout) {
+    match (given.field("istio.timeout")?, experiment.istio.timeout) {
         (Some(field), Some(timeout)) if timeout <= experiment.server.delay => Err(field
             .place()
             .error("the route would give up before the server answers", "expected more than `server.delay`")),

@@ -2,9 +2,9 @@
 //!
 //! Text becomes a tree of nodes with source positions ([`document`]). Command-line overrides change the tree
 //! ([`overrides`]). Lists that are factors become one tree per combination ([`factors`]). Each tree is read key by key
-//! ([`mod@keys`], [`sections`], [`reader`], [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked
-//! for contradictions ([`checks`], [`mesh_checks`]). The first error stops the reader and reports its place. [`writer`]
-//! writes an experiment with every default visible.
+//! ([`mod@keys`], [`sections`], [`reader`], [`load`], [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and
+//! checked for contradictions ([`checks`], [`mesh_checks`]). The first error stops the reader and reports its place.
+//! [`writer`] writes an experiment with every default visible.
 //!
 //! The reader also rejects experiments that would run but measure something else than the author intended.
 //! `docs/experiment-file.md` lists every key and every check.
@@ -18,6 +18,7 @@ mod ingress;
 mod istio;
 mod json_schema;
 mod keys;
+mod load;
 mod mesh_checks;
 mod named_files;
 mod overrides;

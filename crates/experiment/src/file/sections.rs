@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// Every section of the file with the names of its keys.
 pub(super) static SECTIONS: LazyLock<Vec<(&str, &[&str])>> = LazyLock::new(|| {
     let mut sections: Vec<(&str, &[&str])> =
-        SECTION_KEYS.iter().map(|section| (section.path, section.names)).collect();
+        SECTION_KEYS.iter().map(|section| (section.path, section.names.as_slice())).collect();
     sections.insert(1, ("topology", &TOPOLOGY_KEYS));
     sections
 });

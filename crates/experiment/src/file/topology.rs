@@ -126,10 +126,7 @@ fn shape(field: &Field<'_>) -> Result<&'static Shape> {
             format!("`{}`: `{}` is not a built-in topology", field.path, shortened(text)),
             format!("expected {}, or a file `*.yaml`", alternatives(&names)),
         );
-        match nearest(text, names) {
-            Some(name) => error.with_hint(format!("did you mean `{name}`?")),
-            None => error,
-        }
+        error.did_you_mean(nearest(text, names))
     })
 }
 
@@ -229,7 +226,7 @@ fn services_own_settings(experiment: &Experiment, given: &Given<'_>) -> Result<(
     let defaults = ServerSettings::default();
     let server = &experiment.server;
     let says = |key: &str, differs: bool| {
-        let field = given.server.field(key)?.filter(|_| differs);
+        let field = given.field(&format!("server.{}", key))?.filter(|_| differs);
         field.map_or(Ok(()), |field| {
             Err(field.key_place.error(
                 format!("`{}` says nothing with topology `{name}`", field.path),

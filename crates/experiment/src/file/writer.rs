@@ -1,152 +1,87 @@
 //! Writes an experiment as a file with every default visible.
 
-mod views;
-
+use super::fleet;
+use super::keys::load::LoadSection;
 use super::overrides::split_key;
-use crate::definition::{Experiment, Factor, Fresh, LoadLevels, Resolve};
+use crate::definition::{Experiment, Factor};
 use crate::diagnostic::Source;
+use crate::keys::settings::{self, Settings};
 use crate::mesh_kind::{MeshKind, configures_envoys};
-use crate::published::{PublishedSource, ReferenceValue};
-use crate::settings::components::ComponentsSettings;
-use crate::settings::ingress::GatewaySettings;
-use crate::settings::istio::{LuaScript, MeshSettings, TelemetrySetting, WorkloadKeys};
-use crate::topology::file::{Yaml, view};
+use crate::published::{PublishedSource, ReferenceFigure, ReferenceValue};
+use crate::topology::file::view;
 use crate::topology::settings::TopologySource;
 use crate::topology::shapes::ParameterKind;
 use crate::yaml::document;
-use results::units::{ByteSize, CpuCores, Fraction, TimeSpan};
+use crate::yaml::written::{Map, Yaml};
+use results::units::{format_cores, format_duration, format_fraction, format_size};
 use results::{FactorValue, Mode};
-use serde::Serialize;
 use std::sync::Arc;
-use views::{
-    AuthorizationView, ClientView, EstateView, FigureView, FleetView, GatewayView, IngressView, IstioSection,
-    IstioView, IstiodView, LoadView, Number, ObjectiveView, ProxyView, PublishedView, ResolveView,
-    ServerView, SurroundingsView, ValueView,
-};
-
-/// The whole file. Absent fields have no value to show: no limit, no seed, no bound.
-#[derive(Serialize)]
-struct FileView<'a> {
-    name: &'a str,
-    question: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    topology: Option<Yaml>,
-    mesh: MeshKind,
-    modes: &'a [Mode],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    load: Option<LoadView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fleet: Option<FleetView>,
-    repeats: usize,
-    retakes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    objective: Option<ObjectiveView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resolve: Option<ResolveView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proxy: Option<ProxyView>,
-    #[serde(skip_serializing_if = "ComponentsSettings::is_default")]
-    components: &'a ComponentsSettings,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    istio: Option<IstioSection<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ingress: Option<EstateView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gateway: Option<GatewayView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<ServerView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<ClientView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fresh: Option<&'static str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    published: Vec<PublishedView<'a>>,
-}
 
 /// Writes the file.
 pub(super) fn experiment(experiment: &Experiment) -> String {
-    let objective = &experiment.objective;
-    // A fleet has no requests, so settings about them are left out.
-    let has_requests = experiment.fleet.is_none();
-    let has_topology = experiment.fleet.as_ref().is_none_or(|fleet| fleet.topology.is_some());
-    let view = FileView {
-        name: &experiment.name,
-        question: &experiment.question,
-        topology: has_topology.then(|| topology(experiment)),
-        mesh: experiment.mesh,
-        modes: &experiment.modes,
-        load: has_requests.then(|| load(experiment)),
-        fleet: experiment.fleet.as_deref().map(FleetView::new),
-        repeats: experiment.repeats,
-        retakes: experiment.retakes,
-        seed: experiment.seed,
-        objective: (!objective.is_empty()).then(|| ObjectiveView {
-            times: objective.times().collect(),
-            errors: objective.errors.map(Fraction),
-        }),
-        resolve: (experiment.resolve != Resolve::default()).then(|| ResolveView {
-            p50: experiment.resolve.p50.map(TimeSpan),
-            p99: experiment.resolve.p99.map(TimeSpan),
-        }),
-        proxy: has_requests.then(|| ProxyView {
-            workers: experiment.proxy.workers,
-            mtls: experiment.proxy.mtls,
-            access_log: experiment.proxy.access_log,
-            cpu: experiment.proxy.cpu_limit_cores.map(CpuCores),
-            cpu_time: Some(experiment.proxy.cpu_time).filter(|time| !time.is_zero()).map(TimeSpan),
-        }),
-        components: &experiment.components,
-        istio: match (experiment.mesh, has_requests) {
-            (MeshKind::Envoy, _) => None,
-            (MeshKind::Istio, true) => Some(IstioSection::Mesh(Box::new(istio(experiment)))),
-            (MeshKind::Istio, false) => {
-                Some(IstioSection::ControlPlane { istiod: IstiodView::new(&experiment.istio.istiod) })
-            }
-        },
-        ingress: experiment.ingress.declared.then(|| EstateView::new(&experiment.ingress)),
-        gateway: (experiment.gateway != GatewaySettings::default())
-            .then(|| GatewayView::new(&experiment.gateway)),
-        server: has_requests.then(|| ServerView {
-            delay: TimeSpan(experiment.server.delay),
-            cpu_time: Some(experiment.server.cpu_time).filter(|time| !time.is_zero()).map(TimeSpan),
-            error_rate: Fraction(experiment.server.error_fraction),
-            cpu: experiment.server.cpu_limit_cores.map(CpuCores),
-        }),
-        fresh: experiment.fresh.map(Fresh::name),
-        published: experiment.published.iter().map(published).collect(),
-        client: experiment.client_cpu_limit_cores.map(|cores| ClientView { cpu: CpuCores(cores) }),
-    };
-    with_factors(document::write(&view), &experiment.factors)
+    let text = |text: &str| Yaml::Text(text.to_owned());
+    let modes = Yaml::List(experiment.modes.iter().map(|mode| text(mode.name())).collect());
+    let load = LoadSection { load: experiment.load.clone(), payload_bytes: experiment.server.payload_bytes };
+    let is_written = |section: &str| !is_hidden(experiment, section);
+    let map = Map::default()
+        .text("name", &experiment.name)
+        .text("question", &experiment.question)
+        .with_some("topology", is_written("topology").then(|| topology(experiment)))
+        .text("mesh", experiment.mesh.name())
+        .with("modes", modes)
+        .with_some("load", section(experiment, "load", &load))
+        .with_some("fleet", experiment.fleet.as_deref().and_then(|fleet| section(experiment, "fleet", fleet)))
+        .number("repeats", experiment.repeats)
+        .number("retakes", experiment.retakes)
+        .with_some("seed", experiment.seed.map(Yaml::Number))
+        .with_some("objective", section(experiment, "objective", &experiment.objective))
+        .with_some("resolve", section(experiment, "resolve", &experiment.resolve))
+        .with_some("proxy", section(experiment, "proxy", &experiment.proxy))
+        .with_some("components", section(experiment, "components", &experiment.components))
+        .with_some("istio", section(experiment, "istio", &*experiment.istio))
+        .with_some("ingress", section(experiment, "ingress", &*experiment.ingress))
+        .with_some("gateway", section(experiment, "gateway", &experiment.gateway))
+        .with_some("server", section(experiment, "server", &experiment.server));
+    let client =
+        experiment.client_cpu_limit_cores.map(|cores| Map::default().text("cpu", format_cores(cores)));
+    let published = experiment.published.iter().map(published).collect();
+    let map = map
+        .with_some("client", client.map(Map::done))
+        .with_some("fresh", experiment.fresh.map(|fresh| text(fresh.name())))
+        .with_some("published", (!experiment.published.is_empty()).then_some(Yaml::List(published)));
+    with_factors(document::write(&map.done()), &experiment.factors)
 }
 
-fn load(experiment: &Experiment) -> LoadView {
-    let load = &experiment.load;
-    let (rate, clients, arrival) = match &load.levels {
-        LoadLevels::Open { rates, arrival } => {
-            (Some(rates.iter().map(|rate| Number::new(*rate)).collect()), None, Some(arrival.name()))
+/// A section, unless it is hidden or would be empty.
+fn section(experiment: &Experiment, path: &'static str, settings: &(impl Settings + Clone)) -> Option<Yaml> {
+    let is_hidden = |key: &str| is_hidden(experiment, key);
+    if is_hidden(path) { None } else { settings::written(settings, path, &is_hidden).some() }
+}
+
+/// True for sections and keys that apply to nothing in this experiment: most would be refused when read.
+fn is_hidden(experiment: &Experiment, key: &str) -> bool {
+    let settings = &experiment.istio;
+    let lacks = |applies: &dyn Fn(Mode) -> bool| !experiment.modes.iter().any(|mode| applies(*mode));
+    match (key, &experiment.fleet) {
+        ("topology", fleet) => fleet.as_ref().is_some_and(|fleet| fleet.topology.is_none()),
+        ("load" | "proxy" | "server", fleet) => fleet.is_some(),
+        ("load.protocol", _) => !is_common(experiment, key, |one| one.load.protocol),
+        ("load.payload", _) => !is_common(experiment, key, |one| one.server.payload_bytes),
+        (key, Some(fleet)) if key.starts_with("fleet.") => fleet::is_of_topology(fleet, key),
+        ("istio", _) => experiment.mesh == MeshKind::Envoy,
+        ("ingress", _) => !experiment.ingress.declared,
+        (key, Some(_)) if key.starts_with("istio.") => !key.starts_with("istio.istiod"),
+        ("istio.istiod", None) => true,
+        ("istio.telemetry", None) => lacks(&configures_envoys),
+        ("istio.sidecar-scope", None) => {
+            settings.sidecar_scope && lacks(&|mode| experiment.mesh.parts(mode).has_sidecars())
         }
-        LoadLevels::Closed { clients } => (None, Some(clients.clone()), None),
-        LoadLevels::Fleet => (None, None, None),
-    };
-    LoadView {
-        protocol: is_common(experiment, "load.protocol", |one| one.load.protocol)
-            .then(|| load.protocol.to_string()),
-        payload: is_common(experiment, "load.payload", |one| one.server.payload_bytes)
-            .then_some(ByteSize(experiment.server.payload_bytes)),
-        connections: load.connections,
-        requests_per_connection: load.requests_per_connection,
-        rate,
-        clients,
-        arrival,
-        warmup: TimeSpan(load.warmup),
-        duration: TimeSpan(load.duration),
-        timeout: TimeSpan(load.timeout),
-        expect_status: load.expected_status.clone(),
-        threads: load.threads,
-        generators: load.generators,
-        pacing: load.pacing,
+        ("istio.surroundings.endpoints", None) => {
+            experiment.each_combination().all(|(_, one)| one.istio.surroundings.services == 0)
+        }
+        ("istio.ingress", None) => lacks(&|mode| mode == Mode::Ingress),
+        ("istio.ztunnel", None) => lacks(&Mode::is_ambient),
+        _ => false,
     }
 }
 
@@ -234,83 +169,42 @@ fn flow_list(values: &[FactorValue]) -> String {
     format!("[{}]", values.iter().map(value).collect::<Vec<_>>().join(", "))
 }
 
-/// Settings of the control plane. Keys that only apply together with others are left out if those are absent.
-fn istio(experiment: &Experiment) -> IstioView<'_> {
-    let settings: &MeshSettings = &experiment.istio;
-    let (authorization, surroundings) = (settings.authorization, settings.surroundings);
-    IstioView {
-        telemetry: Some(settings.telemetry).filter(|telemetry| {
-            let is_configured = experiment.modes.iter().any(|mode| configures_envoys(*mode));
-            is_configured && *telemetry != TelemetrySetting::Auto
-        }),
-        tracing: settings.tracing_fraction.map(Fraction),
-        authorization: AuthorizationView {
-            paths: authorization.paths,
-            identities: authorization.identities,
-            jwt: authorization.jwt,
-        },
-        lua: settings.lua.as_ref().map(|script| match script {
-            LuaScript::BuiltIn => "on",
-            LuaScript::Inline(text) => text,
-        }),
-        wasm: settings.wasm.as_deref(),
-        retries: settings.retries,
-        timeout: settings.timeout.map(TimeSpan),
-        http2_upgrade: settings.http2_upgrade,
-        sidecar_scope: settings.sidecar_scope
-            && experiment.modes.iter().any(|mode| experiment.mesh.parts(*mode).has_sidecars()),
-        dns_capture: settings.dns_capture,
-        dns_auto_allocate: settings.dns_auto_allocate,
-        surroundings: SurroundingsView {
-            services: surroundings.services,
-            endpoints: experiment
-                .each_combination()
-                .any(|(_, one)| one.istio.surroundings.services > 0)
-                .then_some(surroundings.endpoints),
-        },
-        ingress: experiment
-            .modes
-            .contains(&Mode::Ingress)
-            .then_some(IngressView { tls: settings.ingress.tls, api: settings.ingress.api }),
-        ztunnel: experiment.modes.iter().any(|mode| mode.is_ambient()).then_some(settings.ztunnel),
-        workload_keys: Some(settings.workload_keys).filter(|keys| *keys != WorkloadKeys::default()),
-        extra: settings.extra.as_ref().map(|extra| extra.text.as_str()),
-    }
+fn published(source: &PublishedSource) -> Yaml {
+    let differs = (!source.differs.is_empty()).then(|| Yaml::Text(source.differs.clone()));
+    Map::default()
+        .text("source", &source.source)
+        .with_some("differs", differs)
+        .with_some("margin", source.margin.map(|margin| Yaml::Text(format_fraction(margin))))
+        .with("figures", Yaml::List(source.figures.iter().map(figure).collect()))
+        .done()
 }
 
-fn published(source: &PublishedSource) -> PublishedView<'_> {
-    let figures = source.figures.iter().map(|figure| FigureView {
-        figure: figure.value.name(),
-        mode: figure.mode,
-        to: match figure.value {
-            ReferenceValue::Relative(_, to, _) => Some(to),
-            _ => None,
-        },
-        component: figure.component.as_deref(),
-        rate: figure.rate.map(Number::new),
-        clients: figure.clients,
-        gateway_cpu: figure.gateway_cpu_cores.map(CpuCores),
-        value: match figure.value {
-            ReferenceValue::Cpu(cores) => ValueView::Cores(CpuCores(cores)),
-            ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => {
-                ValueView::Rate(Number::new(rate))
-            }
-            ReferenceValue::Memory(_, bytes) => ValueView::Size(ByteSize(bytes)),
-            ReferenceValue::ReservedCpu(cores) | ReferenceValue::IstiodCpu(cores) => {
-                ValueView::Cores(CpuCores(cores))
-            }
-            ReferenceValue::ReservedMemory(bytes)
-            | ReferenceValue::IstiodMemory(bytes)
-            | ReferenceValue::IstiodMemoryPerProxy(bytes) => ValueView::Size(ByteSize(bytes)),
-            ReferenceValue::Time(_, _, range) => ValueView::Text(range.to_string()),
-            ReferenceValue::Added(_, time) => ValueView::Time(TimeSpan(time)),
-            ReferenceValue::Relative(.., relation) => ValueView::Text(relation.to_string()),
-        },
-    });
-    PublishedView {
-        source: &source.source,
-        differs: &source.differs,
-        margin: source.margin.map(Fraction),
-        figures: figures.collect(),
-    }
+fn figure(figure: &ReferenceFigure) -> Yaml {
+    let to = match figure.value {
+        ReferenceValue::Relative(_, to, _) => Some(Yaml::Text(to.name().to_owned())),
+        _ => None,
+    };
+    let value = match figure.value {
+        ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => Yaml::rate(rate),
+        ReferenceValue::Cpu(cores)
+        | ReferenceValue::ReservedCpu(cores)
+        | ReferenceValue::IstiodCpu(cores) => Yaml::Text(format_cores(cores)),
+        ReferenceValue::Memory(_, bytes)
+        | ReferenceValue::ReservedMemory(bytes)
+        | ReferenceValue::IstiodMemory(bytes)
+        | ReferenceValue::IstiodMemoryPerProxy(bytes) => Yaml::Text(format_size(bytes)),
+        ReferenceValue::Time(_, _, range) => Yaml::Text(range.to_string()),
+        ReferenceValue::Added(_, time) => Yaml::Text(format_duration(time)),
+        ReferenceValue::Relative(.., relation) => Yaml::Text(relation.to_string()),
+    };
+    Map::default()
+        .text("figure", figure.value.name())
+        .text("mode", figure.mode.name())
+        .with_some("to", to)
+        .with_some("component", figure.component.clone().map(Yaml::Text))
+        .with_some("rate", figure.rate.map(Yaml::rate))
+        .with_some("clients", figure.clients.map(|clients| Yaml::Number(clients as u64)))
+        .with_some("gateway-cpu", figure.gateway_cpu_cores.map(|cores| Yaml::Text(format_cores(cores))))
+        .with("value", value)
+        .done()
 }

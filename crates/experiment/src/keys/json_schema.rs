@@ -4,7 +4,7 @@
 //! that looks like a number or a boolean with quotes. The reverse does not hold: the schema does not know which keys
 //! contradict each other, and sees the values of numbers and not their text (`2.0`, `.5`, `0x10`).
 
-use super::{Key, Kind, MAX_VALUES, SWITCH};
+use super::{DescribedKey, Key, Kind, MAX_VALUES, SWITCH};
 use serde_json::{Map, Value, json};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -27,11 +27,17 @@ pub(crate) fn document(
     Value::Object(document)
 }
 
+/// Map with these keys and no others.
+pub(crate) fn map<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Value {
+    let keys: Vec<DescribedKey> = keys.into_iter().map(DescribedKey::from).collect();
+    map_with_factors(&keys, |_| false)
+}
+
 /// Map with these keys and no others. `is_factor` tells which keys also take a list of values.
-pub(crate) fn map<'a>(keys: impl IntoIterator<Item = &'a Key>, is_factor: impl Fn(&str) -> bool) -> Value {
+pub(crate) fn map_with_factors(keys: &[DescribedKey], is_factor: impl Fn(&str) -> bool) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for key in keys {
+    for DescribedKey { key, default } in keys {
         let mut schema = value(key.value);
         if is_factor(key.name) {
             schema = json!({"anyOf": [
@@ -41,8 +47,8 @@ pub(crate) fn map<'a>(keys: impl IntoIterator<Item = &'a Key>, is_factor: impl F
         }
         if let Value::Object(schema) = &mut schema {
             schema.insert("description".into(), key.summary.into());
-            if let Some(default) = key.default {
-                schema.insert("default".into(), default_value(key.value, default));
+            if let Some(default) = default {
+                schema.insert("default".into(), default.clone());
             }
         }
         if key.is_required {
@@ -57,14 +63,22 @@ pub(crate) fn map<'a>(keys: impl IntoIterator<Item = &'a Key>, is_factor: impl F
     map
 }
 
+impl From<&Key> for DescribedKey {
+    fn from(key: &Key) -> Self {
+        Self { key: *key, default: key.default.map(|default| default_value(key.value, default)) }
+    }
+}
+
 /// Schema of a value.
 pub(crate) fn value(kind: Kind) -> Value {
     match kind {
         Kind::Text => named("text"),
         Kind::Matching(pattern) => json!({"type": "string", "pattern": pattern()}),
         Kind::Whole(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-        Kind::Duration => named("duration"),
-        Kind::Size => named("size"),
+        Kind::Duration | Kind::PositiveDuration | Kind::DurationUpTo(_) | Kind::Milliseconds => {
+            named("duration")
+        }
+        Kind::Size | Kind::SizeFor(..) => named("size"),
         Kind::Rate => named("rate"),
         Kind::Fraction => named("fraction"),
         Kind::Cores => named("cores"),
@@ -78,9 +92,9 @@ pub(crate) fn value(kind: Kind) -> Value {
         }
         Kind::List(least, kind) => list(least, *kind),
         Kind::Either(kinds) => json!({"anyOf": kinds.iter().map(|kind| value(*kind)).collect::<Vec<_>>()}),
-        Kind::Map(keys) => map(keys, |_| false),
+        Kind::Map(keys) => map(keys),
         Kind::OneKey(keys) => {
-            let mut map = map(keys, |_| false);
+            let mut map = map(keys);
             map["minProperties"] = json!(1);
             map["maxProperties"] = json!(1);
             map

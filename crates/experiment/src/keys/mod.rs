@@ -1,12 +1,19 @@
 //! Keys of experiment and topology files, described once: name, value, meaning, default.
 //!
-//! The readers take their known keys from these tables, and `meshmeter schema` prints them as JSON Schema
-//! ([`json_schema`]). The tables are in `file/keys` and `topology/file/keys.rs`. Checks that involve several
-//! keys are not described here; they are in the readers.
+//! The settings of a section describe their keys themselves ([`settings`]). The keys of other maps are in tables,
+//! `file/keys` and `topology/file/keys.rs`. The readers take their known keys from both, and `meshmeter schema` prints
+//! them as JSON Schema ([`json_schema`]). Checks that involve several keys are not described here; they are in the
+//! readers.
 
 pub(crate) mod json_schema;
+pub(crate) mod settings;
+pub(crate) mod value;
+pub(crate) mod words;
+
+use std::time::Duration;
 
 /// A key of a map in a file.
+#[derive(Clone, Copy)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) value: Kind,
@@ -15,6 +22,12 @@ pub(crate) struct Key {
     /// Default in the syntax of the file; absent if nothing is assumed or the default depends on other keys.
     pub(crate) default: Option<&'static str>,
     pub(crate) is_required: bool,
+}
+
+/// A key with its default in JSON.
+pub(crate) struct DescribedKey {
+    pub(crate) key: Key,
+    pub(crate) default: Option<serde_json::Value>,
 }
 
 /// Values that a key accepts.
@@ -27,7 +40,15 @@ pub(crate) enum Kind {
     /// Integer in a range.
     Whole(u64, u64),
     Duration,
+    /// Duration above 0 and at most [`MAX_RUN_DURATION`].
+    PositiveDuration,
+    /// Duration up to a maximum.
+    DurationUpTo(Duration),
+    /// Positive duration of whole milliseconds.
+    Milliseconds,
     Size,
+    /// Size of at least this many bytes, which a named program needs.
+    SizeFor(&'static str, u64),
     Rate,
     Fraction,
     /// CPU cores.
@@ -53,6 +74,9 @@ pub(crate) enum Kind {
     /// Definition with this name: a section of an experiment, or a kind that contains itself.
     Named(&'static str),
 }
+
+/// Maximum length of a warm-up, a window and a timeout, in files and on the command line.
+pub const MAX_RUN_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Maximum number of values of a factor.
 pub(crate) const MAX_VALUES: usize = 100;

@@ -1,8 +1,10 @@
 //! The estate behind an ingress gateway (domains, paths, certificates, scenario) and the resources of gateways.
 
 use super::proxy::ProxySettings;
+use crate::keys::Kind;
+use crate::keys::settings::keys;
+use crate::keys::words::{words, words_of};
 use crate::topology::Resources;
-use serde::{Deserialize, Serialize};
 
 /// Default maximum number of certificates shared by an estate's domains.
 const DEFAULT_CREDENTIALS: usize = 10;
@@ -87,9 +89,23 @@ impl Estate {
     }
 }
 
+const DOMAINS: Kind = Kind::Whole(1, 10_000);
+const PATHS: Kind = Kind::Whole(1, 1_000);
+
+keys!(Estate {
+    key domains: "domains", DOMAINS, "domains, each with its own virtual host";
+    key paths: "paths", PATHS, "exact paths of each domain; one route for all if absent";
+    key credentials: "credentials", DOMAINS,
+        "certificates, shared evenly by the domains; 10, or the domains if fewer";
+    key requested_paths: "requested-paths", PATHS,
+        "each request takes a random one of the first paths of its domain; 50, or all if fewer";
+    key requested_domains: "requested-domains", DOMAINS, "the first domains are requested; all if absent";
+    key scenario: "scenario", Kind::OneOf(words_of::<Scenario>),
+        "processing of each request or connection in the gateway";
+});
+
 /// What a gateway does with each request or connection.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Scenario {
     /// The same load without a gateway.
     Direct,
@@ -113,7 +129,6 @@ pub enum Scenario {
     /// Combines gRPC authorization, JWT, WebAssembly, firewall and both rate limits.
     AllFilters,
     /// Uses TLS 1.2 instead of 1.3.
-    #[serde(rename = "tls-1.2")]
     Tls12,
     /// Uses RSA 2048 keys instead of ECDSA P-256.
     Rsa,
@@ -125,48 +140,25 @@ pub enum Scenario {
     FullHandshakes,
 }
 
+words!(Scenario {
+    Direct = "direct",
+    NoFilters = "no-filters",
+    ExtAuthzGrpc = "ext-authz-grpc",
+    ExtAuthzHttp = "ext-authz-http",
+    Jwt = "jwt",
+    Wasm = "wasm",
+    Waf = "waf",
+    LocalRateLimit = "local-rate-limit",
+    GlobalRateLimit = "global-rate-limit",
+    AllFilters = "all-filters",
+    Tls12 = "tls-1.2",
+    Rsa = "rsa",
+    MutualTls = "mutual-tls",
+    Resumption = "resumption",
+    FullHandshakes = "full-handshakes"
+});
+
 impl Scenario {
-    /// Every scenario, in the order in which reports show them.
-    pub const ALL: [Self; 15] = [
-        Self::Direct,
-        Self::NoFilters,
-        Self::ExtAuthzGrpc,
-        Self::ExtAuthzHttp,
-        Self::Jwt,
-        Self::Wasm,
-        Self::Waf,
-        Self::LocalRateLimit,
-        Self::GlobalRateLimit,
-        Self::AllFilters,
-        Self::Tls12,
-        Self::Rsa,
-        Self::MutualTls,
-        Self::Resumption,
-        Self::FullHandshakes,
-    ];
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::NoFilters => "no-filters",
-            Self::ExtAuthzGrpc => "ext-authz-grpc",
-            Self::ExtAuthzHttp => "ext-authz-http",
-            Self::Jwt => "jwt",
-            Self::Wasm => "wasm",
-            Self::Waf => "waf",
-            Self::LocalRateLimit => "local-rate-limit",
-            Self::GlobalRateLimit => "global-rate-limit",
-            Self::AllFilters => "all-filters",
-            Self::Tls12 => "tls-1.2",
-            Self::Rsa => "rsa",
-            Self::MutualTls => "mutual-tls",
-            Self::Resumption => "resumption",
-            Self::FullHandshakes => "full-handshakes",
-        }
-    }
-
     /// True if the scenario changes the TLS between clients and gateway.
     #[must_use]
     pub fn is_about_tls(self) -> bool {
@@ -184,6 +176,17 @@ pub struct GatewaySettings {
     /// Worker threads; absent: default from [`Self::workers`].
     pub workers: Option<usize>,
 }
+
+/// Minimum memory limit: Envoy does not start with less.
+const MIN_MEMORY_BYTES: u64 = 32 << 20;
+
+keys!(GatewaySettings {
+    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of that gateway; `proxy.cpu` if absent";
+    key memory_limit_bytes: "memory", Kind::SizeFor("a gateway", MIN_MEMORY_BYTES),
+        "memory limit of that gateway, 32MiB or more";
+    key workers: "workers", Kind::Whole(1, 128),
+        "worker threads; `gateway.cpu` rounded up, or `proxy.workers`, if absent";
+});
 
 impl GatewaySettings {
     /// Worker threads: the CPU limit rounded up, as Istio does. Without its own CPU limit,
@@ -248,12 +251,5 @@ mod tests {
         let unlimited = GatewaySettings::default();
         assert_eq!((unlimited.workers(&proxy), unlimited.limits(&proxy).cpu_limit_cores), (2, Some(0.5)));
         assert_eq!(GatewaySettings { workers: Some(3), ..limited(8.0) }.workers(&proxy), 3);
-    }
-
-    #[test]
-    fn scenarios_serialize_to_their_names() {
-        for scenario in Scenario::ALL {
-            assert_eq!(serde_json::to_value(scenario).unwrap(), scenario.name());
-        }
     }
 }

@@ -3,8 +3,11 @@
 //! Every setting is off unless the experiment turns it on, so that a study without settings measures a mesh
 //! as installed. `docs/experiment-file.md` describes each setting and the modes that support it.
 
+use crate::keys::Kind;
+use crate::keys::settings::keys;
+use crate::keys::words::{words, words_of};
+use crate::yaml::written::Yaml;
 use results::{ProxyBuild, ProxySetup};
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,10 +51,49 @@ pub struct MeshSettings {
     pub extra: Option<ExtraObjects>,
 }
 
+/// Maximum number of rules that allow a path each, or an identity each.
+const MAX_RULES: u64 = 10_000;
+/// Maximum number of services: they take minutes to write on two busy cores, and nearly a gigabyte in each
+/// proxy.
+const MAX_SERVICES: u64 = 10_000;
+/// Maximum number of istiods in one mesh.
+const MAX_ISTIODS: u64 = 16;
+/// Minimum memory limit: istiod does not start with less.
+const MIN_ISTIOD_BYTES: u64 = 128 << 20;
+
+keys!(MeshSettings {
+    rare telemetry: "telemetry", Kind::OneOf(words_of::<TelemetrySetting>),
+        "Istio's own metrics of each request and connection; `auto`: if the proxy has the filters";
+    key tracing_fraction: "tracing", Kind::Fraction, "share of requests that are traced, in steps of 0.01%";
+    section authorization: "authorization", Kind::Named("istio.authorization"), "authorization rules before the service";
+    own lua: "lua", Kind::Either(&[Kind::Switch, Kind::Matching(|| r"\n".to_owned())]),
+        "script that each HTTP proxy before the service runs per request: `on`, or the text of a script",
+        |lua| lua.as_ref().map(|script| Yaml::Text(script.written().to_owned()));
+    own wasm: "wasm", Kind::Text, "WebAssembly module that each HTTP proxy before the service runs per request",
+        |wasm| Yaml::path(wasm.as_deref());
+    key retries: "retries", Kind::Whole(0, 100), "retries of a route; Istio's own if absent";
+    key timeout: "timeout", Kind::Milliseconds, "timeout of a route, whole milliseconds; never if absent";
+    rare http2_upgrade: "http2-upgrade", Kind::Switch,
+        "proxies use HTTP/2 between each other although the load is HTTP/1.1";
+    key sidecar_scope: "sidecar-scope", Kind::Switch, "sidecars see only their own namespace";
+    rare dns_capture: "dns-capture", Kind::Switch,
+        "agents of sidecars and waypoints run a DNS server, and istiod sends them the names";
+    rare dns_auto_allocate: "dns-auto-allocate", Kind::Switch,
+        "istiod allocates an address for services without one";
+    section surroundings: "surroundings", Kind::Named("istio.surroundings"), "background services";
+    section ingress: "ingress", Kind::Named("istio.ingress"), "the gateway of mode `ingress`";
+    key ztunnel: "ztunnel", Kind::OneOf(words_of::<ZtunnelPlacement>),
+        "number of ztunnels in the ambient modes: one for all pods of the node, or one in each pod";
+    rare workload_keys: "workload-keys", Kind::OneOf(words_of::<WorkloadKeys>),
+        "keys of the certificates of sidecars, waypoints and gateways";
+    section istiod: "istiod", Kind::Named("istio.istiod"), "replicas, limits and debouncing of istiod";
+    own extra: "extra", Kind::Text, "further objects: a file of YAML documents, or the documents as text",
+        |extra| extra.as_ref().map(|extra| Yaml::Text(extra.text.clone()));
+});
+
 /// Metrics that proxies record for every request and connection (`istio_stats`), and the exchange of peer
 /// metadata for their labels. Upstream builds of Envoy lack these filters.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum TelemetrySetting {
     /// Istio's default: on if the proxy has the filters.
     #[default]
@@ -61,6 +103,8 @@ pub enum TelemetrySetting {
     /// Off.
     Off,
 }
+
+words!(TelemetrySetting { Auto = "auto", On = "on", Off = "off"; "true" = On, "false" = Off });
 
 impl TelemetrySetting {
     /// Setup of proxies of this build; absent if the build does not support the setting.
@@ -86,6 +130,14 @@ pub struct AuthorizationSettings {
     pub jwt: bool,
 }
 
+const RULES: Kind = Kind::Whole(0, MAX_RULES);
+
+keys!(AuthorizationSettings {
+    key paths: "paths", RULES, "rules that allow one path each";
+    key identities: "identities", RULES, "rules that allow one caller each";
+    key jwt: "jwt", Kind::Switch, "requests carry a token, which is verified";
+});
+
 impl AuthorizationSettings {
     /// True if the rules depend on the request, and not only on its connection.
     #[must_use]
@@ -103,6 +155,16 @@ pub enum LuaScript {
     Inline(String),
 }
 
+impl LuaScript {
+    /// Value of the key.
+    fn written(&self) -> &str {
+        match self {
+            Self::BuiltIn => "on",
+            Self::Inline(text) => text,
+        }
+    }
+}
+
 /// Background services: other services of the mesh, which nobody calls but every proxy is configured with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Surroundings {
@@ -118,6 +180,12 @@ impl Default for Surroundings {
     }
 }
 
+keys!(Surroundings {
+    key services: "services", Kind::Whole(0, MAX_SERVICES),
+        "other services of the mesh, which every proxy is configured with";
+    key endpoints: "endpoints", Kind::Whole(1, 1_000), "addresses of each";
+});
+
 /// The ingress gateway.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct IngressSettings {
@@ -127,9 +195,15 @@ pub struct IngressSettings {
     pub api: IngressApi,
 }
 
+keys!(IngressSettings {
+    key tls: "tls", Kind::OneOf(words_of::<IngressTls>),
+        "TLS between clients outside and the gateway: the gateway presents a certificate, or the client too";
+    key api: "api", Kind::OneOf(words_of::<IngressApi>),
+        "the objects that describe it: Gateway and VirtualService, or Gateway and HTTPRoute";
+});
+
 /// TLS between a client outside the mesh and the ingress gateway.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum IngressTls {
     /// Plain HTTP.
     Off,
@@ -140,9 +214,10 @@ pub enum IngressTls {
     Mutual,
 }
 
+words!(IngressTls { Off = "off", Simple = "simple", Mutual = "mutual" });
+
 /// API of the objects that configure an ingress gateway.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum IngressApi {
     /// Istio API: `Gateway` and `VirtualService`.
     #[default]
@@ -151,9 +226,10 @@ pub enum IngressApi {
     Kubernetes,
 }
 
+words!(IngressApi { Istio = "istio", Kubernetes = "kubernetes" });
+
 /// Placement of ztunnels.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ZtunnelPlacement {
     /// One for all pods of the node, as in a cluster: client and server share it.
     #[default]
@@ -162,10 +238,11 @@ pub enum ZtunnelPlacement {
     PerPod,
 }
 
+words!(ZtunnelPlacement { Shared = "shared", PerPod = "per-pod" });
+
 /// Keys of sidecars, waypoints and gateways, with which they prove their identity in handshakes. A ztunnel's
 /// keys are always ECDSA.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum WorkloadKeys {
     /// RSA of 2048 bits, Istio's default.
     #[default]
@@ -173,6 +250,8 @@ pub enum WorkloadKeys {
     /// ECDSA with the curve P-256.
     Ecdsa,
 }
+
+words!(WorkloadKeys { Rsa = "rsa", Ecdsa = "ecdsa" });
 
 /// Settings of istiod: replicas, limits and debounce times.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -201,6 +280,17 @@ impl Default for IstiodSettings {
         }
     }
 }
+
+keys!(IstiodSettings {
+    key replicas: "replicas", Kind::Whole(1, MAX_ISTIODS), "istiods, which share the proxies";
+    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of each istiod";
+    key memory_limit_bytes: "memory", Kind::SizeFor("istiod", MIN_ISTIOD_BYTES),
+        "memory limit of each istiod, 128MiB or more";
+    key debounce_after: "debounce-after", Kind::Milliseconds,
+        "a push follows the last change after this; Istio's own: 100ms";
+    key debounce_max: "debounce-max", Kind::Milliseconds,
+        "a push follows the first change after this at the latest; 10s";
+});
 
 /// Objects of the experiment in addition to those from its other keys.
 #[derive(Clone, Debug, PartialEq)]

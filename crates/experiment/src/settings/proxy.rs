@@ -1,10 +1,13 @@
 //! Settings of the proxies, common to all meshes.
 
-use serde::{Deserialize, Serialize};
+use super::service::MAX_CPU_TIME;
+use crate::keys::Kind;
+use crate::keys::settings::keys;
+use crate::keys::words::{words, words_of};
 use std::time::Duration;
 
 /// Settings of the proxies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ProxySettings {
     /// Worker threads of each proxy.
     pub workers: usize,
@@ -15,7 +18,6 @@ pub struct ProxySettings {
     /// CPU limit of each proxy, cores; absent: none.
     pub cpu_limit_cores: Option<f64>,
     /// CPU that each proxy spends per request beyond its own, with static Envoy.
-    #[serde(default)]
     pub cpu_time: Duration,
 }
 
@@ -31,9 +33,19 @@ impl Default for ProxySettings {
     }
 }
 
+keys!(ProxySettings {
+    key workers: "workers", Kind::Whole(1, 128), "worker threads of each proxy";
+    key mtls: "mtls", Kind::OneOf(words_of::<MutualTls>),
+        "mutual TLS between proxies: only that (`strict`), also plaintext (`permissive`), or none (`off`)";
+    key access_log: "access-log", Kind::OneOf(words_of::<AccessLog>),
+        "access log of a proxy per request; per connection if it does not read requests";
+    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of each proxy";
+    rare cpu_time: "cpu-time", Kind::DurationUpTo(MAX_CPU_TIME),
+        "additional CPU of each proxy per request, with `mesh: envoy`: a known effect to detect";
+});
+
 /// Mutual TLS between proxies.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum MutualTls {
     /// Required: proxies reject plaintext.
     #[default]
@@ -50,21 +62,12 @@ impl MutualTls {
     pub fn is_spoken(self) -> bool {
         self != Self::Off
     }
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::Permissive => "permissive",
-            Self::Off => "off",
-        }
-    }
 }
 
+words!(MutualTls { Strict = "strict", Permissive = "permissive", Off = "off"; "on" = Strict, "true" = Strict, "false" = Off });
+
 /// Access log format, one entry per request.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum AccessLog {
     /// No access log.
     #[default]
@@ -74,3 +77,5 @@ pub enum AccessLog {
     /// A JSON object.
     Json,
 }
+
+words!(AccessLog { Off = "off", Text = "text", Json = "json" });

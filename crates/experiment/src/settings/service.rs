@@ -1,5 +1,7 @@
 //! Settings of the synthetic service.
 
+use crate::keys::Kind;
+use crate::keys::settings::keys;
 use std::time::Duration;
 
 /// Settings of the synthetic service.
@@ -28,6 +30,15 @@ impl Default for ServerSettings {
         }
     }
 }
+
+// The payload is a key of the section `load`.
+keys!(ServerSettings {
+    key delay: "delay", Kind::Duration, "time before each response";
+    rare cpu_time: "cpu-time", Kind::DurationUpTo(MAX_CPU_TIME),
+        "additional CPU per response, after the delay";
+    key error_fraction: "error-rate", Kind::Fraction, "fraction of requests answered with status 500";
+    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of the service";
+});
 
 /// Maximum of [`ServerSettings::cpu_time`]: a thread that computes serves no other requests.
 pub const MAX_CPU_TIME: Duration = Duration::from_secs(1);

@@ -2,6 +2,7 @@
 
 use super::WorkloadId;
 use super::distribution::Distribution;
+use crate::keys::words::words;
 use crate::settings::service::ServerSettings;
 use std::time::Duration;
 
@@ -118,6 +119,8 @@ pub enum QueryOperation {
     /// Changes a field of documents by key.
     Update,
 }
+
+words!(QueryOperation { Find = "find", Insert = "insert", Update = "update" });
 
 /// Method of gRPC requests to an endpoint: `/meshmeter.v1.Echo/Unary` for `/`, `/meshmeter.v1.Echo/list` for
 /// `/list`. All methods use the messages of `Unary`.

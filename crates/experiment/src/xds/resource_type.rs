@@ -1,5 +1,7 @@
 //! Types of resources that proxies subscribe to.
 
+use crate::keys::words::words;
+
 /// Resource type.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 #[repr(u8)]
@@ -26,38 +28,20 @@ pub enum ResourceType {
     Authorizations,
 }
 
+words!(ResourceType {
+    Clusters = "cds",
+    Endpoints = "eds",
+    Listeners = "lds",
+    Routes = "rds",
+    Secrets = "sds",
+    ExtensionConfigs = "ecds",
+    NameTables = "nds",
+    Workloads = "workloads",
+    Addresses = "addresses",
+    Authorizations = "authorizations"
+});
+
 impl ResourceType {
-    /// Every type.
-    pub const ALL: [Self; 10] = [
-        Self::Clusters,
-        Self::Endpoints,
-        Self::Listeners,
-        Self::Routes,
-        Self::Secrets,
-        Self::ExtensionConfigs,
-        Self::NameTables,
-        Self::Workloads,
-        Self::Addresses,
-        Self::Authorizations,
-    ];
-
-    /// Short name in results.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Clusters => "cds",
-            Self::Endpoints => "eds",
-            Self::Listeners => "lds",
-            Self::Routes => "rds",
-            Self::Secrets => "sds",
-            Self::ExtensionConfigs => "ecds",
-            Self::NameTables => "nds",
-            Self::Workloads => "workloads",
-            Self::Addresses => "addresses",
-            Self::Authorizations => "authorizations",
-        }
-    }
-
     /// Type URL on the wire.
     #[must_use]
     pub fn url(self) -> &'static str {

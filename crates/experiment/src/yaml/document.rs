@@ -212,6 +212,15 @@ impl<'de> Deserialize<'de> for RawValue {
 
 struct RawValueVisitor;
 
+/// Methods for values that are not strings.
+macro_rules! typed {
+    ($($visit:ident: $type:ty),+) => {
+        $(fn $visit<E>(self, value: $type) -> Result<RawValue, E> {
+            Ok(RawValue::Typed(value.to_string()))
+        })+
+    };
+}
+
 impl<'de> Visitor<'de> for RawValueVisitor {
     type Value = RawValue;
 
@@ -223,29 +232,7 @@ impl<'de> Visitor<'de> for RawValueVisitor {
         Ok(RawValue::Text(text.to_owned()))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<RawValue, E> {
-        Ok(RawValue::Typed(value.to_string()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<RawValue, E> {
-        Ok(RawValue::Typed(value.to_string()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<RawValue, E> {
-        Ok(RawValue::Typed(value.to_string()))
-    }
-
-    fn visit_u128<E>(self, value: u128) -> Result<RawValue, E> {
-        Ok(RawValue::Typed(value.to_string()))
-    }
-
-    fn visit_i128<E>(self, value: i128) -> Result<RawValue, E> {
-        Ok(RawValue::Typed(value.to_string()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<RawValue, E> {
-        Ok(RawValue::Typed(value.to_string()))
-    }
+    typed!(visit_bool: bool, visit_u64: u64, visit_i64: i64, visit_u128: u128, visit_i128: i128, visit_f64: f64);
 
     fn visit_unit<E>(self) -> Result<RawValue, E> {
         Ok(RawValue::Empty)

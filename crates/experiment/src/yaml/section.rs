@@ -2,8 +2,8 @@
 
 use super::document::{Entry, Node, Value};
 use super::suggestion::nearest;
-use crate::definition::MAX_RUN_DURATION;
 use crate::diagnostic::{ExperimentError, Place};
+use crate::keys::MAX_RUN_DURATION;
 use results::units::{UnitError, parse_duration};
 use std::time::Duration;
 
@@ -49,13 +49,9 @@ impl<'a> Section<'a> {
             Value::Empty => &[],
             _ => {
                 let first: Vec<&str> = known.iter().copied().take(2).collect();
-                if path.is_empty() {
-                    return Err(node
-                        .place
-                        .error("this is not a map", format!("expected keys such as {}", listed(&first))));
-                }
+                let subject = if path.is_empty() { "this".to_owned() } else { format!("`{path}`") };
                 return Err(node.place.error(
-                    format!("`{path}` is not a map"),
+                    format!("{subject} is not a map"),
                     format!("expected keys such as {}", listed(&first)),
                 ));
             }
@@ -262,10 +258,7 @@ impl Item<'_> {
             format!("`{path}`: `{}` is not known", results::units::shortened(self.text)),
             format!("expected {}", alternatives(&names)),
         );
-        Err(match nearest(self.text, names) {
-            Some(name) => error.with_hint(format!("did you mean `{name}`?")),
-            None => error,
-        })
+        Err(error.did_you_mean(nearest(self.text, names)))
     }
 }
 

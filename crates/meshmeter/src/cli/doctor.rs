@@ -1,8 +1,9 @@
 //! Options of `meshmeter doctor`.
 
 use super::OverrideArgs;
+use super::words::one_of;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::builder::TypedValueParser;
 use results::Mode;
 use results::units::parse_duration;
 use std::time::Duration;
@@ -57,9 +58,8 @@ pub struct DoctorArgs {
 }
 
 /// Modes of static Envoy, which need no control plane.
-fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
-    let names = PossibleValuesParser::new(["none", "gateway", "sidecar"]);
-    names.map(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name).expect("the name of a mode"))
+fn mode_parser() -> impl TypedValueParser<Value = Mode> {
+    one_of([Mode::None, Mode::Gateway, Mode::Sidecar].map(|mode| (mode.name().into(), mode)))
 }
 
 /// Time for a measurement of this machine.

@@ -1,8 +1,10 @@
 //! Options of live metrics, shared by `load`, `run` and `fleet`.
 
 use super::GivenHeaders;
+use super::words::{one_of, word};
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
-use export::{Authorities, Destination, parse_header};
+use export::{Authorities, Destination, HistogramForm, parse_header};
 use results::units::parse_duration;
 use results::without_credentials;
 use std::path::{Path, PathBuf};
@@ -32,7 +34,7 @@ pub struct ExportArgs {
 
     /// Form of histograms: `classic` has a series per bucket, `native` one series with buckets 0.27 % wide
     /// [default: classic in version 1, native in version 2]
-    #[arg(long, value_name = "FORM", value_enum, requires = "remote_write", hide_possible_values = true)]
+    #[arg(long, value_name = "FORM", value_parser = form_parser(), requires = "remote_write", hide_possible_values = true)]
     pub remote_write_histograms: Option<HistogramForm>,
 
     /// Add a header to remote writes, such as 'Authorization: Bearer TOKEN', or those in a file, one per line;
@@ -74,22 +76,11 @@ pub enum RemoteWriteVersion {
     Two,
 }
 
-/// Form of histograms in remote write.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum HistogramForm {
-    /// A series per bucket
-    Classic,
-    /// One series with exponential buckets
-    Native,
-}
-
-impl From<HistogramForm> for export::HistogramForm {
-    fn from(form: HistogramForm) -> Self {
-        match form {
-            HistogramForm::Classic => Self::Classic,
-            HistogramForm::Native => Self::Native,
-        }
-    }
+fn form_parser() -> impl TypedValueParser<Value = HistogramForm> {
+    one_of([
+        (word("classic", "A series per bucket"), HistogramForm::Classic),
+        (word("native", "One series with exponential buckets"), HistogramForm::Native),
+    ])
 }
 
 impl ExportArgs {
@@ -101,13 +92,13 @@ impl ExportArgs {
     /// Receivers.
     pub fn destinations(&self) -> Result<Vec<Destination>, String> {
         let remote_write = self.remote_write.as_deref().map(|url| {
-            let form = self.remote_write_histograms.map(export::HistogramForm::from);
+            let form = self.remote_write_histograms;
             let protocol = match self.remote_write_version {
                 RemoteWriteVersion::One => {
-                    export::Protocol::RemoteWrite1(form.unwrap_or(export::HistogramForm::Classic))
+                    export::Protocol::RemoteWrite1(form.unwrap_or(HistogramForm::Classic))
                 }
                 RemoteWriteVersion::Two => {
-                    export::Protocol::RemoteWrite2(form.unwrap_or(export::HistogramForm::Native))
+                    export::Protocol::RemoteWrite2(form.unwrap_or(HistogramForm::Native))
                 }
             };
             Destination::new(url, protocol, GivenHeaders::all(&self.remote_write_header).collect())

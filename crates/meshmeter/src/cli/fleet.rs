@@ -1,20 +1,21 @@
 //! Options of `meshmeter fleet`.
 
 use super::load::{parse_positive_rate, parse_run_duration, parse_run_duration_or_zero};
+use super::words::{one_of, word};
 use super::{ExportArgs, ProgressStyle, ReleaseArgs};
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueHint};
 use components::IstioVersion;
 use experiment::settings::fleet::{
-    FleetSecurity, MAX_NAMESPACES, MAX_PROXIES, ProxyKinds, RepeatedChange, XdsVariant,
+    FleetSecurity, MAX_NAMESPACES, MAX_OBJECTS, MAX_PROXIES, MAX_THREADS, MAX_WITNESSES, ProxyKinds,
+    RepeatedChange, XdsVariant,
 };
+use fleet::Spread;
 use results::units::Churn;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Maximum number of objects per kind.
-const MAX_OBJECTS: u64 = 100_000;
 /// Maximum length of a run's name, which is the value of a label.
 const MAX_RUN_ID_CHARACTERS: usize = 40;
 
@@ -72,6 +73,11 @@ pub struct FleetArgs {
     #[command(flatten)]
     pub releases: ReleaseArgs,
 
+    /// Read the settings of the fleet from FILE, sections of an experiment file, instead of from options (used
+    /// by `meshmeter run`)
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+
     /// Request actions of the environment on standard error (as --progress json does), and read its responses
     /// from standard input (used by `meshmeter run`)
     #[arg(long, hide = true, requires = "progress")]
@@ -98,8 +104,8 @@ pub struct ControlPlaneArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// With several istiods: `each` has the whole fleet, `shared` are replicas of one control plane
-    #[arg(long, value_enum, default_value_t)]
-    pub spread: SpreadName,
+    #[arg(long, default_value = "each", value_parser = spread_parser())]
+    pub spread: Spread,
 
     /// istiod's own metrics, once per --istiod [default: http://HOST:15014/metrics]
     #[arg(long, value_name = "URL", value_parser = parse_metrics_url)]
@@ -139,12 +145,12 @@ pub struct ProxyArgs {
     pub kind: ProxyKinds,
 
     /// Protocol variant: only what changed (delta), or all resources of a type at once (state of the world)
-    #[arg(long, value_name = "VARIANT", default_value = "delta", value_parser = xds_parser())]
+    #[arg(long, value_name = "VARIANT", default_value = "delta", value_parser = one_of(XdsVariant::ALL.map(|xds| (xds.name().into(), xds))))]
     pub xds: XdsVariant,
 
     /// How proxies authenticate: with certificates from istiod's CA, with their tokens alone, or not at all
     /// on istiod's plaintext port
-    #[arg(long, value_name = "HOW", default_value = "mutual-tls", value_parser = security_parser())]
+    #[arg(long, value_name = "HOW", default_value = "mutual-tls", value_parser = one_of(FleetSecurity::ALL.map(|how| (how.name().into(), how))))]
     pub security: FleetSecurity,
 
     /// Ztunnels request addresses only when they need them
@@ -156,7 +162,7 @@ pub struct ProxyArgs {
     pub connect_rate: Option<f64>,
 
     /// Real sidecars that a lab adds, whose own update times are compared with the fleet's
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=20))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_WITNESSES))]
     pub witnesses: u64,
 
     /// Statistics port of a real sidecar (15090) or ztunnel (15020) of the mesh whose own update times are
@@ -169,8 +175,8 @@ pub struct ProxyArgs {
     pub source_address: Vec<Ipv4Addr>,
 
     /// Threads of the fleet [default: half of the CPUs]
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub threads: Option<u32>,
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=MAX_THREADS))]
+    pub threads: Option<u64>,
 }
 
 /// The mesh that proxies are configured with.
@@ -267,16 +273,6 @@ pub struct ChangeArgs {
     pub settle: Duration,
 }
 
-/// How several istiods relate to each other.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub enum SpreadName {
-    /// Each has the whole fleet
-    #[default]
-    Each,
-    /// Replicas that share the fleet
-    Shared,
-}
-
 /// A Prometheus page over plain HTTP.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MetricsUrl {
@@ -286,19 +282,11 @@ pub struct MetricsUrl {
     pub path: String,
 }
 
-fn xds_parser() -> impl clap::builder::TypedValueParser<Value = XdsVariant> {
-    PossibleValuesParser::new(XdsVariant::ALL.map(XdsVariant::name)).map(|name| {
-        XdsVariant::ALL
-            .into_iter()
-            .find(|variant| variant.name() == name)
-            .expect("clap takes these names only")
-    })
-}
-
-fn security_parser() -> impl clap::builder::TypedValueParser<Value = FleetSecurity> {
-    PossibleValuesParser::new(FleetSecurity::ALL.map(FleetSecurity::name)).map(|name| {
-        FleetSecurity::ALL.into_iter().find(|how| how.name() == name).expect("clap takes these names only")
-    })
+fn spread_parser() -> impl TypedValueParser<Value = Spread> {
+    one_of([
+        (word("each", "Each has the whole fleet"), Spread::Each),
+        (word("shared", "Replicas that share the fleet"), Spread::Shared),
+    ])
 }
 
 fn count_parser(least: u64) -> clap::builder::RangedU64ValueParser<u64> {

@@ -1,7 +1,7 @@
 //! Options of `meshmeter lab`.
 
+use super::words::one_of;
 use super::{HubArgs, OverrideArgs, ReleaseArgs};
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand, ValueHint};
 use components::{Component, IstioVersion, ReleaseName, installable};
 use experiment::MeshKind;
@@ -92,7 +92,7 @@ pub enum LabCommand {
 #[derive(Debug, Args)]
 pub struct InstallArgs {
     /// Components to install, at their pinned versions [default: all; with --istio none]
-    #[arg(value_name = "COMPONENT", value_parser = component_parser())]
+    #[arg(value_name = "COMPONENT", value_parser = one_of(installable().map(|component| (component.name().into(), component))))]
     pub components: Vec<Component>,
 
     /// Install this release of Istio, named by the tag of its images; may be given several times
@@ -136,11 +136,11 @@ pub struct RemoveArgs {
 #[derive(Debug, Args)]
 pub struct UpArgs {
     /// What configures the proxies: static files, or Istio's control plane
-    #[arg(long, default_value = "envoy", value_parser = mesh_parser())]
+    #[arg(long, default_value = "envoy", value_parser = one_of([MeshKind::Envoy, MeshKind::Istio].map(|kind| (kind.name().into(), kind))))]
     pub mesh: MeshKind,
 
     /// Mode, which determines the proxies
-    #[arg(long, default_value = "sidecar", value_parser = mode_parser())]
+    #[arg(long, default_value = "sidecar", value_parser = one_of(Mode::ALL.map(|mode| (mode.name().into(), mode))))]
     pub mode: Mode,
 
     /// Set a key as in an experiment file, such as proxy.mtls=off; may be given several times
@@ -247,23 +247,4 @@ pub struct DownArgs {
     /// Print JSON on standard output
     #[arg(long)]
     pub json: bool,
-}
-
-fn mesh_parser() -> impl clap::builder::TypedValueParser<Value = MeshKind> {
-    let kinds = [MeshKind::Envoy, MeshKind::Istio];
-    PossibleValuesParser::new(kinds.map(MeshKind::name)).map(move |name| {
-        kinds.into_iter().find(|kind| kind.name() == name).expect("clap takes these names only")
-    })
-}
-
-fn component_parser() -> impl clap::builder::TypedValueParser<Value = Component> {
-    PossibleValuesParser::new(installable().map(Component::name))
-        .map(|name| Component::named(&name).expect("clap takes these names only"))
-}
-
-fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
-    let names = PossibleValuesParser::new(Mode::ALL.map(Mode::name));
-    names.map(|name| {
-        Mode::ALL.into_iter().find(|mode| mode.name() == name).expect("clap takes these names only")
-    })
 }

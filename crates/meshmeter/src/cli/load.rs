@@ -34,7 +34,7 @@ pub use raw::RawArgs;
 pub(in crate::cli) use schedule::parse_positive_rate;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
 pub use search::SearchArgs;
-pub use targets::{OrderName, ServerPerName, TargetArgs};
+pub use targets::TargetArgs;
 pub use tls::TlsHandshakeArgs;
 
 /// Help heading of options that concern TLS.

@@ -19,6 +19,7 @@ mod serve;
 mod size;
 mod topology;
 mod usage_error;
+mod words;
 
 pub use cluster::{
     AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, MeshArg, OnClusterArgs,
@@ -30,15 +31,15 @@ pub use collect_spans::CollectSpansArgs;
 pub use components::{HubArgs, OverrideArgs, ReleaseArgs};
 pub use doctor::DoctorArgs;
 pub use export::ExportArgs;
-pub use fleet::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
+pub use fleet::{ControlPlaneArgs, FleetArgs, MetricsUrl};
 pub use headers::GivenHeaders;
 pub use lab::{
     DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, RemoveArgs, StatusArgs,
     UpArgs,
 };
 pub use load::{
-    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MergeArgs, OfferedRate, OrderName,
-    OutputArgs, ProgressStyle, ResultFileArgs, ServerPerName, StartAt,
+    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MergeArgs, OfferedRate,
+    OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
 };
 pub use man::ManArgs;
 pub use report::{AutomationArgs, ReportArgs};

@@ -1,6 +1,7 @@
 //! Options of `meshmeter size`.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use super::words::one_of;
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint, value_parser};
 use experiment::Objective;
 use experiment::settings::fleet::{ChangeKind, ProxyKinds};
@@ -197,8 +198,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
 }
 
 /// Modes with proxies.
-fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
-    let modes = || Mode::ALL.into_iter().filter(|mode| mode.floor().is_some());
-    let names = PossibleValuesParser::new(modes().map(Mode::name));
-    names.map(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name).expect("the name of a mode"))
+fn mode_parser() -> impl TypedValueParser<Value = Mode> {
+    let modes = Mode::ALL.into_iter().filter(|mode| mode.floor().is_some());
+    one_of(modes.map(|mode| (mode.name().into(), mode)))
 }

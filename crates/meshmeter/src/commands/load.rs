@@ -23,6 +23,7 @@ mod implied;
 mod merge;
 mod metrics;
 mod objective;
+mod options;
 mod outputs;
 mod raw;
 mod schedule;
@@ -119,7 +120,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         protocol,
         schedule,
         connections,
-        pacing: args.pacing.pacing.into(),
+        pacing: args.pacing.pacing,
         lag_tolerance: lag_tolerance(args)?,
         requests_per_connection: args.requests_per_connection,
         threads,
@@ -133,15 +134,14 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         per_url: args.output.per_url,
         start: schedule::start(args)?,
         share,
-        network: args.network.network.into(),
+        network: args.network.network,
     })
 }
 
 /// How late economical pacing may send a request.
 fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
-    let pacing = Pacing::from(args.pacing.pacing);
     match args.pacing.lag_tolerance {
-        Some(_) if pacing != Pacing::Economical => {
+        Some(_) if args.pacing.pacing != Pacing::Economical => {
             Err(Failure::usage("--lag-tolerance is for economical pacing")
                 .with_hint("add --pacing economical, or leave it out: the other pacings send on time"))
         }

@@ -176,8 +176,5 @@ pub(super) fn folder_failure(error: FolderError) -> Failure {
         | FolderError::NotEmpty { .. } => Failure::usage(error.to_string()),
         _ => Failure::environment(&error),
     };
-    match error.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    failure.with_some_hint(error.hint())
 }

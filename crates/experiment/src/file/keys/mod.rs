@@ -1,22 +1,27 @@
 //! Keys of an experiment file, section by section.
 
-pub(super) mod fleet;
-pub(super) mod istio;
 pub(super) mod load;
 pub(super) mod published;
 
-use crate::keys::{Key, Kind, names};
+use crate::definition::{Fresh, Resolve};
+use crate::keys::settings::tables;
+use crate::keys::words::words_of;
+use crate::keys::{DescribedKey, Key, Kind, names};
 use crate::mesh_kind::MeshKind;
-use crate::settings::ingress::Scenario;
+use crate::objective::Objective;
+use crate::settings::components::ComponentsSettings;
+use crate::settings::fleet::FleetSettings;
+use crate::settings::ingress::{Estate, GatewaySettings};
+use crate::settings::istio::MeshSettings;
+use crate::settings::proxy::ProxySettings;
+use crate::settings::service::ServerSettings;
 use crate::topology::shapes::{ParameterKind, SHAPES};
 use results::Mode;
+use std::sync::LazyLock;
 
 /// Maximum number of copies of a topology.
 pub(super) const MAX_NAMESPACES: usize = 1000;
 pub(super) const MAX_REPLICAS: usize = 1000;
-pub(super) const MAX_DOMAINS: usize = 10_000;
-pub(super) const MAX_PATHS: usize = 1_000;
-pub(super) const MAX_WORKERS: usize = 128;
 
 /// Keys of a built-in topology in addition to its parameters.
 pub(crate) const SHAPE_KEYS: [&str; SHAPE.len()] = names(&SHAPE);
@@ -25,43 +30,42 @@ pub(crate) const SHAPE_KEYS: [&str; SHAPE.len()] = names(&SHAPE);
 pub(crate) struct SectionKeys {
     /// Dotted key of the section; empty for the top level.
     pub(crate) path: &'static str,
-    pub(crate) keys: &'static [Key],
-    pub(crate) names: &'static [&'static str],
-    /// True if the section may be empty (`proxy:`), as if it was left out.
-    pub(crate) may_be_empty: bool,
+    pub(crate) keys: Vec<DescribedKey>,
+    pub(crate) names: Vec<&'static str>,
 }
 
-/// Section with a table of keys.
-macro_rules! section {
-    ($path:literal, $keys:expr) => {
-        SectionKeys { path: $path, keys: &$keys, names: const { &names(&$keys) }, may_be_empty: true }
-    };
-    ($path:literal, $keys:expr, required) => {
-        SectionKeys { may_be_empty: false, ..section!($path, $keys) }
-    };
+impl SectionKeys {
+    fn new((path, keys): (&'static str, Vec<DescribedKey>)) -> Self {
+        Self { path, names: keys.iter().map(|described| described.key.name).collect(), keys }
+    }
+
+    /// True if the section may be empty (`proxy:`), as if it was left out.
+    pub(crate) fn may_be_empty(&self) -> bool {
+        !["", "load", "fleet", "published", "published.figures"].contains(&self.path)
+    }
 }
 
 /// Every section except `topology`, whose keys depend on its kind ([`super::section`]).
-pub(crate) static SECTION_KEYS: [SectionKeys; 18] = [
-    section!("", ROOT, required),
-    section!("load", load::LOAD, required),
-    section!("fleet", fleet::FLEET, required),
-    section!("objective", load::OBJECTIVE),
-    section!("resolve", load::RESOLVE),
-    section!("proxy", PROXY),
-    section!("components", istio::COMPONENTS),
-    section!("istio", istio::ISTIO),
-    section!("istio.authorization", istio::AUTHORIZATION),
-    section!("istio.surroundings", istio::SURROUNDINGS),
-    section!("istio.ingress", istio::INGRESS),
-    section!("istio.istiod", istio::ISTIOD),
-    section!("ingress", INGRESS),
-    section!("gateway", GATEWAY),
-    section!("server", SERVER),
-    section!("client", CLIENT),
-    section!("published", published::SOURCE, required),
-    section!("published.figures", published::FIGURE, required),
-];
+pub(crate) static SECTION_KEYS: LazyLock<Vec<SectionKeys>> = LazyLock::new(|| {
+    let table = |path, keys: &[Key]| vec![(path, keys.iter().map(DescribedKey::from).collect())];
+    let sections = [
+        table("", &ROOT),
+        tables::<load::LoadSection>("load"),
+        tables::<FleetSettings>("fleet"),
+        tables::<Objective>("objective"),
+        tables::<Resolve>("resolve"),
+        tables::<ProxySettings>("proxy"),
+        tables::<ComponentsSettings>("components"),
+        tables::<MeshSettings>("istio"),
+        tables::<Estate>("ingress"),
+        tables::<GatewaySettings>("gateway"),
+        tables::<ServerSettings>("server"),
+        table("client", &CLIENT),
+        table("published", &published::SOURCE),
+        table("published.figures", &published::FIGURE),
+    ];
+    sections.into_iter().flatten().map(SectionKeys::new).collect()
+});
 
 /// Names of all modes.
 pub(super) fn modes() -> Vec<&'static str> {
@@ -70,10 +74,6 @@ pub(super) fn modes() -> Vec<&'static str> {
 
 pub(super) fn shapes() -> Vec<&'static str> {
     SHAPES.map(|shape| shape.name).to_vec()
-}
-
-const fn cpu(summary: &'static str) -> Key {
-    Key::new("cpu", Kind::Cores, summary)
 }
 
 const ROOT: [Key; 21] = [
@@ -117,7 +117,7 @@ const ROOT: [Key; 21] = [
     Key::new("client", Kind::Named("client"), "settings of the generator's pod"),
     Key::new(
         "fresh",
-        Kind::OneOf(|| vec!["trial", "mode"]),
+        Kind::OneOf(words_of::<Fresh>),
         "lifetime of a deployment: one trial, or all loads of a mode within a repeat; by start-up cost if absent",
     ),
     Key::new(
@@ -127,78 +127,7 @@ const ROOT: [Key; 21] = [
     ),
 ];
 
-const PROXY: [Key; 5] = [
-    Key::new("workers", Kind::Whole(1, 128), "worker threads of each proxy").default("2"),
-    Key::new(
-        "mtls",
-        Kind::OneOf(|| vec!["strict", "permissive", "off", "on", "true", "false"]),
-        "mutual TLS between proxies: only that (`strict`), also plaintext (`permissive`), or none (`off`)",
-    )
-    .default("strict"),
-    Key::new(
-        "access-log",
-        Kind::OneOf(|| vec!["off", "text", "json"]),
-        "access log of a proxy per request; per connection if it does not read requests",
-    )
-    .default("off"),
-    cpu("CPU limit of each proxy"),
-    Key::new(
-        "cpu-time",
-        Kind::Duration,
-        "additional CPU of each proxy per request, with `mesh: envoy`: a known effect to detect",
-    )
-    .default("0s"),
-];
-
-const INGRESS: [Key; 6] = [
-    Key::new("domains", Kind::Whole(1, MAX_DOMAINS as u64), "domains, each with its own virtual host")
-        .default("1"),
-    Key::new(
-        "paths",
-        Kind::Whole(1, MAX_PATHS as u64),
-        "exact paths of each domain; one route for all if absent",
-    ),
-    Key::new(
-        "credentials",
-        Kind::Whole(1, MAX_DOMAINS as u64),
-        "certificates, shared evenly by the domains; 10, or the domains if fewer",
-    ),
-    Key::new(
-        "requested-paths",
-        Kind::Whole(1, MAX_PATHS as u64),
-        "each request takes a random one of the first paths of its domain; 50, or all if fewer",
-    ),
-    Key::new(
-        "requested-domains",
-        Kind::Whole(1, MAX_DOMAINS as u64),
-        "the first domains are requested; all if absent",
-    ),
-    Key::new(
-        "scenario",
-        Kind::OneOf(|| Scenario::ALL.map(Scenario::name).to_vec()),
-        "processing of each request or connection in the gateway",
-    )
-    .default("no-filters"),
-];
-
-const GATEWAY: [Key; 3] = [
-    cpu("CPU limit of that gateway; `proxy.cpu` if absent"),
-    Key::new("memory", Kind::Size, "memory limit of that gateway, 32MiB or more"),
-    Key::new(
-        "workers",
-        Kind::Whole(1, MAX_WORKERS as u64),
-        "worker threads; `gateway.cpu` rounded up, or `proxy.workers`, if absent",
-    ),
-];
-
-const SERVER: [Key; 4] = [
-    Key::new("delay", Kind::Duration, "time before each response").default("0s"),
-    Key::new("cpu-time", Kind::Duration, "additional CPU per response, after the delay").default("0s"),
-    Key::new("error-rate", Kind::Fraction, "fraction of requests answered with status 500").default("0%"),
-    cpu("CPU limit of the service"),
-];
-
-const CLIENT: [Key; 1] = [cpu("CPU limit of the generator")];
+const CLIENT: [Key; 1] = [Key::new("cpu", Kind::Cores, "CPU limit of the generator")];
 
 /// Keys of a built-in topology in addition to its parameters.
 pub(crate) const SHAPE: [Key; 3] = [

@@ -48,8 +48,10 @@ fn with(dotted: &str, value: &str) -> Result<Experiment, Box<crate::ExperimentEr
 fn refusal(kind: Kind) -> Option<String> {
     Some(match kind {
         Kind::Whole(least, most) => format!("expected a whole number from {least} to {most}"),
-        Kind::Duration => "is not a duration".to_owned(),
-        Kind::Size => "is not a size".to_owned(),
+        Kind::Duration | Kind::PositiveDuration | Kind::DurationUpTo(_) | Kind::Milliseconds => {
+            "is not a duration".to_owned()
+        }
+        Kind::Size | Kind::SizeFor(..) => "is not a size".to_owned(),
         Kind::Rate => "is not a rate".to_owned(),
         Kind::Fraction => "is not a fraction".to_owned(),
         Kind::Cores => "is not a number of CPU cores".to_owned(),
@@ -68,8 +70,8 @@ fn refusal(kind: Kind) -> Option<String> {
 #[test]
 fn reader_refuses_values_in_the_words_of_the_table() {
     let mut checked = 0;
-    for section in &SECTION_KEYS {
-        for key in section.keys {
+    for section in SECTION_KEYS.iter() {
+        for DescribedKey { key, .. } in &section.keys {
             let dotted = dotted(section, key);
             let Some(mut expected) = refusal(key.value) else { continue };
             if dotted == "modes" {
@@ -95,7 +97,12 @@ fn sections_may_be_empty_in_the_schema_as_in_the_reader() {
         let load = if section.path == "load" { "" } else { "load: {rate: 1000}\n" };
         let text = format!("name: base\nmesh: istio\nmodes: [none, sidecar, ingress]\n{load}{empty}");
         let read = Experiment::parse(&text, "base");
-        assert_eq!(read.is_ok(), section.may_be_empty, "{text}: {:?}", read.err().map(|error| error.message));
+        assert_eq!(
+            read.is_ok(),
+            section.may_be_empty(),
+            "{text}: {:?}",
+            read.err().map(|error| error.message)
+        );
     }
 }
 
@@ -121,16 +128,18 @@ fn shape_parameters_have_the_ranges_of_the_table() {
 #[test]
 fn defaults_of_the_table_change_nothing() {
     let mut checked = 0;
-    for section in &SECTION_KEYS {
-        for key in section.keys {
-            let Some(default) = key.default else { continue };
+    for section in SECTION_KEYS.iter() {
+        for DescribedKey { key, default } in &section.keys {
+            let Some(default) = default else { continue };
+            // JSON is YAML.
+            let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
             let dotted = dotted(section, key);
             if section.path == "published" {
                 // Kept as given; the default applies when figures are compared.
-                assert_eq!(results::units::parse_fraction(default), Ok(crate::published::DEFAULT_MARGIN));
+                assert_eq!(results::units::parse_fraction(&default), Ok(crate::published::DEFAULT_MARGIN));
                 continue;
             }
-            let (absent, given) = (with(&dotted, "null"), with(&dotted, default));
+            let (absent, given) = (with(&dotted, "null"), with(&dotted, &default));
             let given = given.unwrap_or_else(|error| panic!("{dotted}: {}: {}", error.message, error.label));
             assert_eq!(absent.unwrap(), given, "{dotted}: {default}");
             checked += 1;

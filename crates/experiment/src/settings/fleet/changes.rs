@@ -1,6 +1,14 @@
 //! Kinds of changes.
 
 use super::ProxyKind;
+use crate::diagnostic::ExperimentError;
+use crate::keys::Kind;
+use crate::keys::value::Value;
+use crate::keys::words::words;
+use crate::yaml::document;
+use crate::yaml::section::{Field, Item, alternatives};
+use crate::yaml::suggestion::nearest;
+use crate::yaml::written::Yaml;
 use results::units::{UnitError, shortened};
 use std::fmt;
 use std::str::FromStr;
@@ -40,48 +48,25 @@ pub enum ChangeKind {
     LinkDown,
 }
 
+words!(ChangeKind {
+    EndpointAdded = "endpoint-added",
+    EndpointRemoved = "endpoint-removed",
+    PodRestarted = "pod-restarted",
+    ServiceAdded = "service-added",
+    VirtualService = "virtual-service",
+    DestinationRule = "destination-rule",
+    ServiceEntry = "service-entry",
+    RootPolicy = "root-policy",
+    RollingRestart = "rolling-restart",
+    CertificateRotation = "certificate-rotation",
+    ConnectStorm = "connect-storm",
+    IstiodRestart = "istiod-restart",
+    IstiodAdded = "istiod-added",
+    IstiodRemoved = "istiod-removed",
+    LinkDown = "link-down"
+});
+
 impl ChangeKind {
-    /// Every kind, in the order in which results show them.
-    pub const ALL: [Self; 15] = [
-        Self::EndpointAdded,
-        Self::EndpointRemoved,
-        Self::PodRestarted,
-        Self::ServiceAdded,
-        Self::VirtualService,
-        Self::DestinationRule,
-        Self::ServiceEntry,
-        Self::RootPolicy,
-        Self::RollingRestart,
-        Self::CertificateRotation,
-        Self::ConnectStorm,
-        Self::IstiodRestart,
-        Self::IstiodAdded,
-        Self::IstiodRemoved,
-        Self::LinkDown,
-    ];
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::EndpointAdded => "endpoint-added",
-            Self::EndpointRemoved => "endpoint-removed",
-            Self::PodRestarted => "pod-restarted",
-            Self::ServiceAdded => "service-added",
-            Self::VirtualService => "virtual-service",
-            Self::DestinationRule => "destination-rule",
-            Self::ServiceEntry => "service-entry",
-            Self::RootPolicy => "root-policy",
-            Self::RollingRestart => "rolling-restart",
-            Self::CertificateRotation => "certificate-rotation",
-            Self::ConnectStorm => "connect-storm",
-            Self::IstiodRestart => "istiod-restart",
-            Self::IstiodAdded => "istiod-added",
-            Self::IstiodRemoved => "istiod-removed",
-            Self::LinkDown => "link-down",
-        }
-    }
-
     /// True if the change makes istiod send something to proxies of this kind.
     #[must_use]
     pub fn reaches(self, kind: ProxyKind) -> bool {
@@ -119,6 +104,33 @@ pub struct RepeatedChange {
     pub count: usize,
 }
 
+/// One or several changes; an empty list means none.
+impl Value for Vec<RepeatedChange> {
+    fn read(field: &Field<'_>, _: Kind) -> Result<Self, Box<ExperimentError>> {
+        if matches!(&field.node.value, document::Value::List(items) if items.is_empty()) {
+            return Ok(Self::new());
+        }
+        field.one_or_list()?.iter().map(|item| change(field, item)).collect()
+    }
+
+    fn written(&self, _: Kind) -> Option<Yaml> {
+        Some(Yaml::List(self.iter().map(|change| Yaml::Text(change.to_string())).collect()))
+    }
+}
+
+fn change(field: &Field<'_>, item: &Item<'_>) -> Result<RepeatedChange, Box<ExperimentError>> {
+    let word = item.text.split('=').next().unwrap_or_default().trim();
+    let names = ChangeKind::ALL.map(ChangeKind::name);
+    if names.contains(&word) {
+        return item.quantity(&field.path, str::parse);
+    }
+    let error = item.place.error(
+        format!("`{}`: `{}` is not a kind of change", field.path, shortened(word)),
+        format!("expected {}", alternatives(&names)),
+    );
+    Err(error.did_you_mean(nearest(word, names)))
+}
+
 impl fmt::Display for RepeatedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
@@ -140,8 +152,7 @@ impl FromStr for RepeatedChange {
         let word = word.trim();
         let kind = ChangeKind::ALL.into_iter().find(|kind| kind.name() == word).ok_or_else(|| {
             let names = ChangeKind::ALL.map(ChangeKind::name);
-            let nearest = crate::yaml::suggestion::nearest(word, names);
-            refused(nearest.map_or_else(
+            refused(nearest(word, names).map_or_else(
                 || format!("expected {}", names.join(", ")),
                 |nearest| format!("did you mean {nearest}?"),
             ))

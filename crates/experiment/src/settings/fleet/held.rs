@@ -2,8 +2,8 @@
 
 use crate::topology::Topology;
 use crate::topology::file::MAX_WORKLOADS;
+use crate::yaml::written::{Map, Yaml};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 /// Services, namespaces and pods of a topology. Calls and load are irrelevant to a control plane.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -64,16 +64,18 @@ impl HeldTopology {
         names.len()
     }
 
-    /// Writes a topology file with these services.
-    #[must_use]
-    pub fn to_yaml(&self) -> String {
-        let mut text = format!("name: \"{}\"\nservices:\n", self.name);
-        for HeldWorkload { name, namespace, pods } in &self.workloads {
-            let namespace =
-                if namespace.is_empty() { String::new() } else { format!("namespace: \"{namespace}\", ") };
-            let _ = writeln!(text, "- {{name: \"{name}\", {namespace}replicas: {pods}}}");
-        }
-        text
+    /// The key `topology` of a file with these services.
+    pub(crate) fn view(&self) -> Yaml {
+        let service = |workload: &HeldWorkload| {
+            let namespace = (!workload.namespace.is_empty()).then(|| Yaml::Text(workload.namespace.clone()));
+            Map::default()
+                .text("name", &workload.name)
+                .with_some("namespace", namespace)
+                .number("replicas", workload.pods)
+                .done()
+        };
+        let services = self.workloads.iter().map(service).collect();
+        Map::default().text("name", &self.name).with("services", Yaml::List(services)).done()
     }
 }
 
@@ -81,6 +83,7 @@ impl HeldTopology {
 mod tests {
     use super::*;
     use crate::topology::file;
+    use crate::yaml::document;
 
     #[test]
     fn topology_keeps_services_in_the_mesh() {
@@ -92,7 +95,7 @@ mod tests {
         let names: Vec<&str> = held.workloads.iter().map(|workload| workload.name.as_str()).collect();
         assert_eq!(names, ["web", "no"]);
         assert_eq!((held.pods(), held.namespaces()), (5, 2));
-        let again = file::read(&held.to_yaml(), "again.yaml").unwrap();
+        let again = file::read(&document::write(&held.view()), "again.yaml").unwrap();
         assert_eq!(HeldTopology::new(&again).unwrap(), held);
     }
 

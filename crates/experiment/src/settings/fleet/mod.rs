@@ -5,11 +5,13 @@
 
 mod changes;
 mod held;
+mod keys;
 mod proxies;
 mod rules;
 
 pub use changes::{ChangeKind, RepeatedChange};
 pub use held::{HeldTopology, HeldWorkload};
+pub use keys::{MAX_OBJECTS, MAX_THREADS, MAX_WITNESSES};
 pub use proxies::{FleetSecurity, ProxyKind, ProxyKinds, XdsVariant};
 pub use rules::{FleetContradiction, SettingNames};
 
@@ -118,6 +120,19 @@ impl FleetSettings {
             topology: Some(Arc::new(topology)),
             ..self
         }
+    }
+
+    /// Numbers that the size of a fleet is made of, with their keys.
+    pub(crate) fn sizes(&mut self) -> [(&'static str, &mut usize); 7] {
+        [
+            ("proxies", &mut self.proxies),
+            ("services", &mut self.services),
+            ("pods", &mut self.pods),
+            ("virtual-services", &mut self.virtual_services),
+            ("destination-rules", &mut self.destination_rules),
+            ("gateways", &mut self.gateways),
+            ("policies", &mut self.policies),
+        ]
     }
 
     /// Number of proxies of this kind.

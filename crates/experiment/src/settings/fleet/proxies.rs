@@ -1,5 +1,7 @@
 //! Kinds of simulated proxies, and their connections.
 
+use crate::keys::value::by_text;
+use crate::keys::words::words;
 use results::units::{UnitError, shortened};
 use std::fmt;
 use std::str::FromStr;
@@ -17,21 +19,7 @@ pub enum ProxyKind {
     Ztunnel,
 }
 
-impl ProxyKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Sidecar, Self::Gateway, Self::Waypoint, Self::Ztunnel];
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sidecar => "sidecar",
-            Self::Gateway => "gateway",
-            Self::Waypoint => "waypoint",
-            Self::Ztunnel => "ztunnel",
-        }
-    }
-}
+words!(ProxyKind { Sidecar = "sidecar", Gateway = "gateway", Waypoint = "waypoint", Ztunnel = "ztunnel" });
 
 /// Variant of the aggregated discovery service.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash)]
@@ -43,19 +31,7 @@ pub enum XdsVariant {
     StateOfTheWorld,
 }
 
-impl XdsVariant {
-    /// Both variants.
-    pub const ALL: [Self; 2] = [Self::Delta, Self::StateOfTheWorld];
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Delta => "delta",
-            Self::StateOfTheWorld => "state-of-the-world",
-        }
-    }
-}
+words!(XdsVariant { Delta = "delta", StateOfTheWorld = "state-of-the-world" });
 
 /// Authentication of proxies to the control plane.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash)]
@@ -69,20 +45,7 @@ pub enum FleetSecurity {
     Plaintext,
 }
 
-impl FleetSecurity {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::MutualTls, Self::Token, Self::Plaintext];
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MutualTls => "mutual-tls",
-            Self::Token => "token",
-            Self::Plaintext => "plaintext",
-        }
-    }
-}
+words!(FleetSecurity { MutualTls = "mutual-tls", Token = "token", Plaintext = "plaintext" });
 
 /// Kinds of proxies in a fleet, such as `sidecar` or `ztunnel=100,sidecar`. One kind may omit its number: it
 /// gets the remaining proxies.
@@ -125,6 +88,8 @@ impl ProxyKinds {
         Ok(self.shares.iter().map(|(kind, share)| (*kind, number(*share))).collect())
     }
 }
+
+by_text!(ProxyKinds);
 
 impl fmt::Display for ProxyKinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -23,7 +23,7 @@ pub fn json_schema() -> Value {
     json_schema::document(
         "Meshmeter topology",
         "Services, the calls between them, and where drivers offer load (docs/topology.md).",
-        json_schema::map(&ROOT, |_| false),
+        json_schema::map(&ROOT),
         definitions(),
     )
 }

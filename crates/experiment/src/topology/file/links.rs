@@ -174,8 +174,5 @@ pub(super) fn check_endpoint(
         format!("`{name}` has no endpoint `{}`", shortened(endpoint)),
         format!("expected {}", alternatives(&paths)),
     );
-    Err(match nearest(endpoint, paths) {
-        Some(path) => error.with_hint(format!("did you mean `{path}`?")),
-        None => error,
-    })
+    Err(error.did_you_mean(nearest(endpoint, paths)))
 }

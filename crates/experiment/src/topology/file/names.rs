@@ -117,10 +117,7 @@ impl Names {
             Some((namespace, _)) if !namespace.is_empty() => error.with_hint(format!(
                 "a service of another namespace has it before its name: `{namespace}/{text}`"
             )),
-            _ => match nearest(text, self.by_qualified.keys().map(String::as_str)) {
-                Some(name) => error.with_hint(format!("did you mean `{name}`?")),
-                None => error,
-            },
+            _ => error.did_you_mean(nearest(text, self.by_qualified.keys().map(String::as_str))),
         })
     }
 }

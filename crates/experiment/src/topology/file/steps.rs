@@ -173,17 +173,12 @@ impl<'a> Scripts<'_, 'a> {
     }
 
     fn query(&mut self, field: &Field<'a>) -> Result<QueryStep> {
-        const OPERATIONS: [(&str, QueryOperation); 3] = [
-            ("find", QueryOperation::Find),
-            ("insert", QueryOperation::Insert),
-            ("update", QueryOperation::Update),
-        ];
         const KEYS: [&str; keys::QUERY.len()] = names(&keys::QUERY);
         let section = Section::new(field.node, &field.path, &KEYS, field.key_place.clone())?;
         let database = section.required("database", "database: db")?;
         let mut operations = Vec::new();
-        for (key, operation) in OPERATIONS {
-            if let Some(collection) = section.field(key)? {
+        for operation in QueryOperation::ALL {
+            if let Some(collection) = section.field(operation.name())? {
                 operations.push((operation, collection));
             }
         }

@@ -4,71 +4,16 @@ use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
 use crate::topology::distribution::Distribution;
 use crate::topology::script::{
-    CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, Endpoint, QueryOperation, QueryStep, ScriptedService,
-    Step,
+    CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, Endpoint, QueryStep, ScriptedService, Step,
 };
 use crate::topology::{Resources, Runs, Topology, Workload, WorkloadId};
+use crate::yaml::written::{Map, Yaml};
 use results::units::{format_cores, format_duration, format_fraction, format_size};
-use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::time::Duration;
-
-/// YAML value.
-#[derive(Clone, Debug)]
-pub(crate) enum Yaml {
-    Text(String),
-    Number(u64),
-    Switch(bool),
-    List(Vec<Yaml>),
-    Map(Vec<(String, Yaml)>),
-}
-
-impl Serialize for Yaml {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Number(number) => serializer.serialize_u64(*number),
-            Self::Switch(on) => serializer.serialize_bool(*on),
-            Self::List(items) => serializer.collect_seq(items),
-            Self::Map(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for (key, value) in entries {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
-        }
-    }
-}
 
 /// Quantity; plain numbers are not quoted.
 fn quantity(text: String) -> Yaml {
     text.parse().map_or(Yaml::Text(text), Yaml::Number)
-}
-
-/// Map builder.
-#[derive(Default)]
-struct Map(Vec<(String, Yaml)>);
-
-impl Map {
-    fn with(mut self, key: &str, value: Yaml) -> Self {
-        self.0.push((key.to_owned(), value));
-        self
-    }
-
-    fn with_some(self, key: &str, value: Option<Yaml>) -> Self {
-        match value {
-            Some(value) => self.with(key, value),
-            None => self,
-        }
-    }
-
-    fn text(self, key: &str, value: impl Into<String>) -> Self {
-        self.with(key, Yaml::Text(value.into()))
-    }
-
-    fn done(self) -> Yaml {
-        Yaml::Map(self.0)
-    }
 }
 
 /// The whole file.
@@ -111,15 +56,15 @@ fn head(workload: &Workload) -> Map {
 
 fn resources_view(resources: Resources) -> Option<Yaml> {
     let amounts = |cores: Option<f64>, bytes: Option<u64>| {
-        let map = Map::default()
+        Map::default()
             .with_some("cpu", cores.map(|cores| quantity(format_cores(cores))))
-            .with_some("memory", bytes.map(|bytes| quantity(format_size(bytes))));
-        (!map.0.is_empty()).then(|| map.done())
+            .with_some("memory", bytes.map(|bytes| quantity(format_size(bytes))))
+            .some()
     };
-    let map = Map::default()
+    Map::default()
         .with_some("requests", amounts(resources.cpu_request_cores, resources.memory_request_bytes))
-        .with_some("limits", amounts(resources.cpu_limit_cores, resources.memory_limit_bytes));
-    (!map.0.is_empty()).then(|| map.done())
+        .with_some("limits", amounts(resources.cpu_limit_cores, resources.memory_limit_bytes))
+        .some()
 }
 
 fn service(topology: &Topology, workload: &Workload) -> Yaml {
@@ -128,7 +73,7 @@ fn service(topology: &Topology, workload: &Workload) -> Yaml {
         map = map.text("protocol", workload.protocol.name());
     }
     if workload.replicas != 1 {
-        map = map.with("replicas", Yaml::Number(workload.replicas as u64));
+        map = map.number("replicas", workload.replicas);
     }
     let scripted = match &workload.runs {
         Runs::Scripted(service) => service.clone(),
@@ -225,14 +170,9 @@ impl Caller<'_> {
     }
 
     fn query(&self, query: &QueryStep) -> Yaml {
-        let operation = match query.operation {
-            QueryOperation::Find => "find",
-            QueryOperation::Insert => "insert",
-            QueryOperation::Update => "update",
-        };
         let map = Map::default()
             .text("database", self.name(query.to))
-            .text(operation, &query.collection)
+            .text(query.operation.name(), &query.collection)
             .with("documents", Yaml::Number(query.documents.into()))
             .with("size", quantity(format_size(query.document_bytes.into())));
         with_timeout(with_probability(map, query.probability), query.timeout).done()

@@ -45,20 +45,6 @@ pub enum Bidirectional {
     AllAtOnce,
 }
 
-impl GrpcArgs {
-    /// The first given option that has no effect without a gRPC URL.
-    pub fn given(&self) -> Option<&'static str> {
-        let options = [
-            ("--message", self.message.is_some()),
-            ("--stream-messages", self.stream_messages.is_some()),
-            ("--bidi", self.bidi != Bidirectional::default()),
-            ("--proto", !self.proto.is_empty()),
-            ("--protoset", !self.protoset.is_empty()),
-        ];
-        options.into_iter().find_map(|(option, given)| given.then_some(option))
-    }
-}
-
 fn parse_count(text: &str) -> Result<NonZeroU64, String> {
     text.parse().map_err(|_| "a number from 1 on".to_owned())
 }

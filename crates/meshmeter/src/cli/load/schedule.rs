@@ -1,7 +1,9 @@
 //! Options of `meshmeter load` for when requests are due.
 
 use super::{parse_run_duration, parse_run_duration_or_zero};
-use clap::{Args, ValueEnum};
+use crate::cli::words::{one_of, word};
+use clap::Args;
+use clap::builder::TypedValueParser;
 use jiff::Timestamp;
 use load::{Arrival, GeneratorShare, RateStage, ThinkTime};
 use results::units::parse_rate;
@@ -31,8 +33,8 @@ pub struct ScheduleArgs {
     pub stages: Option<Vec<RateStage>>,
 
     /// Distribution of requests over time in an open loop
-    #[arg(long, value_enum, default_value_t, help_heading = "Load")]
-    pub arrival: ArrivalName,
+    #[arg(long, default_value = "uniform", value_parser = arrival_parser(), help_heading = "Load")]
+    pub arrival: Arrival,
 
     /// Closed loop: time from a response until the client's next request is due. Such as 10ms, or exp:10ms
     /// for exponentially distributed times with that mean
@@ -90,23 +92,11 @@ pub enum StartAt {
     StandardInput,
 }
 
-/// Distribution of requests over time at a given rate.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum ArrivalName {
-    /// At even intervals
-    #[default]
-    Uniform,
-    /// At random (Poisson process), like independent users
-    Poisson,
-}
-
-impl From<ArrivalName> for Arrival {
-    fn from(name: ArrivalName) -> Self {
-        match name {
-            ArrivalName::Uniform => Self::Uniform,
-            ArrivalName::Poisson => Self::Poisson,
-        }
-    }
+fn arrival_parser() -> impl TypedValueParser<Value = Arrival> {
+    one_of([
+        (word("uniform", "At even intervals"), Arrival::Uniform),
+        (word("poisson", "At random (Poisson process), like independent users"), Arrival::Poisson),
+    ])
 }
 
 fn parse_offered_rate(text: &str) -> Result<OfferedRate, String> {

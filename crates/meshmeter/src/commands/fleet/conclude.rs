@@ -134,10 +134,7 @@ pub fn nothing_received(result: &FleetResult) -> Option<Failure> {
         "no proxy got a configuration from {istiods}: {kind}{}",
         detail.unwrap_or_default()
     ));
-    Some(match hint(kind) {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    })
+    Some(failure.with_some_hint(hint(kind)))
 }
 
 fn hint(kind: &str) -> Option<&'static str> {

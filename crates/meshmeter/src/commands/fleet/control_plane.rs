@@ -3,7 +3,7 @@
 
 use super::control_plane_metrics::Exposed;
 use super::metrics::MetricsPage;
-use crate::cli::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
+use crate::cli::{ControlPlaneArgs, FleetArgs, MetricsUrl};
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::FleetSecurity;
@@ -113,20 +113,10 @@ pub fn metrics_pages(
     pages
 }
 
-pub fn spread(args: &ControlPlaneArgs) -> fleet::Spread {
-    match args.spread {
-        SpreadName::Each => fleet::Spread::Each,
-        SpreadName::Shared => fleet::Spread::Shared,
-    }
-}
-
 /// Returns an error unless the target speaks HTTP/2 and presents the expected certificate, as an istiod does.
 pub fn probe(target: &Target, timeout: Duration) -> Result<(), Failure> {
     fleet::probe(target, timeout).map_err(|error| {
         let failure = Failure::environment(&error);
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_some_hint(error.hint())
     })
 }

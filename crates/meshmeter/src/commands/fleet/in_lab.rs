@@ -169,8 +169,5 @@ fn follow(
 fn without_result(reason: &str, last_lines: &[String], hints: Vec<String>) -> Failure {
     let said = |prefix: &str| last_lines.iter().rev().find_map(|line| line.strip_prefix(prefix));
     let failure = Failure::broken(said("error: ").unwrap_or(reason));
-    match said("hint: ").map(ToOwned::to_owned).or_else(|| hints.into_iter().next()) {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    failure.with_some_hint(said("hint: ").map(ToOwned::to_owned).or_else(|| hints.into_iter().next()))
 }

@@ -43,11 +43,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
     match settings::control_plane(args)? {
         ControlPlane::Lab(istiods) => in_lab::run(args, &settings, &istiods),
         ControlPlane::Elsewhere(addresses) => {
-            let copies = if control_plane::spread(&args.control_plane) == fleet::Spread::Each {
-                addresses.len()
-            } else {
-                1
-            };
+            let copies = if args.control_plane.spread == fleet::Spread::Each { addresses.len() } else { 1 };
             open_files::allow(settings.proxies * copies)?;
             runner::run(args, &settings, &addresses)
         }

@@ -155,7 +155,7 @@ impl FleetRunner<'_> {
         let first = self.targets.first().expect("an address was given").clone();
         let spec = FleetSpec {
             targets: self.targets.clone(),
-            spread: control_plane::spread(&self.args.control_plane),
+            spread: self.args.control_plane.spread,
             xds: self.settings.xds,
             threads: self.settings.threads,
             connect_rate: self.settings.connect_rate,

@@ -1,6 +1,6 @@
 //! Settings of a fleet from the command line, and contradictions between options.
 
-use crate::cli::{FleetArgs, SpreadName};
+use crate::cli::FleetArgs;
 use crate::commands::topology;
 use crate::failure::Failure;
 use experiment::settings::fleet::{
@@ -8,6 +8,7 @@ use experiment::settings::fleet::{
 };
 use results::units::Churn;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +25,25 @@ pub enum ControlPlane {
     Elsewhere(Vec<String>),
 }
 
+/// Settings from a file, or from the other options.
 pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
+    let settings = args.spec.as_deref().map_or_else(|| from_options(args), from_file)?;
+    check(&settings, args)?;
+    Ok(settings)
+}
+
+fn from_file(path: &Path) -> Result<FleetSettings, Failure> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::from_usage(&error).about(&format!("read {name}")))?;
+    let settings = FleetSettings::from_yaml(&text, &name).map_err(|error| Failure::from_usage(&error))?;
+    // If nothing but the changes is observed, they take as long as they take.
+    let is_observed = settings.churn != Churn::None || !settings.duration.is_zero();
+    let duration = if is_observed { settings.window() } else { Duration::ZERO };
+    Ok(FleetSettings { duration, ..settings })
+}
+
+fn from_options(args: &FleetArgs) -> Result<FleetSettings, Failure> {
     let (mesh, changes) = (&args.mesh, &args.changes);
     let (services, proxies) = (mesh.services as usize, args.proxies.proxies as usize);
     let topology = mesh.topology.as_deref().map(held_topology).transpose()?;
@@ -73,12 +92,10 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
         connect_rate: args.proxies.connect_rate,
         threads: args.proxies.threads.map(|threads| threads as usize),
     };
-    let settings = match topology {
+    Ok(match topology {
         Some(topology) => settings.with_topology(topology),
         None => settings,
-    };
-    check(&settings, args)?;
-    Ok(settings)
+    })
 }
 
 fn held_topology(source: &str) -> Result<HeldTopology, Failure> {
@@ -125,7 +142,7 @@ pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
             ("--keep-mesh", args.mesh.keep_mesh),
             ("--simulate-pods", args.mesh.simulate_pods),
             ("--witness", !args.proxies.witness.is_empty()),
-            ("--spread shared", given.spread == SpreadName::Shared),
+            ("--spread shared", given.spread == fleet::Spread::Shared),
         ];
         if let Some((option, _)) = lab_has_its_own.into_iter().find(|(_, given)| *given) {
             let message =
@@ -230,6 +247,19 @@ mod tests {
         assert_eq!(changes(&["--churn", "25%/m"]), (0, 60));
         assert_eq!(changes(&["--no-change", "--duration", "5s"]), (0, 5));
         assert_eq!(changes(&["--churn", "2/s", "--duration", "5s", "--change", "service-entry"]), (1, 5));
+    }
+
+    #[test]
+    fn fleet_of_a_run_is_observed_for_its_window() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet.yaml");
+        let observed = |section: &str| {
+            fs::write(&path, format!("fleet: {section}")).unwrap();
+            settings(&args(&["--spec", path.to_str().unwrap()])).unwrap().duration.as_secs()
+        };
+        assert_eq!(observed("{changes: [endpoint-added=9]}"), 0, "the changes take as long as they take");
+        assert_eq!(observed("{changes: [endpoint-added=9], duration: 5s}"), 9);
+        assert_eq!(observed("{changes: [endpoint-added=9], churn: 25%/m}"), 9);
     }
 
     #[test]

@@ -9,10 +9,7 @@ const NAMED_SERVERS: usize = 3;
 
 pub(super) fn cannot_run(error: &LoadError) -> Failure {
     let failure = Failure::environment(error);
-    match error.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    failure.with_some_hint(error.hint())
 }
 
 /// The most common error if no connection could be opened, so that nothing was sent.
@@ -30,8 +27,5 @@ pub(super) fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {
     let (first, others) = servers.split_at(servers.len().min(NAMED_SERVERS));
     let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
     let failure = Failure::broken(format!("connect to {}{others}: {}", first.join(", "), kind.meaning()));
-    match kind.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    failure.with_some_hint(kind.hint())
 }

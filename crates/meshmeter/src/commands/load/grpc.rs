@@ -11,14 +11,6 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::Path;
 
-/// Rejects gRPC options if no URL is a gRPC URL.
-pub fn check_unused_options(args: &LoadArgs) -> Result<(), Failure> {
-    match args.grpc.given() {
-        Some(option) => Err(Failure::usage(format!("{option} is for grpc:// and grpcs:// URLs"))),
-        None => Ok(()),
-    }
-}
-
 /// Rejects HTTP options for calls, which have their own method and content.
 pub fn check_request(args: &LoadArgs) -> Result<(), Failure> {
     if args.method != http::Method::GET {
@@ -119,10 +111,7 @@ fn call(
     refuse_what_streams_have(args, &method, path)?;
     let messages = method.encode(json).map_err(|error| {
         let failure = Failure::from_usage(&error).about("--message");
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_some_hint(error.hint())
     })?;
     let streaming = method.streaming();
     let as_given = || NonZeroU64::new(messages.len() as u64).unwrap_or(NonZeroU64::MIN);
@@ -166,8 +155,5 @@ fn refuse_what_streams_have(args: &GrpcArgs, method: &Method, path: &MethodPath)
 fn failure(error: &DescribeError) -> Failure {
     let failure =
         if error.is_of_environment() { Failure::environment(error) } else { Failure::from_usage(error) };
-    match error.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    failure.with_some_hint(error.hint())
 }

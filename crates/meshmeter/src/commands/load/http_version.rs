@@ -1,4 +1,4 @@
-//! HTTP version of `meshmeter load`, and options that would have no effect.
+//! HTTP version of `meshmeter load`.
 
 use crate::cli::{HttpArgs, HttpVersion};
 use crate::failure::Failure;
@@ -26,13 +26,4 @@ pub fn of_grpc(args: &HttpArgs) -> Protocol {
 
 fn http2(streams: Option<u32>) -> Protocol {
     Protocol::Http2 { streams: streams.map_or(DEFAULT_STREAMS, |streams| streams as usize) }
-}
-
-/// Rejects HTTP options for other URLs.
-pub fn check_unused_options(args: &HttpArgs) -> Result<(), Failure> {
-    let options = [("--http", args.http != HttpVersion::default()), ("--streams", args.streams.is_some())];
-    match options.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::usage(format!("{option} is for http:// and https:// URLs"))),
-        None => Ok(()),
-    }
 }

@@ -48,7 +48,7 @@ pub fn plan(
         return Err(Failure::usage("every stage has the rate 0: nothing would be sent"));
     }
     let duration = open_duration(args, &stages, threads)?;
-    Ok(Planned { schedule: ScheduleSpec::Open { stages, arrival: given.arrival.into() }, duration })
+    Ok(Planned { schedule: ScheduleSpec::Open { stages, arrival: given.arrival }, duration })
 }
 
 fn closed(args: &LoadArgs, clients: usize, duration: Duration) -> Planned {
@@ -62,7 +62,7 @@ fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Resul
     let given = &args.schedule;
     let whole = stages.iter().map(|stage| stage.duration).sum();
     let Some(requests) = given.requests else { return Ok(whole) };
-    let (arrival, warmup) = (given.arrival.into(), given.warmup);
+    let (arrival, warmup) = (given.arrival, given.warmup);
     if let Some(duration) = load::duration_of(requests, stages, arrival, warmup, given.seed, threads) {
         return Ok(duration);
     }

@@ -28,7 +28,7 @@ pub fn run(args: &LoadArgs, objective: Objective, mut spec: LoadSpec) -> Result<
     }
     let stop = interrupt::on_signals()?;
     let mut progress = SearchProgress::new(args.progress);
-    let mut generator = Generator { spec: &spec, arrival: args.schedule.arrival.into(), stop: &stop };
+    let mut generator = Generator { spec: &spec, arrival: args.schedule.arrival, stop: &stop };
     let result = search::run(&settings, &mut generator, &mut progress, &stop)?;
     write(args, &result)?;
     match result.verdict.end.as_str() {

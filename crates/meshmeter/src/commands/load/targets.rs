@@ -1,10 +1,10 @@
 //! The servers and requests of `meshmeter load`.
 
 use super::content_file::read_file;
-use super::{grpc, http_version, raw};
-use crate::cli::{GivenHeaders, LoadArgs, OrderName, ServerPerName};
+use super::{grpc, http_version, options, raw};
+use crate::cli::{GivenHeaders, LoadArgs};
 use crate::failure::Failure;
-use load::{Body, Family, Protocol, RequestTemplate, TargetError, Targets};
+use load::{Body, Family, Order, Protocol, RequestTemplate, ServerPer, TargetError, Targets};
 use std::path::Path;
 
 /// Bounds the memory of `--per-url`: each thread has a histogram per URL.
@@ -26,34 +26,21 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         targets.set_body(&raw::message(args).into());
     }
     if let Some(order) = args.targets.order {
-        targets.order = order.into();
+        targets.order = order;
     }
-    targets.server_per = args.targets.server_per.into();
-    if let (ServerPerName::Connection, Some(OrderName::Turn)) = (args.targets.server_per, args.targets.order)
-    {
+    targets.server_per = args.targets.server_per;
+    if let (ServerPer::Connection, Some(Order::Turn)) = (args.targets.server_per, args.targets.order) {
         return Err(Failure::usage("--order turn: with --server-per connection requests are drawn"));
     }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
-    if targets.family != Family::Grpc {
-        grpc::check_unused_options(args)?;
-    }
-    if targets.family != Family::Http && !args.expect_status.is_empty() {
-        return Err(Failure::usage("--expect-status is for http:// and https:// URLs"));
-    }
+    options::check(args, targets.family)?;
     let protocol = match targets.family {
         Family::Grpc => {
-            raw::check_unused_options(args)?;
             grpc::check_request(args)?;
             http_version::of_grpc(&args.http)
         }
-        Family::Raw => {
-            http_version::check_unused_options(&args.http)?;
-            Protocol::Raw(raw::expected_reply(args, &targets)?)
-        }
-        Family::Http => {
-            raw::check_unused_options(args)?;
-            http_version::plan(&args.http)?
-        }
+        Family::Raw => Protocol::Raw(raw::expected_reply(args, &targets)?),
+        Family::Http => http_version::plan(&args.http)?,
     };
     Ok((targets, protocol))
 }

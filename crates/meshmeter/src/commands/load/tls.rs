@@ -26,7 +26,7 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
         _ => None,
     };
     let handshakes = Handshakes {
-        version: args.handshakes.tls_version.map(Into::into),
+        version: args.handshakes.tls_version,
         resumed_servers: if args.handshakes.resume_sessions { targets.servers.len() } else { 0 },
     };
     TlsClient::new(&verification, identity.as_ref(), handshakes).map(Some).map_err(|error| match error {

@@ -2,7 +2,6 @@
 
 use experiment::environment::deploy::Argument;
 use experiment::settings::fleet::FleetSettings;
-use results::units::{Churn, format_duration, format_rate};
 use results::{Figures, FleetResult, Verdict};
 use std::time::Duration;
 
@@ -17,48 +16,8 @@ const EXIT_TIMEOUT_PER_OBJECT: Duration = Duration::from_millis(20);
 
 /// Arguments of `meshmeter fleet`, except those that the deployment adds.
 pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
-    let mut options: Vec<(&str, String)> = vec![
-        ("--proxies", fleet.proxies.to_string()),
-        ("--kind", fleet.kinds.to_string()),
-        ("--xds", fleet.xds.name().to_owned()),
-        ("--security", fleet.security.name().to_owned()),
-        ("--virtual-services", fleet.virtual_services.to_string()),
-        ("--destination-rules", fleet.destination_rules.to_string()),
-        ("--gateways", fleet.gateways.to_string()),
-        ("--policies", fleet.policies.to_string()),
-        ("--churn", fleet.churn.to_string()),
-        ("--between", format_duration(fleet.between)),
-        ("--settle", format_duration(fleet.settle)),
-    ];
-    options.extend(fleet.changes.iter().map(|change| ("--change", change.to_string())));
-    let no_change = (fleet.changes.is_empty() && fleet.churn == Churn::None).then(|| text("--no-change"));
-    // If nothing but the changes is observed, they take as long as they take.
-    let is_observed = fleet.churn != Churn::None || !fleet.duration.is_zero();
-    options.extend(is_observed.then(|| ("--duration", format_duration(fleet.window()))));
-    options.extend(fleet.connect_rate.map(|rate| ("--connect-rate", format_rate(rate))));
-    options.extend(fleet.threads.map(|threads| ("--threads", threads.to_string())));
-    let switches = [("--scope", fleet.scope), ("--on-demand", fleet.on_demand)];
-    let switches = switches.into_iter().filter(|(_, is_on)| *is_on).map(|(switch, _)| text(switch));
-    let options = options.into_iter().flat_map(|(option, value)| [text(option), Argument::Text(value)]);
-    options.chain(mesh_arguments(fleet)).chain(switches).chain(no_change).collect()
-}
-
-/// Services, pods and namespaces: from a topology file, or as numbers.
-fn mesh_arguments(fleet: &FleetSettings) -> Vec<Argument> {
-    if let Some(topology) = &fleet.topology {
-        let content = topology.to_yaml().into_bytes();
-        return vec![text("--topology"), Argument::File { name: "topology.yaml".to_owned(), content }];
-    }
-    let numbers =
-        [("--services", fleet.services), ("--pods", fleet.pods), ("--namespaces", fleet.namespaces)];
-    numbers
-        .into_iter()
-        .flat_map(|(option, number)| [text(option), Argument::Text(number.to_string())])
-        .collect()
-}
-
-fn text(text: &str) -> Argument {
-    Argument::Text(text.to_owned())
+    let content = fleet.to_yaml().into_bytes();
+    vec![Argument::Text("--spec".to_owned()), Argument::File { name: "fleet.yaml".to_owned(), content }]
 }
 
 /// Time from its start after which a fleet is considered hung: all of its own timeouts are shorter.
@@ -109,42 +68,6 @@ mod tests {
         let text = format!("{{name: f, mesh: istio, modes: [control-plane], fleet: {{{rest}}}}}");
         let fleet = Experiment::parse(&text, "test").unwrap().fleet.unwrap();
         FleetSettings::clone(&fleet)
-    }
-
-    #[test]
-    fn arguments_name_every_setting() {
-        let fleet = settings(
-            "proxies: 50, kind: 'ztunnel=10,sidecar', security: token, scope: on, on-demand: on, churn: 25%/m, \
-             changes: [endpoint-added=3, service-entry], between: 2s, duration: 30s, settle: 20s, connect-rate: 100, threads: 2",
-        );
-        let texts: Vec<String> = arguments(&fleet)
-            .into_iter()
-            .map(|argument| match argument {
-                Argument::Text(text) => text,
-                Argument::File { name, .. } => name,
-            })
-            .collect();
-        let joined = texts.join(" ");
-        assert_eq!(
-            joined,
-            "--proxies 50 --kind ztunnel=10,sidecar --xds delta --security token \
-             --virtual-services 0 --destination-rules 0 --gateways 0 --policies 0 --churn 25%/m --between 2s --settle 20s \
-             --change endpoint-added=3 --change service-entry --duration 30s --connect-rate 100 --threads 2 \
-             --services 100 --pods 200 --namespaces 10 --scope --on-demand"
-        );
-    }
-
-    #[test]
-    fn topology_file_replaces_numbers() {
-        let text = "{name: f, mesh: istio, modes: [control-plane], topology: {shape: chain, hops: 3}, fleet: {proxies: 2}}";
-        let fleet = Experiment::parse(text, "test").unwrap().fleet.unwrap();
-        let arguments = arguments(&fleet);
-        assert!(!arguments.contains(&super::text("--services")));
-        let file = arguments.iter().find_map(|argument| match argument {
-            Argument::File { content, .. } => Some(String::from_utf8_lossy(content).into_owned()),
-            Argument::Text(_) => None,
-        });
-        assert_eq!(file.unwrap().matches("replicas: 1").count(), fleet.services);
     }
 
     #[test]

@@ -66,8 +66,5 @@ fn failure(error: &TlsError) -> Failure {
         TlsError::Make { .. } => Failure::from_usage(error),
         _ => Failure::environment(error),
     };
-    match error.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    failure.with_some_hint(error.hint())
 }

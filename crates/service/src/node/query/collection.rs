@@ -53,12 +53,7 @@ impl Documents {
 
     /// Such as `find flights`.
     pub(super) fn operation(&self) -> String {
-        let verb = match self.query.operation {
-            QueryOperation::Find => "find",
-            QueryOperation::Insert => "insert",
-            QueryOperation::Update => "update",
-        };
-        format!("{verb} {}", self.query.collection)
+        format!("{} {}", self.query.operation.name(), self.query.collection)
     }
 
     /// Inserts the documents that are missing.

@@ -3,13 +3,13 @@
 use super::*;
 use crate::commands::run::RunContext;
 use experiment::environment::deploy::{Argument, ComponentFailure, DriverStart, Footprint, ServiceCount};
-use experiment::environment::in_memory::{
-    InMemory, Request, ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedGateway,
-    ScriptedTrial,
-};
 use experiment::environment::{LastLines, ServerSettings};
 use experiment::topology::pair;
 use experiment::{Experiment, Fresh};
+use in_memory::{
+    InMemory, Request, ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedGateway,
+    ScriptedTrial,
+};
 use jiff::Timestamp;
 use report::folder::{Existing, TRIALS_FILE};
 use results::{
@@ -163,6 +163,7 @@ fn run_after(
 
 mod course;
 mod fleets;
+mod in_memory;
 mod resumed;
 mod several_drivers;
 mod several_generators;

@@ -1,7 +1,8 @@
 //! Trials whose driver is a fleet.
 
 use super::*;
-use experiment::environment::deploy::{DriverEventKind, DriverVerb};
+use experiment::environment::deploy::{Argument, DriverEventKind, DriverVerb};
+use experiment::settings::fleet::FleetSettings;
 use results::{Figure, FleetAsk, FleetProgress, FleetProxies, FleetResult, FleetVerdict, HistogramSummary};
 
 const ONE_FLEET: &str = "{name: f, mesh: istio, modes: [control-plane], repeats: 1, retakes: 1, \
@@ -35,8 +36,10 @@ fn a_fleet_is_started_with_its_settings_and_its_result_is_the_drivers() {
     let ran = run_fleet([fleet(&[])]);
     let [start] = started(&ran) else { panic!("one driver") };
     assert_eq!((start.driver.as_str(), &start.verb), ("fleet", &DriverVerb::Fleet));
-    assert_eq!(option(start, "--proxies").unwrap(), "20");
-    assert!(text_of(start).contains("--change endpoint-added=2 --change istiod-restart"), "{start:?}");
+    let [_, Argument::File { content, .. }] = start.arguments.as_slice() else { panic!("{start:?}") };
+    let given = FleetSettings::from_yaml(str::from_utf8(content).unwrap(), "fleet.yaml").unwrap();
+    let changes: Vec<String> = given.changes.iter().map(ToString::to_string).collect();
+    assert_eq!((given.proxies, changes.join(" ").as_str()), (20, "endpoint-added=2 istiod-restart"));
     let trial = &ran.trials[0];
     assert!(trial.verdict.valid && trial.result.is_none(), "{:?}", trial.verdict);
     assert_eq!((trial.drivers.len(), trial.drivers[0].name.as_str()), (1, "fleet"));

@@ -15,15 +15,11 @@ pub use world::Request;
 
 use self::deployment::InMemoryDeployment;
 use self::world::World;
-use super::clock::Clock;
-use super::deploy::{Deployment, Environment};
-use super::error::EnvironmentError;
-use super::spec::DeploymentSpec;
-use crate::mesh_kind::MeshKind;
-use crate::settings::components::ComponentsSettings;
+use experiment::MeshKind;
+use experiment::environment::deploy::{Deployment, Environment};
+use experiment::environment::{Clock, ComponentsSettings, DeploymentSpec, EnvironmentError};
 use results::{Host, Mode};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -38,23 +34,11 @@ impl InMemory {
         Self(Rc::new(RefCell::new(World {
             script: script.into_iter().collect(),
             afterwards,
-            unavailable: BTreeMap::new(),
-            unavailable_components: Vec::new(),
             now: Duration::ZERO,
             stop_requested: false,
             requests: Vec::new(),
             deployments: 0,
         })))
-    }
-
-    /// Makes a mode unavailable.
-    pub fn set_unavailable(&self, mode: Mode, why: ScriptedError) {
-        self.0.borrow_mut().unavailable.insert(mode, why);
-    }
-
-    /// Makes every mode unavailable with these components.
-    pub fn set_components_unavailable(&self, components: ComponentsSettings, why: ScriptedError) {
-        self.0.borrow_mut().unavailable_components.push((components, why));
     }
 
     /// Requests received so far, in order.
@@ -91,18 +75,8 @@ impl Environment for InMemory {
         Host::default()
     }
 
-    fn check_mode(
-        &self,
-        _mesh: MeshKind,
-        mode: Mode,
-        components: &ComponentsSettings,
-    ) -> Result<(), EnvironmentError> {
-        let world = self.0.borrow();
-        let of_components = world.unavailable_components.iter().find(|(other, _)| other == components);
-        if let Some((_, why)) = of_components {
-            return Err(why.raise());
-        }
-        world.unavailable.get(&mode).map_or(Ok(()), |why| Err(why.raise()))
+    fn check_mode(&self, _: MeshKind, _: Mode, _: &ComponentsSettings) -> Result<(), EnvironmentError> {
+        Ok(())
     }
 
     fn deploy(

@@ -2,15 +2,15 @@
 
 use super::script::{ScriptedComponent, ScriptedDriver, ScriptedFailure, ScriptedTrial};
 use super::world::{Request, World};
-use crate::environment::deploy::{
+use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverLoad, DriverStart,
     HealthProbe, ServiceCount, TrialEvidence,
 };
-use crate::environment::error::EnvironmentError;
-use crate::environment::snapshot::machine::{MachineSnapshot, OtherProcess, ProcessId};
-use crate::environment::snapshot::{ComponentSnapshot, CpuTimes, Snapshot};
-use crate::environment::spec::DeploymentSpec;
-use crate::topology::Topology;
+use experiment::environment::{
+    ComponentSnapshot, CpuTimes, DeploymentSpec, EnvironmentError, MachineSnapshot, OtherProcess, ProcessId,
+    Snapshot,
+};
+use experiment::topology::Topology;
 use results::{FleetAsk, Mode, Role, Throttling};
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,8 +1,9 @@
 //! Scripts for the in-memory environment, trial by trial.
 
-use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, DriverResult, TrialEvidence};
-use crate::environment::error::{EnvironmentError, LastLines};
-use crate::environment::snapshot::{GatewayCounters, GatewaySnapshot};
+use experiment::environment::deploy::{
+    ComponentFailure, DriverEnd, DriverEventKind, DriverResult, TrialEvidence,
+};
+use experiment::environment::{EnvironmentError, GatewayCounters, GatewaySnapshot, LastLines};
 use results::{
     FleetProgress, FleetResult, FleetSecond, GatewayCounts, LoadEvent, LoadResult, PathProof, Role,
     SeriesPoint,

@@ -1,10 +1,9 @@
 //! State shared by the clones of an [`InMemory`](super::InMemory).
 
-use super::script::{ScriptedError, ScriptedTrial};
-use crate::environment::deploy::{DriverLoad, DriverStart};
-use crate::settings::components::ComponentsSettings;
+use super::script::ScriptedTrial;
+use experiment::environment::deploy::{DriverLoad, DriverStart};
 use results::{FleetAsk, Mode};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 /// Request received by the environment.
@@ -37,8 +36,6 @@ pub(super) struct World {
     pub(super) script: VecDeque<ScriptedTrial>,
     /// Trial to repeat after the script.
     pub(super) afterwards: ScriptedTrial,
-    pub(super) unavailable: BTreeMap<Mode, ScriptedError>,
-    pub(super) unavailable_components: Vec<(ComponentsSettings, ScriptedError)>,
     pub(super) now: Duration,
     pub(super) stop_requested: bool,
     pub(super) requests: Vec<Request>,
