@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::connection::Connected;
 use crate::gateway;
-use crate::linkerd;
+use mesh::linkerd;
 use crate::lists::list_objects;
 use crate::placement::check_nodes;
 use crate::plug::{MeshPlug, Need, SharedComponent, SharedProxy};

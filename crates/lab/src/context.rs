@@ -1,13 +1,14 @@
 //! What a deployment passes to everything that it starts, apart from the pods.
 
 use crate::certificates::RunAuthority;
-use crate::component_name::{file_name, lab_name};
+use crate::component_name::lab_name;
 use crate::container::{ContainerSpec, ContainerUser};
 use crate::istio::{ControlPlane, IstioPrograms, MeshNamespaces};
 use crate::lab::Lab;
 use components::Overrides;
 use experiment::environment::DeploymentSpec;
 use experiment::topology::Resources;
+use mesh::names::file_name;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

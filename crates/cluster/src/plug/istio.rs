@@ -6,27 +6,21 @@ use crate::settings::{ClusterSettings, Injector, SERVICE_PORT};
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::MeshSettings;
 use experiment::topology::WorkloadId;
-use mesh::admin::{Admin, AdminError};
-use mesh::envoy::traffic::plain_name;
+use mesh::istio::agent::AgentProxy;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, ingress};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::{ADMIN_PORT, SYSTEM_NAMESPACE, setting_for_keys};
-use mesh::proxy::CounterSource as _;
 use results::Role;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// A sidecar, or the proxy of a gateway.
-pub(crate) const ENVOY: ProxyKind =
-    ProxyKind { container: "istio-proxy", port: ADMIN_PORT, counters: envoy_counters };
-
-/// Counters by their plain names.
-fn envoy_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    let counters = admin.counters()?.into_iter();
-    Ok(counters.map(|(name, count)| (plain_name(&name), count)).collect())
-}
+pub(crate) const ENVOY: ProxyKind = ProxyKind {
+    container: "istio-proxy",
+    ports: &[ADMIN_PORT],
+    source: |ports| Box::new(AgentProxy { envoy: ports[0].clone(), agent: None }),
+};
 
 const INJECTOR: &str = "istio-sidecar-injector";
 /// Prefix of the webhook of a tag, which stands for a revision.

@@ -11,26 +11,26 @@ use experiment::dataplane::DataPlane;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::topology::{Call, WorkloadId};
-use mesh::admin::{Admin, AdminError};
 use mesh::envoy::hop::{Hop, Layer};
 use mesh::istio::objects::{extra, policy, waypoint};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::names::{STATUS_PORT, SYSTEM_NAMESPACE, service_host};
+use mesh::names::{ADMIN_PORT, STATUS_PORT, SYSTEM_NAMESPACE, service_host};
 use mesh::proof::{Accepts, Evidence};
+use mesh::ztunnel::admin::ZtunnelAdmin;
 use mesh::ztunnel::evidence::AmbientCall;
-use mesh::ztunnel::metrics;
 use results::Role;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-pub(super) const ZTUNNEL: ProxyKind =
-    ProxyKind { container: "istio-proxy", port: STATUS_PORT, counters: ztunnel_counters };
-
-/// Counters of a ztunnel, including those of other pods' traffic.
-fn ztunnel_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    Ok(metrics::counters(&String::from_utf8_lossy(&admin.get_long("/metrics")?)))
-}
+pub(super) const ZTUNNEL: ProxyKind = ProxyKind {
+    container: "istio-proxy",
+    ports: &[ADMIN_PORT, STATUS_PORT],
+    source: |ports| {
+        let (admin, statistics) = (ports[0].clone(), ports[1].clone());
+        Box::new(ZtunnelAdmin { admin, statistics, readiness: None })
+    },
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Ambient {

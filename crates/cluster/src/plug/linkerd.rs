@@ -2,12 +2,12 @@
 
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use crate::Result;
-use crate::linkerd::{self, ADMIN_PORT, Inbound, NAMESPACE, Outbound};
 use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
 use experiment::mesh_settings::MeshSettings;
 use experiment::topology::{Call, WorkloadId};
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::linkerd::{ADMIN_PORT, Inbound, LinkerdProxy, NAMESPACE, Outbound};
 use mesh::proof::Evidence;
 use results::Role;
 use results::units::format_cores;
@@ -49,7 +49,11 @@ impl MeshPlug for Linkerd {
     }
 
     fn pod_proxy(&self) -> Option<ProxyKind> {
-        Some(ProxyKind { container: "linkerd-proxy", port: ADMIN_PORT, counters: linkerd::counters })
+        Some(ProxyKind {
+            container: "linkerd-proxy",
+            ports: &[ADMIN_PORT],
+            source: |ports| Box::new(LinkerdProxy(ports[0].clone())),
+        })
     }
 
     fn shared(&self) -> Vec<SharedComponent> {

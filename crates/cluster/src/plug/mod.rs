@@ -17,12 +17,13 @@ use experiment::MeshKind;
 use experiment::dataplane::{DataPlane, Entry, Exit};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Call, WorkloadId};
-use mesh::admin::{Admin, AdminError};
+use mesh::admin::Admin;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::client::{ApiClient, RESPONSE_TIMEOUT};
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::request::ApiError;
 use mesh::proof::Evidence;
+use mesh::proxy::CounterSource;
 use results::{Mode, Role};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -107,9 +108,10 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyKind {
     pub container: &'static str,
-    /// Port for its counters.
-    pub port: u16,
-    pub counters: fn(&Admin) -> Result<BTreeMap<String, u64>, AdminError>,
+    /// Ports that are read.
+    pub ports: &'static [u16],
+    /// What these ports tell, given in the same order.
+    pub source: fn(&[Admin]) -> Box<dyn CounterSource>,
 }
 
 /// Location of a proxy of a call.

@@ -10,7 +10,6 @@ mod ztunnel;
 
 use crate::deployment::part::{Nothing, Part};
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::ProxyId;
 use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
 use crate::running::RunningPod;
@@ -18,6 +17,7 @@ use crate::{Result, redirect};
 use experiment::dataplane::DataPlane;
 use experiment::topology::WorkloadId;
 use mesh::kubernetes::workloads::Membership;
+use mesh::trial::place::ProxyId;
 use results::Mode;
 
 pub(crate) fn part(data_plane: DataPlane, programs: &ChosenPrograms) -> Result<Box<dyn Part + '_>> {

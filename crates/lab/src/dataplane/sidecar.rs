@@ -4,7 +4,7 @@ use crate::NoProxyUser;
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{ProxyId, Station, Stations};
+use crate::deployment::station::Stations;
 use crate::exit;
 use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::istio::redirect::redirect_through_sidecar;
@@ -18,6 +18,7 @@ use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::propagation::Expected;
 use mesh::proof::{Accepts, Evidence, Seen};
+use mesh::trial::place::ProxyId;
 use results::{HopProtocol, Mode};
 use std::net::Ipv4Addr;
 
@@ -90,8 +91,8 @@ impl Part for Sidecars {
             ..at_callee
         };
         Stations {
-            at_caller: Station::beside(rollout, call.from, at_caller).into_iter().collect(),
-            at_callee: Station::beside(rollout, call.to, at_callee).into_iter().collect(),
+            at_caller: rollout.station_beside(call.from, at_caller).into_iter().collect(),
+            at_callee: rollout.station_beside(call.to, at_callee).into_iter().collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::ztunnel::Ztunnels;
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{ProxyId, Station, Stations};
+use crate::deployment::station::Stations;
 use crate::istio::agent::ProxyKind;
 use crate::running::GatewayPod;
 use crate::running::service::SERVICE_PORT;
@@ -15,6 +15,7 @@ use mesh::istio::objects::waypoint::{NAME, gateway};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::names::{HBONE_PORT, READINESS_PORT};
+use mesh::trial::place::ProxyId;
 
 /// Ports of its Service as Istio's gateway controller creates it: readiness and HBONE.
 const PORTS: [ServicePort; 2] = [
@@ -58,9 +59,7 @@ impl Part for Waypoints<'_> {
         let evidence = hop(rollout, call.to).waypoint_evidence();
         let waypoint = self.waypoints.get(rollout.namespace_index(call.to));
         let mut stations = self.ztunnels.stations(rollout, call);
-        stations
-            .at_caller
-            .extend(waypoint.map(|waypoint| Station::of_one(&rollout.proxies, *waypoint, evidence)));
+        stations.at_caller.extend(waypoint.map(|waypoint| rollout.station_of(*waypoint, evidence)));
         stations
     }
 }

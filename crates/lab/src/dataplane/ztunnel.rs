@@ -5,7 +5,7 @@
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{ProxyId, Station, Stations};
+use crate::deployment::station::Stations;
 use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::zds::NodePod;
@@ -25,6 +25,7 @@ use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};
 use mesh::names::{SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
 use mesh::proof::{Accepts, Evidence};
+use mesh::trial::place::{ProxyId, Station};
 use mesh::ztunnel::evidence::AmbientCall;
 use results::Mode;
 use std::collections::BTreeSet;
@@ -136,7 +137,7 @@ impl Part for Ztunnels<'_> {
                 true => NAME.to_owned(),
                 false => format!("{}-ztunnel", rollout.workload(id).qualified_name()),
             };
-            let station = Station::beside(rollout, id, evidence)?;
+            let station = rollout.station_beside(id, evidence)?;
             Some(Station { name, side: is_shared.then_some(side), ..station })
         };
         Stations {

@@ -3,7 +3,6 @@
 mod objects;
 mod questions;
 
-use super::station::ProxyId;
 use crate::Result;
 use crate::certificates::CredentialFiles;
 use crate::component_name::lab_name;
@@ -32,6 +31,7 @@ use mesh::istio::objects::waypoint;
 use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, Membership, Replica};
 use mesh::names::TOKEN_AUDIENCE;
+use mesh::trial::place::ProxyId;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::net::Ipv4Addr;

@@ -6,7 +6,7 @@ use crate::container::ContainerUser;
 use crate::dataplane::static_envoy::callee;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, ProxyId, Station, Stations};
+use crate::deployment::station::{Destination, Stations};
 use crate::private_dir::PrivateDir;
 use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};
@@ -20,6 +20,7 @@ use mesh::envoy::domains::{DomainHost, Domains as StaticDomains};
 use mesh::filters::GatewayFilters;
 use mesh::istio::objects::ingress::PORT;
 use mesh::proof::client_tls::with_client_tls;
+use mesh::trial::place::ProxyId;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
@@ -137,7 +138,7 @@ impl Part for StaticGateway<'_> {
                 true => with_client_tls(evidence, spec.ingress_tls(), spec.ingress.scenario),
                 false => evidence,
             };
-            Some(Station::of_one(&rollout.proxies, *proxy, evidence))
+            Some(rollout.station_of(*proxy, evidence))
         };
         let gateway = self.gateways.get(&call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.and_then(station).into_iter().collect(), ..Stations::default() }

@@ -11,7 +11,7 @@ use crate::certificates::Credentials;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, ProxyId, Station, Stations};
+use crate::deployment::station::{Destination, Stations};
 use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::running::GatewayPod;
 use experiment::environment::EnvironmentError;
@@ -25,6 +25,7 @@ use mesh::istio::objects::{self, estate};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::proof::client_tls::with_client_tls;
+use mesh::trial::place::ProxyId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -111,7 +112,7 @@ impl Part for Ingress {
         let station = |gateway: &Gateway| {
             let (hop, mtls) = (hop(rollout, call.to), spec.proxy.mtls.is_spoken());
             let evidence = with_client_tls(hop.evidence(mtls), spec.ingress_tls(), spec.ingress.scenario);
-            Station::of_one(&rollout.proxies, gateway.proxy, evidence)
+            rollout.station_of(gateway.proxy, evidence)
         };
         let gateway = self.gateways.get(&call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }

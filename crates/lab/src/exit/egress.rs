@@ -6,7 +6,7 @@ use crate::Result;
 use crate::certificates::CredentialFiles;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, ProxyId, Station, Stations};
+use crate::deployment::station::{Destination, Stations};
 use crate::istio::agent::ProxyKind;
 use crate::running::GatewayPod;
 use experiment::dataplane::Exit;
@@ -18,6 +18,7 @@ use mesh::istio::objects::egress::{
 };
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
+use mesh::trial::place::ProxyId;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -91,7 +92,7 @@ impl Part for Egress {
         let gateway = self.gateway.iter().map(|(_, proxy)| (*proxy, of_gateway()));
         let sni_proxy = self.sni_proxy.map(|proxy| (proxy, sni_proxy::evidence()));
         let stations = gateway.chain(sni_proxy);
-        let stations = stations.map(|(proxy, evidence)| Station::of_one(&rollout.proxies, proxy, evidence));
+        let stations = stations.map(|(proxy, evidence)| rollout.station_of(proxy, evidence));
         Stations { at_caller: stations.collect(), ..Stations::default() }
     }
 

@@ -11,7 +11,7 @@ mod supporting;
 pub(crate) use gateway::GatewayPod;
 pub(crate) use mesh::proxy::CounterSource;
 pub(crate) use pods::{PodIdentity, PodPlace, Pods, RunningPod, RunningWorkload};
-pub(crate) use proxy::{Proxy, response_or_reason};
+pub(crate) use proxy::{Proxy, failure};
 pub(crate) use service::{IN_WINDOW_TIMEOUT, RunningService};
 pub(crate) use static_envoy::StaticEnvoyFactory;
 pub(crate) use supporting::Supporting;

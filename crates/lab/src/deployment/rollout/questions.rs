@@ -13,6 +13,8 @@ use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, Work
 use mesh::envoy::hop::Layer;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::names::service_host;
+use mesh::proof::Evidence;
+use mesh::trial::place::{ProxyId, Station};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 impl<'a> Rollout<'a> {
@@ -145,6 +147,18 @@ impl<'a> Rollout<'a> {
     pub fn url(&self, driver: &DriverPlacement, authority: &str, over_tls: bool) -> String {
         let protocol = self.workload(driver.target).protocol;
         format!("{}://{authority}{}", protocol.scheme(over_tls), protocol.path(&driver.endpoint))
+    }
+
+    /// The proxies in the pods of a workload; absent if it has none.
+    pub fn station_beside(&self, id: WorkloadId, evidence: Evidence) -> Option<Station> {
+        let proxies = self.pods.workloads[id].proxies.clone();
+        let name = self.proxy_name(id);
+        (!proxies.is_empty()).then_some(Station { name, proxies, side: None, evidence })
+    }
+
+    /// A station with a single proxy.
+    pub fn station_of(&self, proxy: ProxyId, evidence: Evidence) -> Station {
+        Station { name: self.proxies[proxy].name.clone(), proxies: vec![proxy], side: None, evidence }
     }
 
     /// How a proxy reads requests to a workload.
