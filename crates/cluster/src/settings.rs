@@ -14,8 +14,7 @@ pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "meshmeter
 pub const RUNNER: (&str, &str) = ("app.kubernetes.io/component", "runner");
 pub const DEFAULT_PREFIX: &str = "meshmeter";
 
-/// Port of requests to a service.
-pub const SERVICE_PORT: u16 = 8080;
+pub use mesh::dataplane::SERVICE_PORT;
 /// Port of a service's counters and health.
 pub const COUNTERS_PORT: u16 = 8079;
 /// Port of a worker, on the loopback of its pod.

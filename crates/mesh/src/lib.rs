@@ -10,6 +10,7 @@ pub mod admin;
 pub mod certificates;
 pub mod concurrent;
 pub mod config_dump;
+pub mod dataplane;
 pub mod envoy;
 pub mod filters;
 pub mod gateway_probe;

@@ -2,12 +2,12 @@
 
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use crate::Result;
-use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
 use experiment::mesh_settings::MeshSettings;
 use experiment::topology::{Call, WorkloadId};
+use mesh::dataplane::linkerd;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::linkerd::{ADMIN_PORT, Inbound, LinkerdProxy, NAMESPACE, Outbound};
+use mesh::linkerd::{ADMIN_PORT, LinkerdProxy, NAMESPACE};
 use mesh::proof::Evidence;
 use results::Role;
 use results::units::format_cores;
@@ -87,16 +87,8 @@ impl MeshPlug for Linkerd {
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
         let [from, to] = [call.from, call.to].map(|id| context.is_member(id));
-        let callee = &context.spec.topology.workloads[call.to];
-        let namespace = context.namespace_of(call.to);
-        let caller = from.then(|| {
-            let outbound = Outbound { service: &callee.name, namespace: &namespace };
-            (Stands::InPodsOf(call.from), outbound.evidence(callee.protocol, to))
-        });
-        let callee = to.then(|| {
-            let inbound = Inbound { port: SERVICE_PORT };
-            (Stands::InPodsOf(call.to), inbound.evidence(callee.protocol, from))
-        });
+        let caller = from.then(|| (Stands::InPodsOf(call.from), linkerd::at_caller(context, call)));
+        let callee = to.then(|| (Stands::InPodsOf(call.to), linkerd::at_callee(context, call)));
         caller.into_iter().chain(callee).collect()
     }
 

@@ -8,8 +8,7 @@ mod istio_sidecar;
 mod linkerd;
 mod none;
 
-pub(crate) use self::istio::{ENVOY, proxy_config, with_subject};
-pub(crate) use self::istio_sidecar::hop_to;
+pub(crate) use self::istio::{ENVOY, proxy_config};
 
 use crate::Result;
 use crate::settings::{ClusterSettings, MeshName};
@@ -18,6 +17,7 @@ use experiment::dataplane::{DataPlane, Entry, Exit};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Call, WorkloadId};
 use mesh::admin::Admin;
+use mesh::dataplane::MeshView;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::client::{ApiClient, RESPONSE_TIMEOUT};
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -181,16 +181,20 @@ pub struct Need {
     pub hint: &'static str,
 }
 
+impl MeshView for PlugContext<'_> {
+    fn spec(&self) -> &DeploymentSpec {
+        self.spec
+    }
+
+    fn namespace(&self, in_topology: &str) -> String {
+        self.settings.namespace(in_topology)
+    }
+}
+
 impl PlugContext<'_> {
     /// True if the workload is in the mesh.
     pub fn is_member(&self, workload: WorkloadId) -> bool {
         self.spec.is_member(workload)
-    }
-
-    /// True if a call passes an ingress gateway: drivers' calls do, in modes that have one.
-    pub fn has_gateway(&self, call: Call) -> bool {
-        let is_of_driver = !self.spec.topology.workloads[call.from].serves();
-        is_of_driver && self.spec.parts().entry == Entry::Ingress
     }
 
     /// Name of a workload's namespace in the cluster.

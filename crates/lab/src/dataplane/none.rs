@@ -4,8 +4,8 @@
 use crate::Result;
 use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::service_rules;
-use crate::running::service::SERVICE_PORT;
 use experiment::dataplane::{DataPlane, Entry};
+use mesh::dataplane::SERVICE_PORT;
 use std::net::SocketAddrV4;
 
 /// Routes callers without a proxy from Service addresses to pods, as kube-proxy does in a cluster.

@@ -14,6 +14,7 @@ use crate::{dataplane, entry, exit};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::topology::DriverPlacement;
+use mesh::dataplane::with_subject;
 use mesh::istio::nack::with_objects_behind;
 use mesh::istio::propagation::{Awaited, Expected, wait_until_propagated};
 use mesh::istio::xds_status::wait_until_acknowledged;
@@ -88,7 +89,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let edges = edges(&rollout, &parts);
     let first = rollout.domains.first_key_value().filter(|_| rollout.mesh.is_some());
     let further_domain = first.map(|(target, domains)| {
-        rollout.with_subject(*target, |subject| domains.estate(&rollout, subject).further())
+        with_subject(&rollout, *target, |subject| domains.estate(&rollout, subject).further())
     });
     let Rollout { pods, proxies, mesh, filters, domains, directories: _directories, .. } = rollout;
     let tracing = mesh.as_ref().and_then(|mesh| {

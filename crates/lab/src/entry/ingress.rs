@@ -8,7 +8,6 @@
 use super::domains::{self, Domains, client_arguments, public_name};
 use crate::Result;
 use crate::certificates::Credentials;
-use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, Stations};
@@ -17,6 +16,7 @@ use crate::running::GatewayPod;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::dataplane::{istio_sidecar, with_subject};
 use mesh::envoy::domains::listener_statistics;
 use mesh::envoy::hop::Hop;
 use mesh::istio::objects::ingress::{self, Credential, PORT};
@@ -98,7 +98,7 @@ impl Part for Ingress {
             let filters = rollout.filters.iter().flat_map(|filters| {
                 objects::filters::objects(&filters.configuration, rollout.mesh_namespace(*target))
             });
-            [gateway.pod.service(), rollout.with_subject(*target, route), filters.collect()].concat()
+            [gateway.pod.service(), with_subject(rollout, *target, route), filters.collect()].concat()
         };
         self.gateways.iter().flat_map(objects).collect()
     }
@@ -178,7 +178,7 @@ fn give_certificates(
 
 /// How the gateway forwards the load. It speaks mutual TLS with the sidecar behind it.
 fn hop(rollout: &Rollout<'_>, target: WorkloadId) -> Hop {
-    Hop::outbound(before_sidecar(rollout, target), PORT, cluster(rollout, target))
+    istio_sidecar::outbound(rollout, target, PORT)
 }
 
 /// Prefixes of the statistics that prove its path, the client's TLS included. Each domain's routes add seven
