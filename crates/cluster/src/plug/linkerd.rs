@@ -1,9 +1,7 @@
 //! Linkerd's sidecars, injected by its webhook.
 
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
-use crate::Result;
-use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
-use experiment::mesh_settings::MeshSettings;
+use experiment::environment::MutualTls;
 use experiment::topology::{Call, WorkloadId};
 use mesh::dataplane::linkerd;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -42,10 +40,6 @@ impl MeshPlug for Linkerd {
             ]));
         }
         all
-    }
-
-    fn check_settings(&self, context: &PlugContext<'_>) -> Result<()> {
-        check(context)
     }
 
     fn pod_proxy(&self) -> Option<ProxyKind> {
@@ -102,25 +96,4 @@ impl MeshPlug for Linkerd {
                 .to_owned(),
         ]
     }
-}
-
-/// Rejects settings that Linkerd lacks, or that have no mapping to its objects here.
-fn check(context: &PlugContext<'_>) -> Result<()> {
-    let refused = |operation: &str, reason: &str| {
-        Err(EnvironmentError::new(operation, reason)
-            .with_hint("leave it out, or run it with `--cluster-mesh istio`"))
-    };
-    let spec = context.spec;
-    if spec.proxy.mtls == MutualTls::Off {
-        return refused("set `proxy.mtls: off`", "Linkerd has no switch for it");
-    }
-    if spec.proxy.access_log != AccessLog::Off {
-        let reason = "access logs of Linkerd's proxies are not switched on by runs";
-        return refused("set `proxy.access-log`", reason);
-    }
-    if *spec.istio != MeshSettings::default() {
-        let reason = "these are settings of Istio, and the mesh here is Linkerd";
-        return refused("set what the section `istio` says", reason);
-    }
-    Ok(())
 }

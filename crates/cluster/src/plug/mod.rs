@@ -11,7 +11,7 @@ mod none;
 pub(crate) use self::istio::{ENVOY, proxy_config};
 
 use crate::Result;
-use crate::settings::{ClusterSettings, MeshName};
+use crate::settings::ClusterSettings;
 use experiment::MeshKind;
 use experiment::dataplane::{DataPlane, Entry, Exit};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
@@ -220,11 +220,9 @@ impl Need {
     }
 }
 
-/// Looks up the webhook of the mesh that the settings name, if this user may read it.
+/// Looks up Istio's webhook, if there is one and this user may read it.
 pub fn look_up(settings: &mut ClusterSettings, api: &ApiClient) {
-    if settings.mesh == MeshName::Istio {
-        settings.injector = istio::find_injector(api, settings.revision.as_deref());
-    }
+    settings.injector = istio::find_injector(api, settings.revision.as_deref());
 }
 
 /// The plug of a mode.
@@ -232,6 +230,11 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
     let refused = |reason: &str, hint: &str| {
         Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
     };
+    if !mesh.makes(mode) {
+        let error =
+            EnvironmentError::new(format!("run mode {mode}"), format!("mesh {mesh} has no such mode"));
+        return Err(error.with_hint("`mesh` names another one"));
+    }
     let parts = mesh.parts(mode);
     let in_lab = "the lab runs it: leave out `--on cluster`";
     if !mode.has_requests() {
@@ -240,31 +243,22 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
     if parts.entry == Entry::Gateway {
         return refused("its gateway has static files, which the lab alone has", in_lab);
     }
-    if parts.entry == Entry::Ingress && settings.mesh != MeshName::Istio {
-        return refused("the ingress gateway is Istio's", "leave out `--cluster-mesh`");
-    }
     if parts.exit != Exit::None {
         return refused("paths out of the mesh are not deployed on clusters yet", in_lab);
     }
     let settings = settings.clone();
-    match (parts.data_plane, settings.mesh) {
-        (DataPlane::None, MeshName::Cilium) => Ok(Box::new(cilium::Cilium)),
-        (DataPlane::None, _) => Ok(Box::new(none::NoMesh)),
-        (DataPlane::StaticEnvoy, _) => refused(
+    match parts.data_plane {
+        DataPlane::None => Ok(Box::new(none::NoMesh)),
+        DataPlane::StaticEnvoy => refused(
             "`mesh: envoy` is static files, which the lab alone has",
             "`mesh: istio` runs the mesh that is installed in the cluster",
         ),
-        (DataPlane::Sidecar, MeshName::Istio) => Ok(Box::new(istio_sidecar::Sidecars { settings })),
-        (DataPlane::Sidecar, MeshName::Linkerd) => Ok(Box::new(linkerd::Linkerd)),
-        (_, MeshName::Cilium) => {
-            refused("Cilium has no proxies that pods are given", "its mode here is `none`")
-        }
-        (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint, MeshName::Linkerd) => {
-            refused("Linkerd has no ambient mode", "its mode here is `sidecar`")
-        }
-        (data_plane @ (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint), MeshName::Istio) => {
+        DataPlane::Sidecar => Ok(Box::new(istio_sidecar::Sidecars { settings })),
+        data_plane @ (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint) => {
             Ok(Box::new(istio_ambient::Ambient { settings, data_plane }))
         }
+        DataPlane::Linkerd => Ok(Box::new(linkerd::Linkerd)),
+        DataPlane::Cilium => Ok(Box::new(cilium::Cilium)),
     }
 }
 

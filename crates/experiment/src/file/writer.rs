@@ -99,11 +99,11 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         }),
         components: &experiment.components,
         istio: match (experiment.mesh, has_requests) {
-            (MeshKind::Envoy, _) => None,
             (MeshKind::Istio, true) => Some(IstioSection::Mesh(Box::new(istio(experiment)))),
             (MeshKind::Istio, false) => {
                 Some(IstioSection::ControlPlane { istiod: IstiodView::new(&experiment.istio.istiod) })
             }
+            _ => None,
         },
         ingress: experiment.ingress.declared.then(|| EstateView::new(&experiment.ingress)),
         gateway: (experiment.gateway != GatewaySettings::default())

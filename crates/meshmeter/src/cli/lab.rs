@@ -250,9 +250,8 @@ pub struct DownArgs {
 }
 
 fn mesh_parser() -> impl clap::builder::TypedValueParser<Value = MeshKind> {
-    let kinds = [MeshKind::Envoy, MeshKind::Istio];
-    PossibleValuesParser::new(kinds.map(MeshKind::name)).map(move |name| {
-        kinds.into_iter().find(|kind| kind.name() == name).expect("clap takes these names only")
+    PossibleValuesParser::new(MeshKind::IN_LAB.map(MeshKind::name)).map(|name| {
+        MeshKind::IN_LAB.into_iter().find(|kind| kind.name() == name).expect("clap takes these names only")
     })
 }
 

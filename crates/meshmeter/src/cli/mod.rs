@@ -21,8 +21,7 @@ mod topology;
 mod usage_error;
 
 pub use cluster::{
-    AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, MeshArg, OnClusterArgs,
-    RbacArgs,
+    AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, OnClusterArgs, RbacArgs,
 };
 pub use cluster_runner::ClusterRunnerArgs;
 pub use cluster_worker::ClusterWorkerArgs;
