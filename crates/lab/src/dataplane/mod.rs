@@ -8,10 +8,10 @@ pub(crate) mod static_envoy;
 mod waypoint;
 mod ztunnel;
 
-use crate::deployment::part::{Nothing, Part};
-use crate::deployment::rollout::Rollout;
 use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
+use crate::rollout::Rollout;
+use crate::rollout::part::{Nothing, Part};
 use crate::running::RunningPod;
 use crate::{Result, redirect};
 use experiment::dataplane::DataPlane;

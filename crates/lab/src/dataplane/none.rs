@@ -2,8 +2,8 @@
 //! Services.
 
 use crate::Result;
-use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::service_rules;
+use crate::rollout::Rollout;
 use experiment::dataplane::{DataPlane, Entry};
 use mesh::dataplane::SERVICE_PORT;
 use std::net::SocketAddrV4;

@@ -2,15 +2,15 @@
 
 use crate::NoProxyUser;
 use crate::Result;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::Stations;
 use crate::exit;
 use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
+use crate::rollout::Rollout;
+use crate::rollout::part::Part;
+use crate::rollout::station::Stations;
 use experiment::dataplane::Exit;
 use experiment::environment::{EnvironmentError, MutualTls};
 use experiment::topology::{Call, WorkloadId};

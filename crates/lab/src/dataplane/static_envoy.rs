@@ -2,10 +2,10 @@
 
 use crate::Result;
 use crate::certificates::spiffe_identity;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::Stations;
 use crate::redirect::Redirect;
+use crate::rollout::Rollout;
+use crate::rollout::part::Part;
+use crate::rollout::station::Stations;
 use crate::running::StaticEnvoyFactory;
 use components::Installed;
 use experiment::environment::EnvironmentError;

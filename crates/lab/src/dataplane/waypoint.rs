@@ -3,11 +3,11 @@
 
 use super::ztunnel::Ztunnels;
 use crate::Result;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::Stations;
 use crate::istio::agent::ProxyKind;
-use crate::running::GatewayPod;
+use crate::rollout::Rollout;
+use crate::rollout::gateway::GatewayPod;
+use crate::rollout::part::Part;
+use crate::rollout::station::Stations;
 use experiment::topology::Call;
 use mesh::dataplane::istio_ambient::{expected_of_waypoint, waypoint_hop, waypoint_statistics};
 use mesh::istio::objects::waypoint::{NAME, gateway};

@@ -3,9 +3,6 @@
 //! in both cases.
 
 use crate::Result;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::Stations;
 use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::zds::NodePod;
@@ -13,6 +10,9 @@ use crate::istio::ztunnel::NAME;
 use crate::pod::PodSpec;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
+use crate::rollout::Rollout;
+use crate::rollout::part::Part;
+use crate::rollout::station::Stations;
 use crate::running::PodIdentity;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;

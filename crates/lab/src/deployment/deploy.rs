@@ -2,13 +2,14 @@
 //! a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
 
 use super::driver::Drivers;
-use super::part::Part;
-use super::rollout::Rollout;
 use super::rules::Rules;
-use super::station::{Destination, Stations};
 use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::local_lab::LocalLab;
+use crate::rollout::Rollout;
+use crate::rollout::filters::Filters;
+use crate::rollout::part::Part;
+use crate::rollout::station::{Destination, Stations};
 use crate::running::Proxy;
 use crate::{dataplane, entry, exit};
 use experiment::dataplane::{DataPlane, ModeParts};
@@ -54,6 +55,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         vec![entry::part(entry, &programs)?, dataplane::part(data_plane, &programs)?, exit::part(exit)];
     let member = dataplane::membership(data_plane);
     let mut rollout = Rollout::begin(lab, &programs, spec, log_dir, member)?;
+    rollout.filters = Filters::start(&mut rollout, lab)?;
     // Without proxies nothing waits for the settings, and they are written with the Services.
     let settings_come_first = rollout.mesh.is_some() && data_plane != DataPlane::None;
     if settings_come_first {

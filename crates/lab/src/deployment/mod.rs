@@ -1,6 +1,6 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
 //!
-//! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads.
+//! [`deploy`](deploy()) brings one up, phase by phase; [`crate::rollout`] is what is coming up.
 //! `trial.rs` starts a trial's drivers, `place.rs` has what the course of a trial ([`mesh::trial`]) reads here.
 //! `driver.rs` follows drivers, `fleet.rs` carries out what fleets request, `health.rs` finds components that have
 //! failed.
@@ -9,28 +9,25 @@ mod deploy;
 mod driver;
 mod fleet;
 mod health;
-pub(crate) mod part;
 mod place;
-pub(crate) mod rollout;
 mod rules;
-pub(crate) mod station;
 mod trial;
 
 pub(crate) use deploy::deploy;
 
 use self::driver::Drivers;
 use self::rules::Rules;
-use self::station::Destination;
 use crate::Result;
 use crate::container::Container;
-use crate::entry::Domains;
-use crate::filters::Filters;
 use crate::filters::proof::BeforeLoad;
 use crate::istio::MeshNamespaces;
 use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
+use crate::rollout::domains::Domains;
+use crate::rollout::filters::Filters;
+use crate::rollout::station::Destination;
 use crate::running::{Pods, Proxy, Supporting};
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,

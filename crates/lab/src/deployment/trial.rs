@@ -1,7 +1,6 @@
 //! A trial of a deployment: the start of its drivers, counters before and after it, and what they prove.
 
 use super::driver::Drivers;
-use super::station::Destination;
 use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::certificates::write_private;
@@ -9,6 +8,7 @@ use crate::component_name::lab_name;
 use crate::container::{ContainerSpec, ContainerUser};
 use crate::filters::proof::received;
 use crate::private_dir::{PrivateDir, create_log_dir};
+use crate::rollout::station::Destination;
 use experiment::environment::EnvironmentError;
 use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, DriverVerb, TrialEvidence};
 use mesh::names::file_name;

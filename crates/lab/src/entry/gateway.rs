@@ -1,13 +1,13 @@
 //! An Envoy with a static file in front of each target, in a pod of its own.
 
-use super::domains::{self, Domains};
 use crate::Result;
 use crate::container::ContainerUser;
 use crate::dataplane::static_envoy::callee;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, Stations};
 use crate::private_dir::PrivateDir;
+use crate::rollout::Rollout;
+use crate::rollout::domains::{self, Domains};
+use crate::rollout::part::Part;
+use crate::rollout::station::{Destination, Stations};
 use crate::running::{PodPlace, StaticEnvoyFactory};
 use components::Installed;
 use experiment::environment::{Estate, Scenario};

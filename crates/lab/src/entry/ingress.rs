@@ -5,14 +5,14 @@
 //! run's authority) or plain HTTP. It connects to the gateway's pod by the service's public name, as a load
 //! balancer in front of it would. The gateway's certificate is a Secret that istiod sends it.
 
-use super::domains::{self, Domains, client_arguments, public_name};
 use crate::Result;
 use crate::certificates::Credentials;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, Stations};
 use crate::istio::agent::{AgentSpec, ProxyKind};
-use crate::running::GatewayPod;
+use crate::rollout::Rollout;
+use crate::rollout::domains::{self, Domains, client_arguments, public_name};
+use crate::rollout::gateway::GatewayPod;
+use crate::rollout::part::Part;
+use crate::rollout::station::{Destination, Stations};
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};

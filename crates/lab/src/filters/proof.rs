@@ -1,9 +1,9 @@
 //! Evidence that the filters of a trial's gateways act: probes before the load, and counters before and after
 //! it.
 
-use super::Filters;
 use super::services::COUNTERS_PATH;
-use crate::entry::Domains;
+use crate::rollout::domains::Domains;
+use crate::rollout::filters::Filters;
 use experiment::environment::error_chain;
 use mesh::admin::AdminError;
 use mesh::concurrent::side_by_side;

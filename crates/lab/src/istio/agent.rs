@@ -6,10 +6,11 @@
 //! container `istio-proxy` of a cluster is one component here. Its directory is private to that user and is
 //! removed with the proxy.
 
+use super::context::MeshProxies;
 use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{Confined, ContainerSpec, ContainerUser};
-use crate::context::{MeshProxies, ProxyResources, variables};
+use crate::context::{ProxyResources, variables};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;

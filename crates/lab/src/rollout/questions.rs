@@ -3,7 +3,7 @@
 use super::FIRST_SERVICE_ADDRESS;
 use super::Rollout;
 use crate::Result;
-use crate::context::MeshContext;
+use crate::istio::context::MeshContext;
 use crate::running::PodPlace;
 use crate::running::database::DATABASE_PORT;
 use experiment::dataplane::Exit;

@@ -1,6 +1,6 @@
 //! A part of a deployment next to its workloads: a data plane, an entry or an exit.
 
-use super::rollout::Rollout;
+use super::Rollout;
 use super::station::{Destination, Stations};
 use crate::Result;
 use experiment::topology::{Call, DriverPlacement};
