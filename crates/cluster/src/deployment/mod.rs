@@ -1,12 +1,13 @@
 //! Running workloads on a cluster: `experiment`'s `Deployment`.
 //!
-//! `rollout.rs` brings one up, `worker.rs` follows generators, `gateways.rs` finds their destinations. `usage.rs` reads usage as samples (`sample.rs`) from workers, and from kubelets (`kubelet.rs`,
-//! `cadvisor.rs`) or a Prometheus (`scraped.rs`). `place.rs` has what the course of a trial ([`mesh::trial`]) reads here,
+//! `rollout.rs` brings one up, `worker.rs` follows generators, `destination.rs` finds where they send requests.
+//! `usage.rs` reads usage as samples (`sample.rs`) from workers, and from kubelets (`kubelet.rs`, `cadvisor.rs`) or a
+//! Prometheus (`scraped.rs`). `place.rs` has what the course of a trial ([`mesh::trial`]) reads here,
 //! `unresponsive.rs` notes for how long components were unresponsive, and `shared.rs` finds the pods of the mesh
 //! that the run shares with others.
 
 mod cadvisor;
-mod gateways;
+mod destination;
 mod invariants;
 mod kubelet;
 mod place;
@@ -50,12 +51,13 @@ use mesh::concurrent::side_by_side;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::proxy::CounterSource;
-use mesh::trial::course::Course;
+use mesh::trial::course::{Course, KeepsCourse as _};
 use mesh::trial::gateways::Gateway;
-use mesh::trial::place::{Edge, Place as _};
+use mesh::trial::place::Edge;
 use results::FleetAsk;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,7 +92,7 @@ pub(crate) struct ClusterDeployment<'a> {
     lasting_notes: Vec<String>,
     edges: Vec<Edge>,
     /// Proxies whose requests are read at both ends of the window.
-    gateways_read: Vec<Gateway>,
+    counted_gateways: Vec<Gateway>,
     /// Counters of its trials.
     course: Course,
     trial: Trial,
@@ -240,7 +242,8 @@ impl<'a> ClusterDeployment<'a> {
         let paths = Paths { context, pods: &pods, gateways: &gateways, shared: &shared.pods };
         let edges = paths.edges(&*plug);
         let in_workloads = pods.iter().flatten().filter(|pod| pod.proxy.is_some()).count();
-        let gateways_read = mesh::trial::gateways::gateways(&edges, &spec.topology, |id| id >= in_workloads);
+        let counted_gateways =
+            mesh::trial::gateways::gateways(&edges, &spec.topology, |id| id >= in_workloads);
         let mut deployment = Self {
             cluster,
             spec: spec.clone(),
@@ -253,7 +256,7 @@ impl<'a> ClusterDeployment<'a> {
             watched: Vec::new(),
             lasting_notes,
             edges,
-            gateways_read,
+            counted_gateways,
             course: Course::default(),
             trial: Trial::default(),
             number: PROBE,
@@ -394,8 +397,7 @@ impl<'a> ClusterDeployment<'a> {
         if !lines.is_empty() {
             let file = format!("{}.log", component.replace('/', "."));
             // The report has them too.
-            let _ = std::fs::create_dir_all(&self.log_dir)
-                .and_then(|()| std::fs::write(self.log_dir.join(file), lines.join("\n")));
+            let _ = fs::write(self.log_dir.join(file), lines.join("\n"));
             evidence.log_tails.insert(component.to_owned(), lines);
         }
     }
@@ -404,6 +406,8 @@ impl<'a> ClusterDeployment<'a> {
 impl Deployment for ClusterDeployment<'_> {
     fn begin_trial(&mut self, label: &str) -> Result<()> {
         self.log_dir = self.cluster.log_dir(label);
+        fs::create_dir_all(&self.log_dir)
+            .context(format!("create the log folder {}", self.log_dir.display()))?;
         self.is_over.store(true, Ordering::Relaxed);
         self.is_over = Arc::default();
         (self.sender, self.events) = channel();
@@ -477,7 +481,7 @@ impl Deployment for ClusterDeployment<'_> {
         let failure = self.failure().or_else(|| self.failure_of_mesh());
         let mut shares = Vec::new();
         let mut evidence = self.in_course(|course, cluster| {
-            course.end(cluster, &cluster.gateways_read, sent, |_, replicas, _| {
+            course.end(cluster, &cluster.counted_gateways, sent, |_, replicas, _| {
                 shares = cluster.shares(replicas);
             })
         });

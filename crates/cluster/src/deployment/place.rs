@@ -15,7 +15,7 @@ use mesh::proof::edge::Replica;
 use mesh::proof::{Counters, Evidence};
 use mesh::proxy::CounterSource;
 use mesh::service::ServiceReading;
-use mesh::trial::course::Course;
+use mesh::trial::course::{Course, KeepsCourse};
 use mesh::trial::place::{Edge, Pace, Place, ProxyId, Readings, RunningProxy, Station};
 use results::ComponentVersion;
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,7 +177,9 @@ impl Place for ClusterDeployment<'_> {
     fn log_dir(&self) -> &Path {
         &self.log_dir
     }
+}
 
+impl KeepsCourse for ClusterDeployment<'_> {
     fn course(&mut self) -> &mut Course {
         &mut self.course
     }

@@ -12,7 +12,7 @@ use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, error_chain};
 use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
-use mesh::trial::course::Course;
+use mesh::trial::course::{Course, KeepsCourse as _};
 use mesh::trial::gateways::{Reading as GatewayReading, read_gateways};
 use mesh::trial::place::Place as _;
 use results::{NetworkUsage, Role, Throttling};
@@ -120,7 +120,7 @@ impl ClusterDeployment<'_> {
         notes.extend(self.note_on_others(other_proxies));
         let mut known = self.by_component(&samples);
         let mut snapshot = Snapshot {
-            gateways: read_gateways(&self.gateways_read, &self.proxies(), IN_WINDOW),
+            gateways: read_gateways(&self.counted_gateways, &self.proxies(), IN_WINDOW),
             ..Snapshot::default()
         };
         match self.trial.window.take() {

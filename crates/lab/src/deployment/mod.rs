@@ -37,7 +37,7 @@ use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::spans::tracing::Tracing;
-use mesh::trial::course::Course;
+use mesh::trial::course::{Course, KeepsCourse as _};
 use mesh::trial::gateways::{Gateway, Reading, read_gateways};
 use mesh::trial::place::{Edge, Place as _, ProxyId};
 use results::{ConfigurationPush, FleetAsk, ProxySetup, Role};

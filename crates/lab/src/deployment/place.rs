@@ -10,7 +10,7 @@ use mesh::admin::AdminCause;
 use mesh::concurrent::side_by_side;
 use mesh::proof::CountedService;
 use mesh::service::ServiceReading;
-use mesh::trial::course::Course;
+use mesh::trial::course::{Course, KeepsCourse};
 use mesh::trial::place::{Edge, Pace, Place, ProxyId, Readings, RunningProxy, response_or_reason};
 use results::Role;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,9 @@ impl Place for LabDeployment<'_> {
     fn log_dir(&self) -> &Path {
         &self.trial.log_dir
     }
+}
 
+impl KeepsCourse for LabDeployment<'_> {
     fn course(&mut self) -> &mut Course {
         &mut self.course
     }

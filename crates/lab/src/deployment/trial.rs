@@ -14,8 +14,7 @@ use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, DriverV
 use mesh::names::file_name;
 use mesh::proof::edge::{Edge as CountedEdge, Replica};
 use mesh::proof::filters;
-use mesh::trial::course::Course;
-use mesh::trial::place::Place as _;
+use mesh::trial::course::{Course, KeepsCourse as _};
 use results::{ComponentVersion, FurtherDomain, PathProof};
 use std::iter;
 use std::path::Path;

@@ -29,6 +29,19 @@ pub struct Course {
     before_load: Held,
 }
 
+/// A place that keeps the course of its trials.
+pub trait KeepsCourse: Place + Sized {
+    fn course(&mut self) -> &mut Course;
+
+    /// Takes a step of the current trial's course.
+    fn in_course<T>(&mut self, step: impl FnOnce(&mut Course, &Self) -> T) -> T {
+        let mut course = mem::take(self.course());
+        let result = step(&mut course, self);
+        *self.course() = course;
+        result
+    }
+}
+
 impl Course {
     /// Begins a trial: reads the counters before its load.
     pub fn begin(&mut self, place: &impl Place) -> Result<()> {

@@ -1,6 +1,5 @@
 //! What the course of a trial needs of the place where it runs.
 
-use super::course::Course;
 use crate::admin::AdminError;
 use crate::proof::Evidence;
 use crate::proxy::CounterSource;
@@ -9,7 +8,6 @@ use crate::spans::SentSpans;
 use experiment::environment::{ComponentMemory, DeploymentSpec, error_chain};
 use experiment::topology::{Call, Topology, WorkloadId};
 use std::collections::BTreeMap;
-use std::mem;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,19 +50,6 @@ pub trait Place {
 
     /// Directory of the trial's logs.
     fn log_dir(&self) -> &Path;
-
-    fn course(&mut self) -> &mut Course;
-
-    /// Takes a step of the current trial's course.
-    fn in_course<T>(&mut self, step: impl FnOnce(&mut Course, &Self) -> T) -> T
-    where
-        Self: Sized,
-    {
-        let mut course = mem::take(self.course());
-        let result = step(&mut course, self);
-        *self.course() = course;
-        result
-    }
 }
 
 /// Times of the readings after the load.

@@ -1,6 +1,6 @@
 //! A trial of `emojivoto` in memory, with one proxy in front of everything.
 
-use super::course::Course;
+use super::course::{Course, KeepsCourse};
 use super::place::{Edge, Pace, Place, ProxyId, Readings, RunningProxy, Station};
 use crate::admin::error::{AdminCause, AdminError};
 use crate::config_dump::DumpCopy;
@@ -179,7 +179,9 @@ impl Place for FakePlace {
     fn log_dir(&self) -> &Path {
         self.logs.path()
     }
+}
 
+impl KeepsCourse for FakePlace {
     fn course(&mut self) -> &mut Course {
         &mut self.course
     }

@@ -152,6 +152,9 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     check_paths(&of_app, &["client-proxy", "emoji-proxy", "voting-proxy", "web-proxy"]);
     of_app.iter().for_each(check_calls);
     of_pair.iter().for_each(check_footprints);
+    let logs = std::fs::read_dir(pair.join("logs")).unwrap().map(|trial| trial.unwrap().path());
+    let kept = logs.filter(|trial| trial.join("server-proxy.configuration.json.gz").is_file()).count();
+    assert_eq!(kept, 1, "the trial with sidecars");
     for run in [&pair, &app] {
         let host: Host = serde_json::from_slice(&std::fs::read(run.join("host.json")).unwrap()).unwrap();
         let named: Vec<&str> = host.versions.iter().map(|version| version.name.as_str()).collect();
