@@ -3,7 +3,6 @@
 use crate::Result;
 use crate::connection::Connected;
 use crate::gateway;
-use crate::linkerd;
 use crate::lists::list_objects;
 use crate::placement::check_nodes;
 use crate::plug::{MeshPlug, Need, SharedComponent, SharedProxy};
@@ -14,6 +13,7 @@ use crate::settings::{ClusterSettings, RUN_LABEL};
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use mesh::kubernetes::access::Action;
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::linkerd;
 use mesh::names::SYSTEM_NAMESPACE;
 use serde::Serialize;
 use serde_json::Value;

@@ -153,7 +153,7 @@ impl Cluster {
 
     /// The cluster, and what the run uses of it.
     fn place(&self) -> ClusterPlace {
-        let ClusterSettings { image, mesh, revision, generator_nodes, reads_nodes, prometheus, .. } =
+        let ClusterSettings { image, revision, generator_nodes, reads_nodes, prometheus, .. } =
             &self.settings;
         // A user without the right to read it has no UID.
         let system = self.connected.api.get(&ObjectRef::new("v1", "Namespace", None, "kube-system"));
@@ -161,7 +161,6 @@ impl Cluster {
         ClusterPlace {
             uid: uid.filter(|uid| !uid.is_empty()),
             image: image.clone(),
-            mesh: mesh.name().to_owned(),
             revision: revision.clone(),
             generator_nodes: generator_nodes.as_ref().map(|(label, value)| format!("{label}={value}")),
             usage_source: match prometheus {

@@ -20,7 +20,6 @@ pub mod environment;
 mod gateway;
 pub mod in_pod;
 mod lines;
-mod linkerd;
 mod lists;
 pub mod manifests;
 pub mod objects;

@@ -1,10 +1,10 @@
 //! Permissions that a user needs for a run: one list, which `rbac` prints as Roles and `check` queries the
 //! API for.
 
-use crate::linkerd::NAMESPACE as LINKERD_NAMESPACE;
 use crate::prometheus::PrometheusAddress;
 use crate::settings::ClusterSettings;
 use mesh::kubernetes::access::Action;
+use mesh::linkerd::NAMESPACE as LINKERD_NAMESPACE;
 use mesh::names::SYSTEM_NAMESPACE;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -14,8 +14,7 @@ pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "meshmeter
 pub const RUNNER: (&str, &str) = ("app.kubernetes.io/component", "runner");
 pub const DEFAULT_PREFIX: &str = "meshmeter";
 
-/// Port of requests to a service.
-pub const SERVICE_PORT: u16 = 8080;
+pub use mesh::dataplane::SERVICE_PORT;
 /// Port of a service's counters and health.
 pub const COUNTERS_PORT: u16 = 8079;
 /// Port of a worker, on the loopback of its pod.
@@ -43,8 +42,6 @@ pub struct ClusterSettings {
     pub run: String,
     /// Label of the nodes on which generators run.
     pub generator_nodes: Option<(String, String)>,
-    /// The mesh that modes refer to.
-    pub mesh: MeshName,
     /// Name of a Secret in each namespace of the run with which kubelets pull the image.
     pub image_pull_secret: Option<String>,
     /// Revision of istiod (`istio.io/rev`) or a tag; if absent, the default one.
@@ -85,24 +82,6 @@ pub struct Injector {
     pub revision: String,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum MeshName {
-    Istio,
-    Linkerd,
-    /// The cluster's network.
-    Cilium,
-}
-
-impl MeshName {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Istio => "istio",
-            Self::Linkerd => "linkerd",
-            Self::Cilium => "cilium",
-        }
-    }
-}
-
 impl ClusterSettings {
     pub fn new(image: &str, run: &str) -> Self {
         Self {
@@ -111,7 +90,6 @@ impl ClusterSettings {
             existing_namespaces: false,
             run: run.to_owned(),
             generator_nodes: None,
-            mesh: MeshName::Istio,
             image_pull_secret: None,
             revision: None,
             injector: None,

@@ -13,6 +13,10 @@ pub enum DataPlane {
     Ztunnel,
     /// ztunnel, with a waypoint per namespace.
     ZtunnelWaypoint,
+    /// Linkerd's proxy in each pod.
+    Linkerd,
+    /// Kernels of the nodes, by Cilium.
+    Cilium,
 }
 
 /// How drivers reach their target workload.
@@ -63,6 +67,14 @@ pub enum ProxyProgram {
     AgentEnvoy,
     /// ztunnel.
     Ztunnel,
+    /// Linkerd's proxy.
+    Linkerd,
+}
+
+impl ProxyProgram {
+    fn is_envoy(self) -> bool {
+        matches!(self, Self::StaticEnvoy | Self::AgentEnvoy)
+    }
 }
 
 /// Proxies of a data plane, by location.
@@ -82,7 +94,8 @@ impl DataPlane {
     pub fn proxies(self) -> Proxies {
         let none = Proxies { pod: None, node: None, namespace: None };
         match self {
-            Self::None => none,
+            Self::None | Self::Cilium => none,
+            Self::Linkerd => Proxies { pod: Some(ProxyProgram::Linkerd), ..none },
             Self::StaticEnvoy => Proxies { pod: Some(ProxyProgram::StaticEnvoy), ..none },
             Self::Sidecar => Proxies { pod: Some(ProxyProgram::AgentEnvoy), ..none },
             Self::Ztunnel => Proxies { node: Some(ProxyProgram::Ztunnel), ..none },
@@ -98,7 +111,7 @@ impl ModeParts {
     #[must_use]
     pub fn has_envoy(self) -> bool {
         let Proxies { pod, namespace, .. } = self.data_plane.proxies();
-        pod.is_some() || namespace.is_some() || self.entry != Entry::Direct
+        pod.or(namespace).is_some_and(ProxyProgram::is_envoy) || self.entry != Entry::Direct
     }
 
     /// True if pods have sidecars.
@@ -111,7 +124,7 @@ impl ModeParts {
     /// client's own TLS is passed through to the server.
     #[must_use]
     pub fn reads_requests(self) -> bool {
-        self.exit == Exit::None && self.has_envoy()
+        self.exit == Exit::None && (self.has_envoy() || self.has_sidecars())
     }
 
     /// True if two adjacent proxies on the path both read requests.
@@ -135,6 +148,10 @@ mod tests {
             (DataPlane::Sidecar, Entry::Ingress, Exit::None)
         );
         assert_eq!(MeshKind::Envoy.parts(Mode::Sidecar).data_plane, DataPlane::StaticEnvoy);
+        let linkerd = MeshKind::Linkerd.parts(Mode::Sidecar);
+        assert_eq!(linkerd.data_plane, DataPlane::Linkerd);
+        assert!(linkerd.has_two_readers() && !linkerd.has_envoy());
+        assert_eq!(MeshKind::Cilium.parts(Mode::None).data_plane, DataPlane::Cilium);
         for mode in Mode::ALL {
             let parts = MeshKind::Istio.parts(mode);
             assert_eq!(parts.exit != Exit::None, mode.is_egress(), "{mode}");

@@ -13,6 +13,10 @@ pub enum MeshKind {
     Envoy,
     /// istiod configures everything.
     Istio,
+    /// Linkerd's own proxies; on clusters only.
+    Linkerd,
+    /// Network of a cluster, which carries the traffic in the kernels of its nodes.
+    Cilium,
 }
 
 /// Meshes that support a mode, and its parts.
@@ -26,12 +30,12 @@ struct Row {
 fn row(mode: Mode) -> Row {
     const ISTIO: &[MeshKind] = &[MeshKind::Istio];
     const ENVOY: &[MeshKind] = &[MeshKind::Envoy];
-    const BOTH: &[MeshKind] = &[MeshKind::Envoy, MeshKind::Istio];
+    const WITH_SIDECARS: &[MeshKind] = &[MeshKind::Envoy, MeshKind::Istio, MeshKind::Linkerd];
     let row = |meshes, data_plane, entry, exit| Row { meshes, parts: ModeParts { data_plane, entry, exit } };
     match mode {
-        Mode::None => row(BOTH, DataPlane::None, Entry::Direct, Exit::None),
+        Mode::None => row(&MeshKind::ALL, DataPlane::None, Entry::Direct, Exit::None),
         Mode::Gateway => row(ENVOY, DataPlane::None, Entry::Gateway, Exit::None),
-        Mode::Sidecar => row(BOTH, DataPlane::Sidecar, Entry::Direct, Exit::None),
+        Mode::Sidecar => row(WITH_SIDECARS, DataPlane::Sidecar, Entry::Direct, Exit::None),
         Mode::Ambient => row(ISTIO, DataPlane::Ztunnel, Entry::Direct, Exit::None),
         Mode::AmbientWaypoint => row(ISTIO, DataPlane::ZtunnelWaypoint, Entry::Direct, Exit::None),
         Mode::Ingress => row(ISTIO, DataPlane::Sidecar, Entry::Ingress, Exit::None),
@@ -50,12 +54,20 @@ pub(crate) fn configures_envoys(mode: Mode) -> bool {
 }
 
 impl MeshKind {
+    /// Every mesh.
+    pub const ALL: [Self; 4] = [Self::Envoy, Self::Istio, Self::Linkerd, Self::Cilium];
+
+    /// Meshes that a lab runs; the others run on clusters.
+    pub const IN_LAB: [Self; 2] = [Self::Envoy, Self::Istio];
+
     /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Envoy => "envoy",
             Self::Istio => "istio",
+            Self::Linkerd => "linkerd",
+            Self::Cilium => "cilium",
         }
     }
 
@@ -74,10 +86,13 @@ impl MeshKind {
     #[must_use]
     pub fn parts(self, mode: Mode) -> ModeParts {
         let parts = row(mode).parts;
-        match (self, parts.data_plane) {
-            (Self::Envoy, DataPlane::Sidecar) => ModeParts { data_plane: DataPlane::StaticEnvoy, ..parts },
-            _ => parts,
-        }
+        let data_plane = match (self, parts.data_plane) {
+            (Self::Envoy, DataPlane::Sidecar) => DataPlane::StaticEnvoy,
+            (Self::Linkerd, DataPlane::Sidecar) => DataPlane::Linkerd,
+            (Self::Cilium, DataPlane::None) => DataPlane::Cilium,
+            (_, data_plane) => data_plane,
+        };
+        ModeParts { data_plane, ..parts }
     }
 }
 

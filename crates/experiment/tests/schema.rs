@@ -145,7 +145,7 @@ fn wrong_experiments_are_refused_at_their_place() {
         ("load: {rate: 1}\npublished:", ".published"),
         ("load: {rate: 1}\nrepeats: 1001", ".repeats"),
         ("load: {rate: 1}\nrepeats: [1, 2]", ".repeats"),
-        ("load: {rate: 1}\nmesh: linkerd", ".mesh"),
+        ("load: {rate: 1}\nmesh: consul", ".mesh"),
         ("load: {rate: 1}\nproxy: {cpu: two}", ".proxy.cpu"),
         ("load: {rate: 1}\nproxy: 2", ".proxy"),
         ("load: {rate: 1}\nserver: {error-rate: 5}", ".server.error-rate"),

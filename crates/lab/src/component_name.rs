@@ -1,10 +1,8 @@
 //! Component names as names of files, pods and processes in a lab.
 
-const MAX_NAME_BYTES: usize = 40;
+use mesh::names::file_name;
 
-pub(crate) fn file_name(component: &str) -> String {
-    component.replace('/', "--")
-}
+const MAX_NAME_BYTES: usize = 40;
 
 /// A component's name in the form that labs use for pods, processes and directories. Long names are cut and
 /// end with a hash.

@@ -1,17 +1,16 @@
 //! What a deployment passes to everything that it starts, apart from the pods.
 
 use crate::certificates::RunAuthority;
-use crate::component_name::{file_name, lab_name};
+use crate::component_name::lab_name;
 use crate::container::{ContainerSpec, ContainerUser};
-use crate::istio::{ControlPlane, IstioPrograms, MeshNamespaces};
 use crate::lab::Lab;
 use components::Overrides;
 use experiment::environment::DeploymentSpec;
 use experiment::topology::Resources;
+use mesh::names::file_name;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::Path;
 
 #[derive(Debug)]
 pub(crate) struct DeploymentContext<'a> {
@@ -63,30 +62,4 @@ impl DeploymentContext<'_> {
 pub(crate) struct ProxyResources {
     pub limits: Resources,
     pub workers: usize,
-}
-
-#[derive(Debug)]
-pub(crate) struct MeshContext<'a> {
-    pub programs: &'a IstioPrograms,
-    pub control_plane: Rc<ControlPlane>,
-    /// One mesh namespace per namespace of the topology, in the same order.
-    pub namespaces: MeshNamespaces,
-    /// Path at which proxies find the WebAssembly module that they run.
-    pub wasm_module: Option<PathBuf>,
-}
-
-impl MeshContext<'_> {
-    pub fn proxies<'a>(&'a self, context: &'a DeploymentContext<'a>) -> MeshProxies<'a> {
-        let root_certificate = self.control_plane.root_certificate();
-        MeshProxies { context, programs: self.programs, root_certificate }
-    }
-}
-
-/// Context, programs and CA certificate that proxies under a control plane are started with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MeshProxies<'a> {
-    pub context: &'a DeploymentContext<'a>,
-    pub programs: &'a IstioPrograms,
-    /// CA certificate of the mesh, PEM.
-    pub root_certificate: &'a str,
 }

@@ -26,8 +26,8 @@ impl LocalLab {
     pub fn bring_up(&self, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'_>> {
         Environment::check_mode(self, spec.mesh, spec.mode, &spec.components)?;
         deploy(self, spec, log_dir).map_err(|error| match spec.mesh {
-            MeshKind::Envoy => error,
             MeshKind::Istio => self.prefer_root_cause(error),
+            _ => error,
         })
     }
 
@@ -84,6 +84,9 @@ impl Environment for LocalLab {
         };
         let ModeParts { data_plane, entry, exit } = mesh.parts(mode);
         match mesh {
+            MeshKind::Linkerd | MeshKind::Cilium => {
+                Err(dataplane::on_clusters_only(format!("run mode {mode}")))
+            }
             MeshKind::Envoy if mode.is_ambient() => refused(
                 "it needs ztunnel and a control plane, and this lab runs Envoy with static files only",
                 RUNNABLE,
@@ -115,8 +118,8 @@ impl Environment for LocalLab {
 
     fn check_settings(&self, spec: &DeploymentSpec) -> Result<()> {
         match spec.mesh {
-            MeshKind::Envoy => Ok(()),
             MeshKind::Istio => self.programs_for(&spec.components)?.istio()?.proxies(spec).map(drop),
+            _ => Ok(()),
         }
     }
 

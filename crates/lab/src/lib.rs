@@ -28,8 +28,10 @@ pub mod istio;
 mod liveness;
 mod local_lab;
 pub mod observe;
+mod once;
 mod private_dir;
 mod programs;
+mod rollout;
 mod running;
 pub mod sandbox;
 

@@ -4,12 +4,12 @@
 use crate::Result;
 use crate::certificates::RunAuthority;
 use crate::context::DeploymentContext;
-use crate::filters::FilterPrograms;
 use crate::istio::control_plane::ControlPlanePlan;
 use crate::istio::{ControlPlane, IstioPrograms};
 use crate::lab::Lab;
 use crate::observe::HostProc;
-use crate::programs::{ChosenPrograms, once};
+use crate::once::once;
+use crate::programs::{ChosenPrograms, FilterPrograms};
 use components::{Installed, Overrides};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, ErrorContext, ProgressSink};
 use std::cell::{Cell, OnceCell, RefCell};

@@ -2,7 +2,8 @@
 
 use crate::Result;
 use crate::istio::{AmbientPrograms, IstioPrograms};
-use components::{Component, Installed, Overrides, find};
+use crate::once::once;
+use components::{Component, Installed, Overrides, find, find_rate_limit_store};
 use experiment::MeshKind;
 use experiment::environment::{ComponentsSettings, DeploymentSpec};
 use results::ComponentVersion;
@@ -83,10 +84,27 @@ impl ChosenPrograms {
     }
 }
 
-pub(crate) fn once<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
-    if let Some(found) = cell.get() {
-        return Ok(found);
+/// Programs of the services behind filters.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterPrograms {
+    /// Program of the authorization and the firewall service.
+    pub services: Installed,
+    pub rate_limit: Installed,
+    /// The store of the rate limit service: its own, or the user's Redis.
+    pub store: Installed,
+}
+
+impl FilterPrograms {
+    pub fn find(overrides: &Overrides) -> Result<Self> {
+        Ok(Self {
+            services: find(Component::FilterServices, overrides)?,
+            rate_limit: find(Component::RateLimit, overrides)?,
+            store: find_rate_limit_store(overrides)?,
+        })
     }
-    let found = find()?;
-    Ok(cell.get_or_init(|| found))
+
+    pub fn all(&self) -> impl Iterator<Item = &Installed> {
+        let own_store = self.store.component == Component::RateLimit;
+        [&self.services, &self.rate_limit].into_iter().chain((!own_store).then_some(&self.store))
+    }
 }

@@ -40,6 +40,11 @@ pub fn service_host(service: &str, namespace: &str) -> String {
     format!("{service}.{namespace}.{CLUSTER_DOMAIN}")
 }
 
+/// A component's name as the name of a file.
+pub fn file_name(component: &str) -> String {
+    component.replace('/', "--")
+}
+
 /// Setting of a proxy's agent, and its value, with which it makes these keys; absent for those that it makes by default.
 pub fn setting_for_keys(keys: WorkloadKeys) -> Option<(&'static str, &'static str)> {
     match keys {

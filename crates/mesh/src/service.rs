@@ -46,7 +46,6 @@ pub struct CallReading {
     #[serde(flatten)]
     pub counters: CallCounters,
     /// HdrHistogram; empty if it is not measured.
-    #[serde(default)]
     pub response_time_us: String,
 }
 

@@ -74,7 +74,7 @@ impl ProxyNeed {
 fn cores_per_1000(program: ProxyProgram) -> f64 {
     match program {
         ProxyProgram::StaticEnvoy | ProxyProgram::AgentEnvoy => ENVOY_CORES_PER_1000,
-        ProxyProgram::Ztunnel => ZTUNNEL_CORES_PER_1000,
+        ProxyProgram::Ztunnel | ProxyProgram::Linkerd => ZTUNNEL_CORES_PER_1000,
     }
 }
 

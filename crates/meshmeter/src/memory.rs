@@ -72,7 +72,8 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
         None => 0,
         Some(ProxyProgram::StaticEnvoy) => STATIC_ENVOY_BYTES,
         Some(ProxyProgram::AgentEnvoy) => ENVOY_BYTES + configuration,
-        Some(ProxyProgram::Ztunnel) => ZTUNNEL_BYTES,
+        // Linkerd's proxies run on clusters alone, whose memory is not estimated; they are like a ztunnel.
+        Some(ProxyProgram::Ztunnel | ProxyProgram::Linkerd) => ZTUNNEL_BYTES,
     };
     let (of_each_pod, of_node) = match spec.istio.ztunnel {
         ZtunnelPlacement::Shared => (0, of(proxies.node)),

@@ -171,8 +171,23 @@ fn dry_run_prints_each_distinct_deployment() {
 
 #[test]
 fn dry_run_fails_for_unsupported_mode_if_all_are_required() {
-    let options = ["--set=modes=[none,sidecar,ambient]", "--cluster-mesh=linkerd"];
+    let options = ["--set=modes=[none,sidecar,egress-gateway]"];
     let output = dry_run(&options);
-    assert!(output.status.success() && stderr(&output).contains("Linkerd has no ambient mode"));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("paths out of the mesh are not deployed on clusters yet"));
     assert_eq!(dry_run(&[&options[..], &["--require-all-modes"]].concat()).status.code(), Some(3));
+}
+
+#[test]
+fn mesh_of_the_file_decides_what_pods_are_given() {
+    let output = dry_run(&["--set=modes=sidecar", "--set=mesh=linkerd"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed = stdout(&output);
+    assert!(
+        printed.contains("linkerd.io/inject: enabled") && !printed.contains("istio-injection"),
+        "{printed}"
+    );
+    let output = dry_run(&["--set=modes=ambient", "--set=mesh=linkerd"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("mesh linkerd has no mode `ambient`"), "{}", stderr(&output));
 }

@@ -1,16 +1,16 @@
 //! Running workloads on a cluster: `experiment`'s `Deployment`.
 //!
-//! `rollout.rs` brings one up, `worker.rs` follows generators, `gateways.rs` handles requests through ingress
-//! gateways. `usage.rs` reads usage as samples (`sample.rs`) from workers, and from kubelets (`kubelet.rs`,
-//! `cadvisor.rs`) or a Prometheus (`scraped.rs`). `proof.rs` reads the counters of services and proxies,
+//! `rollout.rs` brings one up, `worker.rs` follows generators, `destination.rs` finds where they send requests.
+//! `usage.rs` reads usage as samples (`sample.rs`) from workers, and from kubelets (`kubelet.rs`, `cadvisor.rs`) or a
+//! Prometheus (`scraped.rs`). `place.rs` has what the course of a trial ([`mesh::trial`]) reads here,
 //! `unresponsive.rs` notes for how long components were unresponsive, and `shared.rs` finds the pods of the mesh
 //! that the run shares with others.
 
 mod cadvisor;
-mod gateways;
+mod destination;
 mod invariants;
 mod kubelet;
-mod proof;
+mod place;
 mod rollout;
 mod sample;
 mod scraped;
@@ -23,7 +23,7 @@ pub use self::rollout::RolledOut;
 pub(crate) use self::rollout::{bring_up, roll_out};
 
 pub use self::invariants::{check_kubelet, check_prometheus, check_worker};
-use self::proof::{ProxyCounters, Readings};
+use self::place::Paths;
 use self::rollout::PROBE;
 use self::shared::SharedPods;
 use self::unresponsive::{API, UnresponsivePeriods};
@@ -50,9 +50,15 @@ use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::side_by_side;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::proxy::CounterSource;
+use mesh::trial::course::{Course, KeepsCourse as _};
+use mesh::trial::gateways::Gateway;
+use mesh::trial::place::Edge;
 use results::FleetAsk;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -84,6 +90,11 @@ pub(crate) struct ClusterDeployment<'a> {
     watched: Vec<Watched>,
     /// Notes that every trial gets.
     lasting_notes: Vec<String>,
+    edges: Vec<Edge>,
+    /// Proxies whose requests are read at both ends of the window.
+    counted_gateways: Vec<Gateway>,
+    /// Counters of its trials.
+    course: Course,
     trial: Trial,
     /// Number of the current trial's generators.
     number: u64,
@@ -115,8 +126,6 @@ struct Opened {
 struct RunningPod {
     /// Name in the topology, or a gateway's name in results.
     name: String,
-    /// Name of its proxy in results.
-    proxy_name: String,
     state: PodState,
     /// Port for the counters of its service.
     service: Option<PortForward>,
@@ -128,14 +137,15 @@ struct RunningPod {
 /// A proxy whose counters can be read.
 #[derive(Debug)]
 struct OpenProxy {
-    forward: PortForward,
+    /// Name in results.
+    name: String,
     kind: ProxyKind,
+    source: Box<dyn CounterSource>,
+    ports: Vec<PortForward>,
 }
 
 #[derive(Debug, Default)]
 struct Trial {
-    services_before: Readings,
-    proxies_before: ProxyCounters,
     /// Present while the window is open.
     window: Option<Window>,
     notes: Vec<String>,
@@ -228,6 +238,12 @@ impl<'a> ClusterDeployment<'a> {
         let Opened { pods, gateways, workers, certificates, shared } = opened;
         let lasting_notes = plug.notes().into_iter().chain(shared.notes.iter().cloned());
         let lasting_notes = lasting_notes.chain(note_shared_nodes(spec, &pods, &gateways)).collect();
+        let context = cluster.context(spec);
+        let paths = Paths { context, pods: &pods, gateways: &gateways, shared: &shared.pods };
+        let edges = paths.edges(&*plug);
+        let in_workloads = pods.iter().flatten().filter(|pod| pod.proxy.is_some()).count();
+        let counted_gateways =
+            mesh::trial::gateways::gateways(&edges, &spec.topology, |id| id >= in_workloads);
         let mut deployment = Self {
             cluster,
             spec: spec.clone(),
@@ -239,6 +255,9 @@ impl<'a> ClusterDeployment<'a> {
             shared,
             watched: Vec::new(),
             lasting_notes,
+            edges,
+            counted_gateways,
+            course: Course::default(),
             trial: Trial::default(),
             number: PROBE,
             generators: BTreeMap::new(),
@@ -378,8 +397,7 @@ impl<'a> ClusterDeployment<'a> {
         if !lines.is_empty() {
             let file = format!("{}.log", component.replace('/', "."));
             // The report has them too.
-            let _ = std::fs::create_dir_all(&self.log_dir)
-                .and_then(|()| std::fs::write(self.log_dir.join(file), lines.join("\n")));
+            let _ = fs::write(self.log_dir.join(file), lines.join("\n"));
             evidence.log_tails.insert(component.to_owned(), lines);
         }
     }
@@ -388,6 +406,8 @@ impl<'a> ClusterDeployment<'a> {
 impl Deployment for ClusterDeployment<'_> {
     fn begin_trial(&mut self, label: &str) -> Result<()> {
         self.log_dir = self.cluster.log_dir(label);
+        fs::create_dir_all(&self.log_dir)
+            .context(format!("create the log folder {}", self.log_dir.display()))?;
         self.is_over.store(true, Ordering::Relaxed);
         self.is_over = Arc::default();
         (self.sender, self.events) = channel();
@@ -398,7 +418,7 @@ impl Deployment for ClusterDeployment<'_> {
         if let Some(ComponentFailure { component, how }) = self.failure().or_else(|| self.failure_of_mesh()) {
             return Err(EnvironmentError::new("begin a trial", format!("{component} {how}")));
         }
-        self.read_before()
+        self.in_course(Course::begin)
     }
 
     fn start(&mut self, generators: &[DriverStart]) -> Result<()> {
@@ -459,7 +479,15 @@ impl Deployment for ClusterDeployment<'_> {
             self.kill(&generator);
         }
         let failure = self.failure().or_else(|| self.failure_of_mesh());
-        let mut evidence = self.evidence(sent);
+        let mut shares = Vec::new();
+        let mut evidence = self.in_course(|course, cluster| {
+            course.end(cluster, &cluster.counted_gateways, sent, |_, replicas, _| {
+                shares = cluster.shares(replicas);
+            })
+        });
+        evidence.notes = mem::take(&mut self.trial.notes);
+        evidence.notes.extend(shares);
+        evidence.versions = self.proxy_versions();
         if let Some(ComponentFailure { component, how }) = failure {
             evidence.path.proven = false;
             evidence.path.reasons.push(format!("{component} {how}"));

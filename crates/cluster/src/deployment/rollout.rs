@@ -18,6 +18,7 @@ use crate::worker::protocol::{End, StartArgument};
 use experiment::Protocol;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use experiment::topology::DriverPlacement;
+use mesh::admin::Admin;
 use mesh::istio::objects::ingress;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -203,9 +204,9 @@ fn open(
             let service = workload.serves().then(|| forward(counters_port(workload))).transpose()?;
             let proxy = plug.pod_proxy().filter(|_| spec.is_member(id));
             proxy.map_or(Ok(()), |kind| check_injected(&state, kind))?;
-            let proxy = proxy.map(|kind| open_proxy(api, &state, kind)).transpose()?;
             let proxy_name = format!("{name}-proxy");
-            running.push(RunningPod { name, proxy_name, state, service, proxy, asked: AtomicU64::default() });
+            let proxy = proxy.map(|kind| open_proxy(api, &proxy_name, &state, kind)).transpose()?;
+            running.push(RunningPod { name, state, service, proxy, asked: AtomicU64::default() });
         }
         all.push(running);
     }
@@ -223,8 +224,12 @@ fn check_injected(pod: &PodState, kind: ProxyKind) -> Result<()> {
     Err(EnvironmentError::new("find the sidecars of the mesh", reason).with_hint(NOT_INJECTED).lasting())
 }
 
-pub(super) fn open_proxy(api: &Arc<ApiClient>, pod: &PodState, kind: ProxyKind) -> Result<OpenProxy> {
-    Ok(OpenProxy { forward: PortForward::open(api, &pod.namespace, &pod.name, kind.port)?, kind })
+/// Opens the ports of a proxy, which has this name in results.
+pub(super) fn open_proxy(api: &ApiClient, name: &str, pod: &PodState, kind: ProxyKind) -> Result<OpenProxy> {
+    let ports = kind.ports.iter().map(|port| PortForward::open(api, &pod.namespace, &pod.name, *port));
+    let ports = ports.collect::<Result<Vec<_>>>()?;
+    let interfaces: Vec<Admin> = ports.iter().map(|port| port.admin(name)).collect();
+    Ok(OpenProxy { name: name.to_owned(), kind, source: (kind.source)(&interfaces), ports })
 }
 
 /// Opens the admin interfaces of gateways.
@@ -232,9 +237,8 @@ fn open_gateways(cluster: &Cluster, spec: &DeploymentSpec, pods: Vec<PodState>) 
     let gateways = gateway::gateways(&cluster.context(spec));
     let open = |(gateway, state): (Gateway, PodState)| {
         Ok(RunningPod {
-            proxy_name: gateway.name.clone(),
+            proxy: Some(open_proxy(&cluster.connected.api, &gateway.name, &state, ENVOY)?),
             name: gateway.name,
-            proxy: Some(open_proxy(&cluster.connected.api, &state, ENVOY)?),
             state,
             service: None,
             asked: AtomicU64::default(),

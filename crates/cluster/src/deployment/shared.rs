@@ -2,7 +2,6 @@
 //! the namespaces. Trials begin only once the proxies among them are ready and have their configuration for
 //! the deployment.
 
-use super::proof::{Counters, read_counters};
 use super::rollout::open_proxy;
 use super::{OpenProxy, RunningPod, Written};
 use crate::Result;
@@ -10,16 +9,13 @@ use crate::environment::Cluster;
 use crate::lists::list_objects;
 use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
-use crate::port_forward::PortForward;
 use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
-use mesh::admin::Admin;
 use mesh::istio::propagation::{Awaited, wait_until_propagated};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::names::ADMIN_PORT;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,13 +42,7 @@ pub(super) struct SharedPod {
     /// Its own containers first, then native sidecars.
     pub containers: Vec<String>,
     /// Absent if no call passes it.
-    ports: Option<Ports>,
-}
-
-#[derive(Debug)]
-struct Ports {
-    admin: PortForward,
-    counters: OpenProxy,
+    pub proxy: Option<OpenProxy>,
 }
 
 /// Finds these pods, and waits until the proxies among them are ready for the pods of the deployment.
@@ -217,16 +207,15 @@ fn wait_until_configured(
     let context = cluster.context(spec);
     let members = members.iter().map(|pod| Member { namespace: &pod.namespace, pod: &pod.name });
     let members: Vec<Member<'_>> = members.collect();
-    let proxies = shared.pods.iter().filter_map(|pod| Some((pod, pod.component.proxy?, pod.ports.as_ref()?)));
-    let proxies: Vec<_> =
-        proxies.map(|(pod, proxy, ports)| (pod, proxy, ports.admin.admin(&pod.name))).collect();
-    let awaited: Vec<Awaited<'_>> = proxies
+    let proxies = shared
+        .pods
         .iter()
-        .map(|(pod, proxy, admin)| {
-            let expected = plug.expected(&context, *proxy, &pod.state.namespace, &members);
-            Awaited::new(&pod.name, admin, expected)
-        })
-        .collect();
+        .filter_map(|pod| Some((pod, pod.component.proxy?, pod.proxy.as_ref()?.source.admin()?)));
+    let awaited = proxies.map(|(pod, proxy, admin)| {
+        let expected = plug.expected(&context, proxy, &pod.state.namespace, &members);
+        Awaited::new(&pod.name, admin, expected)
+    });
+    let awaited: Vec<Awaited<'_>> = awaited.collect();
     if awaited.is_empty() {
         return Ok(());
     }
@@ -256,14 +245,13 @@ impl SharedPod {
             component: component.clone(),
             state,
             containers: running_containers(&pod["spec"]),
-            ports: None,
+            proxy: None,
         })
     }
 
     fn open(&mut self, api: &Arc<ApiClient>) -> Result<()> {
-        let Some(proxy) = self.component.proxy else { return Ok(()) };
-        let admin = PortForward::open(api, &self.state.namespace, &self.state.name, ADMIN_PORT)?;
-        self.ports = Some(Ports { admin, counters: open_proxy(api, &self.state, proxy.kind())? });
+        let open = |proxy: SharedProxy| open_proxy(api, &self.name, &self.state, proxy.kind());
+        self.proxy = self.component.proxy.map(open).transpose()?;
         Ok(())
     }
 
@@ -273,16 +261,6 @@ impl SharedPod {
 
     pub fn is_proxy(&self) -> bool {
         self.component.proxy.is_some()
-    }
-
-    /// Its counters, including those of other pods' traffic; absent if no call passes it.
-    pub fn counters(&self) -> Option<Result<Counters, String>> {
-        Some(read_counters(&self.ports.as_ref()?.counters, &self.name))
-    }
-
-    /// Admin interface of a proxy.
-    pub fn admin(&self) -> Admin {
-        self.ports.as_ref().expect("ports of proxies are open").admin.admin(&self.name)
     }
 
     /// Failure of its pod since the deployment began; absent if the API does not respond.

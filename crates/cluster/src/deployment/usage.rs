@@ -2,9 +2,9 @@
 //! services and proxies it comes from kubelets, whose samples have times of their own, or from a Prometheus
 //! that has scraped them.
 
-use super::ClusterDeployment;
 use super::kubelet::Subject;
 use super::sample::{Key, Opening, Reading, Sample, Samples, Traffic};
+use super::{ClusterDeployment, OpenProxy};
 use crate::plug::ENVOY;
 use crate::prometheus::Prometheus;
 use crate::settings::SURE_WINDOW;
@@ -12,12 +12,19 @@ use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, error_chain};
 use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
+use mesh::trial::course::{Course, KeepsCourse as _};
+use mesh::trial::gateways::{Reading as GatewayReading, read_gateways};
+use mesh::trial::place::Place as _;
 use results::{NetworkUsage, Role, Throttling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Time between two readings while first samples are expected. Each reading is work for kubelets.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Gateways in a cluster flush their histograms only every few seconds.
+const IN_WINDOW: GatewayReading =
+    GatewayReading { clock: || Duration::from_nanos(unix_ns(Timestamp::now())), has_durations: false };
 
 /// A container whose usage belongs to the experiment.
 #[derive(Clone, Debug)]
@@ -62,7 +69,6 @@ impl ClusterDeployment<'_> {
     /// Sets the containers to look up at kubelets: services, proxies next to them and to drivers, and pods of
     /// the mesh.
     pub(super) fn watch(&mut self) {
-        let proxy = self.plug.pod_proxy();
         let mut watched = Vec::new();
         for (workload, pods) in self.spec.topology.workloads.iter().zip(&self.pods) {
             for pod in pods {
@@ -75,22 +81,17 @@ impl ClusterDeployment<'_> {
                     node: state.node.clone(),
                     shows_network,
                 };
-                let proxy = proxy.filter(|_| pod.proxy.is_some());
-                if let Some(proxy) = proxy {
-                    watched.push(container(
-                        proxy.container,
-                        format!("{}-proxy", pod.name),
-                        Role::Proxy,
-                        true,
-                    ));
+                if let Some(OpenProxy { name, kind, .. }) = &pod.proxy {
+                    watched.push(container(kind.container, name.clone(), Role::Proxy, true));
                 }
                 if workload.serves() {
-                    watched.push(container(&workload.name, pod.name.clone(), Role::App, proxy.is_none()));
+                    let shows_network = pod.proxy.is_none();
+                    watched.push(container(&workload.name, pod.name.clone(), Role::App, shows_network));
                 }
             }
         }
         watched.extend(self.gateways.iter().map(|pod| Watched {
-            name: pod.proxy_name.clone(),
+            name: pod.name.clone(),
             role: Role::Proxy,
             pod: pod.name.clone(),
             key: (pod.state.namespace.clone(), pod.state.name.clone(), ENVOY.container.to_owned()),
@@ -118,7 +119,10 @@ impl ClusterDeployment<'_> {
         let Reading { samples, nodes, other_proxies, mut notes } = self.read_samples();
         notes.extend(self.note_on_others(other_proxies));
         let mut known = self.by_component(&samples);
-        let mut snapshot = Snapshot { gateways: self.read_gateways(), ..Snapshot::default() };
+        let mut snapshot = Snapshot {
+            gateways: read_gateways(&self.counted_gateways, &self.proxies(), IN_WINDOW),
+            ..Snapshot::default()
+        };
         match self.trial.window.take() {
             None => self.trial.window = Some(Window::new(Opening::new(now, known))),
             Some(Window { opening, .. }) => {
@@ -129,6 +133,7 @@ impl ClusterDeployment<'_> {
             }
         }
         notes.into_iter().for_each(|note| self.note(note));
+        self.in_course(Course::open_window);
         Snapshot { components, ..snapshot }
     }
 

@@ -14,13 +14,14 @@ pub(crate) use self::certificates::GatewayCertificates;
 pub(crate) use self::objects::objects;
 
 use crate::Result;
-use crate::plug::{Need, PlugContext, hop_to};
+use crate::plug::{Need, PlugContext};
 use crate::worker::protocol::StartArgument;
 use experiment::Protocol;
 use experiment::dataplane::Entry;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::{IngressApi, IngressTls};
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::dataplane::{has_gateway, istio_sidecar};
 use mesh::envoy::domains::listener_statistics;
 use mesh::envoy::hop::Hop;
 use mesh::istio::objects::ingress::{self, NAME, PORT};
@@ -128,7 +129,7 @@ pub(crate) fn check(context: &PlugContext<'_>) -> Result<()> {
 impl Gateway {
     /// How the gateway forwards the load.
     fn hop(&self, context: &PlugContext<'_>) -> Hop {
-        hop_to(context, self.target, PORT)
+        istio_sidecar::outbound(context, self.target, PORT)
     }
 
     /// Prefixes of the statistics that prove its path, the client's TLS included.
@@ -148,7 +149,7 @@ impl Gateway {
 
 /// The gateway that a call passes; only drivers' calls have one.
 pub(crate) fn of_call(context: &PlugContext<'_>, call: Call) -> Option<Gateway> {
-    let mut gateways = gateways(context).into_iter().filter(|_| context.has_gateway(call));
+    let mut gateways = gateways(context).into_iter().filter(|_| has_gateway(context, call));
     gateways.find(|gateway| gateway.target == call.to)
 }
 

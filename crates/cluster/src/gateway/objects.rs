@@ -4,10 +4,11 @@ use super::certificates::PLACEHOLDER;
 use super::{Gateway, gateways};
 use crate::manifests::{self, app_labels, resources};
 use crate::placement::place_measured;
-use crate::plug::{ENVOY, Labels, PlugContext, proxy_config, with_subject};
+use crate::plug::{ENVOY, Labels, PlugContext, proxy_config};
 use crate::pods::IMAGE_OF_WEBHOOK;
 use crate::settings::RUN_LABEL;
 use experiment::mesh_settings::IngressApi;
+use mesh::dataplane::with_subject;
 use mesh::istio::objects::ingress::{self, NAME, PORT};
 use serde_json::{Value, json};
 

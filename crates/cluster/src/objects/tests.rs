@@ -1,7 +1,6 @@
 use super::*;
 use crate::plug;
 use experiment::MeshKind;
-use experiment::environment::{AccessLog, MutualTls};
 use experiment::settings::istio::WorkloadKeys;
 use results::Mode;
 use std::sync::Arc;
@@ -235,9 +234,9 @@ fn settings_of_mesh_proxies_are_rejected() {
 
 #[test]
 fn linkerd_is_annotated() {
-    let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
-    let plug = plug::for_mode(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
-    let objects = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar), &settings, &*plug).unwrap();
+    let settings = settings();
+    let plug = plug::for_mode(MeshKind::Linkerd, Mode::Sidecar, &settings).unwrap();
+    let objects = objects(&DeploymentSpec::new(MeshKind::Linkerd, Mode::Sidecar), &settings, &*plug).unwrap();
     let annotations = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["metadata"]["annotations"];
     assert_eq!(annotations["linkerd.io/inject"], "enabled");
     assert_eq!(annotations["config.linkerd.io/default-inbound-policy"], "all-authenticated");
@@ -246,31 +245,12 @@ fn linkerd_is_annotated() {
 
 #[test]
 fn cilium_pods_have_no_mesh_and_its_own_pods_are_cost() {
-    let settings = ClusterSettings { mesh: crate::settings::MeshName::Cilium, ..settings() };
-    let plug = plug::for_mode(MeshKind::Istio, Mode::None, &settings).unwrap();
-    let spec = DeploymentSpec::new(MeshKind::Istio, Mode::None);
-    assert_eq!(objects(&spec, &settings, &*plug).unwrap(), written(Mode::None));
+    let plug = plug::for_mode(MeshKind::Cilium, Mode::None, &settings()).unwrap();
+    let spec = DeploymentSpec::new(MeshKind::Cilium, Mode::None);
+    assert_eq!(objects(&spec, &settings(), &*plug).unwrap(), written(Mode::None));
     let shared = plug.shared();
     let names: Vec<(&str, bool)> = shared.iter().map(|shared| (shared.name, shared.is_per_node)).collect();
     assert_eq!(names, [("cilium-agent", true), ("cilium-envoy", true), ("cilium-operator", false)]);
-    for mode in [Mode::Sidecar, Mode::Ambient, Mode::Ingress] {
-        assert!(plug::for_mode(MeshKind::Istio, mode, &settings).is_err(), "{mode}");
-    }
-}
-
-#[test]
-fn settings_unknown_to_linkerd_are_rejected() {
-    let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
-    let plug = plug::for_mode(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
-    let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
-        let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
-        change(&mut spec);
-        objects(&spec, &settings, &*plug).unwrap_err().operation
-    };
-    assert_eq!(refused(&|spec| spec.proxy.mtls = MutualTls::Off), "set `proxy.mtls: off`");
-    assert_eq!(refused(&|spec| spec.proxy.access_log = AccessLog::Text), "set `proxy.access-log`");
-    let retries = |spec: &mut DeploymentSpec| Arc::make_mut(&mut spec.istio).retries = Some(2);
-    assert_eq!(refused(&retries), "set what the section `istio` says");
 }
 
 #[test]
@@ -279,6 +259,15 @@ fn drivers_request_target_by_service_name() {
     let driver = &topology.drivers[0];
     let url = url(&topology, driver.target, &driver.endpoint, &settings());
     assert_eq!(url, "http://server.meshmeter:8080/");
+}
+
+#[test]
+fn mesh_runs_its_own_modes_alone() {
+    for mesh in [MeshKind::Linkerd, MeshKind::Cilium] {
+        for mode in Mode::ALL {
+            assert_eq!(plug::for_mode(mesh, mode, &settings()).is_ok(), mesh.makes(mode), "{mesh} {mode}");
+        }
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl MeshPlug for Cilium {
         vec![Need {
             object: ObjectRef::new("apps/v1", "DaemonSet", Some(CILIUM_NAMESPACE), "cilium"),
             otherwise: "Cilium is not this cluster's network",
-            hint: "leave out `--cluster-mesh cilium`",
+            hint: "leave out `mesh: cilium`",
         }]
     }
 

@@ -2,31 +2,24 @@
 
 use super::{Need, PlugContext, ProxyKind, SharedComponent};
 use crate::Result;
-use crate::settings::{ClusterSettings, Injector, SERVICE_PORT};
+use crate::settings::{ClusterSettings, Injector};
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::MeshSettings;
-use experiment::topology::WorkloadId;
-use mesh::admin::{Admin, AdminError};
-use mesh::envoy::traffic::plain_name;
-use mesh::istio::objects::subject::{ServiceAccount, Subject};
-use mesh::istio::objects::{self, ingress};
+use mesh::dataplane::with_subject;
+use mesh::istio::agent::AgentProxy;
+use mesh::istio::objects;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::{ADMIN_PORT, SYSTEM_NAMESPACE, setting_for_keys};
-use mesh::proxy::CounterSource as _;
 use results::Role;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// A sidecar, or the proxy of a gateway.
-pub(crate) const ENVOY: ProxyKind =
-    ProxyKind { container: "istio-proxy", port: ADMIN_PORT, counters: envoy_counters };
-
-/// Counters by their plain names.
-fn envoy_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    let counters = admin.counters()?.into_iter();
-    Ok(counters.map(|(name, count)| (plain_name(&name), count)).collect())
-}
+pub(crate) const ENVOY: ProxyKind = ProxyKind {
+    container: "istio-proxy",
+    ports: &[ADMIN_PORT],
+    source: |ports| Box::new(AgentProxy { envoy: ports[0].clone(), agent: None }),
+};
 
 const INJECTOR: &str = "istio-sidecar-injector";
 /// Prefix of the webhook of a tag, which stands for a revision.
@@ -93,48 +86,12 @@ pub(super) fn objects(context: &PlugContext<'_>) -> Vec<Value> {
     }
     for (id, workload) in topology.workloads.iter().enumerate() {
         if workload.serves() && workload.in_mesh {
-            all.extend(objects_for_service(context, id));
+            all.extend(with_subject(context, id, |subject| {
+                objects::for_service(context.spec, subject, None)
+            }));
         }
     }
     all
-}
-
-fn objects_for_service(context: &PlugContext<'_>, id: WorkloadId) -> Vec<Value> {
-    with_subject(context, id, |subject| objects::for_service(context.spec, subject, None))
-}
-
-/// Calls back with a Service and its callers. If there is a gateway in front of it, the gateway replaces the
-/// drivers.
-pub(crate) fn with_subject<T>(
-    context: &PlugContext<'_>,
-    id: WorkloadId,
-    use_it: impl FnOnce(&Subject<'_>) -> T,
-) -> T {
-    let topology = &context.spec.topology;
-    let workload = &topology.workloads[id];
-    let callers = topology.calls.iter().filter(|call| call.to == id);
-    let mut callers: Vec<(String, &str)> = callers
-        .map(|call| {
-            if context.has_gateway(*call) {
-                return (context.namespace_of(id), ingress::NAME);
-            }
-            (context.namespace_of(call.from), topology.workloads[call.from].name.as_str())
-        })
-        .collect();
-    callers.dedup();
-    let callers: Vec<ServiceAccount<'_>> =
-        callers.iter().map(|(namespace, name)| ServiceAccount { namespace, name }).collect();
-    let endpoints =
-        workload.script().map(|script| script.endpoints.iter().map(|one| one.path.as_str()).collect());
-    let endpoints: Vec<&str> = endpoints.unwrap_or_else(|| vec!["/"]);
-    use_it(&Subject {
-        namespace: &context.namespace_of(id),
-        service: &workload.name,
-        port: SERVICE_PORT,
-        callers: &callers,
-        protocol: workload.protocol,
-        endpoints: &endpoints,
-    })
 }
 
 /// Configuration of a proxy in an annotation of its pod, with the counters that prove the path: Istio's proxies have few by

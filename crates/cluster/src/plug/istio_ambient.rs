@@ -10,27 +10,26 @@ use crate::settings::{ClusterSettings, RUN_LABEL, SERVICE_PORT};
 use experiment::dataplane::DataPlane;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::topology::{Call, WorkloadId};
-use mesh::admin::{Admin, AdminError};
-use mesh::envoy::hop::{Hop, Layer};
-use mesh::istio::objects::{extra, policy, waypoint};
+use experiment::topology::Call;
+use mesh::dataplane::istio_ambient::{self, waypoint_hop};
+use mesh::istio::objects::waypoint;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::names::{STATUS_PORT, SYSTEM_NAMESPACE, service_host};
-use mesh::proof::{Accepts, Evidence};
-use mesh::ztunnel::evidence::AmbientCall;
-use mesh::ztunnel::metrics;
+use mesh::names::{ADMIN_PORT, STATUS_PORT, SYSTEM_NAMESPACE};
+use mesh::proof::Evidence;
+use mesh::ztunnel::admin::ZtunnelAdmin;
 use results::Role;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-pub(super) const ZTUNNEL: ProxyKind =
-    ProxyKind { container: "istio-proxy", port: STATUS_PORT, counters: ztunnel_counters };
-
-/// Counters of a ztunnel, including those of other pods' traffic.
-fn ztunnel_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    Ok(metrics::counters(&String::from_utf8_lossy(&admin.get_long("/metrics")?)))
-}
+pub(super) const ZTUNNEL: ProxyKind = ProxyKind {
+    container: "istio-proxy",
+    ports: &[ADMIN_PORT, STATUS_PORT],
+    source: |ports| {
+        let (admin, statistics) = (ports[0].clone(), ports[1].clone());
+        Box::new(ZtunnelAdmin { admin, statistics, readiness: None })
+    },
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Ambient {
@@ -61,35 +60,6 @@ impl Ambient {
             "annotations": {"proxy.istio.io/config": config.to_string()},
         });
         gateway
-    }
-
-    fn expected_of_ztunnel(&self, context: &PlugContext<'_>, members: &[Member<'_>]) -> Vec<Expected> {
-        let workload = |member: &Member<'_>| Expected::AmbientWorkload {
-            namespace: member.namespace.to_owned(),
-            name: member.pod.to_owned(),
-        };
-        let mut expected: Vec<Expected> = members.iter().map(workload).collect();
-        let namespaces = context.spec.topology.namespaces().into_iter();
-        for namespace in namespaces.map(|name| context.settings.namespace(name)) {
-            for id in services(context, &namespace) {
-                let host = host(context, id);
-                expected.push(Expected::AmbientService { host, behind_waypoint: self.has_waypoint() });
-                expected.extend(self.policies(context, id));
-            }
-            let own = extra::ztunnel_policies(context.spec.istio.extra.as_ref(), &namespace);
-            expected
-                .extend(own.into_iter().map(|(namespace, name)| Expected::AmbientPolicy { namespace, name }));
-        }
-        expected
-    }
-
-    /// Rules for the callers of a service. If there is a waypoint, it enforces them.
-    fn policies(&self, context: &PlugContext<'_>, id: WorkloadId) -> impl Iterator<Item = Expected> {
-        let rules = if self.has_waypoint() { 0 } else { context.spec.istio.authorization.identities };
-        let names =
-            policy::policy_names(policy::IDENTITY_RULES, &context.spec.topology.workloads[id].name, rules);
-        let namespace = context.namespace_of(id);
-        names.into_iter().map(move |name| Expected::AmbientPolicy { namespace: namespace.clone(), name })
     }
 }
 
@@ -168,23 +138,14 @@ impl MeshPlug for Ambient {
     }
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
-        let workloads = &context.spec.topology.workloads;
         if !context.is_member(call.to) {
             return Vec::new();
         }
-        let namespaces = [call.from, call.to].map(|id| context.namespace_of(id));
-        let ambient = AmbientCall {
-            protocol: workloads[call.to].protocol,
-            from: (&workloads[call.from].name, &namespaces[0]),
-            to: (&workloads[call.to].name, &namespaces[1]),
-            through_waypoint: self.has_waypoint(),
-            accepts: Accepts::new(SERVICE_PORT, context.spec.proxy.mtls),
-            is_shared_with_others: true,
-        };
-        let (source, destination) = ambient.evidence();
-        let waypoint = self
-            .has_waypoint()
-            .then(|| (Stands::WaypointOf(namespaces[1].clone()), hop(context, call.to).waypoint_evidence()));
+        let (source, destination) = istio_ambient::evidence(context, call, true);
+        let waypoint = self.has_waypoint().then(|| {
+            let evidence = waypoint_hop(context, call.to).waypoint_evidence();
+            (Stands::WaypointOf(context.namespace_of(call.to)), evidence)
+        });
         [(Stands::OnNodesOf(call.from, "client"), source)]
             .into_iter()
             .chain(waypoint)
@@ -200,11 +161,11 @@ impl MeshPlug for Ambient {
         members: &[Member<'_>],
     ) -> Vec<Expected> {
         match proxy {
-            SharedProxy::Ztunnel => self.expected_of_ztunnel(context, members),
-            SharedProxy::Waypoint => services(context, namespace)
-                .map(|id| hop(context, id).cluster)
-                .flat_map(|cluster| [Expected::Cluster(cluster.clone()), Expected::FilterChain(cluster)])
-                .collect(),
+            SharedProxy::Ztunnel => {
+                let members = members.iter().map(|member| (member.namespace, member.pod));
+                istio_ambient::expected_of_ztunnel(context, members)
+            }
+            SharedProxy::Waypoint => istio_ambient::expected_of_waypoint(context, namespace),
         }
     }
 }
@@ -232,34 +193,15 @@ fn check_ambient(context: &PlugContext<'_>) -> Result<()> {
     }
 }
 
-/// Services of the mesh in a namespace of the cluster.
-fn services<'a>(context: &PlugContext<'a>, namespace: &'a str) -> impl Iterator<Item = WorkloadId> + use<'a> {
-    let context = *context;
-    let workloads = context.spec.topology.workloads.iter().enumerate();
-    let members = workloads.filter(move |(id, workload)| workload.serves() && context.is_member(*id));
-    members.map(|(id, _)| id).filter(move |id| context.namespace_of(*id) == namespace)
-}
-
 /// Prefixes of the statistics that prove paths through a namespace's waypoint. All its Services share one
 /// prefix, since annotations of a Gateway may have at most 4096 bytes.
 fn statistics(context: &PlugContext<'_>, namespace: &str) -> BTreeSet<String> {
     let of_services = format!("inbound-vip|{SERVICE_PORT}|");
-    let hops = services(context, namespace).map(|id| hop(context, id));
-    let prefixes = Hop::waypoint_statistics(hops).into_iter();
+    let prefixes = istio_ambient::waypoint_statistics(context, namespace).into_iter();
     prefixes
         .map(|prefix| match prefix.split_once(&of_services) {
             Some((kind, _)) => format!("{kind}{of_services}"),
             None => prefix,
         })
         .collect()
-}
-
-fn host(context: &PlugContext<'_>, id: WorkloadId) -> String {
-    service_host(&context.spec.topology.workloads[id].name, &context.namespace_of(id))
-}
-
-/// The hop to a Service at the waypoint of its namespace.
-fn hop(context: &PlugContext<'_>, id: WorkloadId) -> Hop {
-    let layer = Layer::for_protocol(context.spec.topology.workloads[id].protocol);
-    Hop::at_waypoint(layer, SERVICE_PORT, &host(context, id))
 }

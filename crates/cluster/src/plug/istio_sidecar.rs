@@ -5,10 +5,9 @@ use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Sta
 use crate::Result;
 use crate::settings::{ClusterSettings, SERVICE_PORT};
 use experiment::topology::{Call, WorkloadId};
-use mesh::envoy::hop::{Hop, Layer, Peer};
-use mesh::names::service_host;
-use mesh::proof::{Accepts, Evidence};
-use results::HopProtocol;
+use mesh::dataplane::istio_sidecar;
+use mesh::envoy::hop::Hop;
+use mesh::proof::Evidence;
 use results::units::format_cores;
 use serde_json::{Value, json};
 
@@ -67,17 +66,9 @@ impl MeshPlug for Sidecars {
     }
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
-        let mtls = context.spec.proxy.mtls.is_spoken();
         let [from, to] = [call.from, call.to].map(|id| context.is_member(id));
-        // A gateway speaks mutual TLS as a sidecar does.
-        let is_encrypted = mtls && (from || context.has_gateway(call));
-        let caller =
-            from.then(|| (Stands::InPodsOf(call.from), outbound(context, call).evidence(mtls && to)));
-        let callee = to.then(|| {
-            let accepts = Some(Accepts::new(SERVICE_PORT, context.spec.proxy.mtls));
-            let inbound = inbound(context, call.to).evidence(is_encrypted);
-            (Stands::InPodsOf(call.to), Evidence { accepts, ..inbound })
-        });
+        let caller = from.then(|| (Stands::InPodsOf(call.from), istio_sidecar::at_caller(context, call)));
+        let callee = to.then(|| (Stands::InPodsOf(call.to), istio_sidecar::at_callee(context, call)));
         caller.into_iter().chain(callee).collect()
     }
 }
@@ -91,40 +82,9 @@ fn resources(context: &PlugContext<'_>) -> Labels {
 
 /// Prefixes of the statistics that prove the paths of a workload's calls and of calls to it.
 fn statistics(context: &PlugContext<'_>, id: WorkloadId) -> Vec<String> {
-    let calls = &context.spec.topology.calls;
-    let mut prefixes: Vec<String> = calls
-        .iter()
-        .filter(|call| call.from == id)
-        .flat_map(|call| outbound(context, *call).statistics())
-        .collect();
-    if calls.iter().any(|call| call.to == id) {
-        prefixes.extend(inbound(context, id).statistics());
-    }
-    prefixes.sort();
-    prefixes.dedup();
-    prefixes
-}
-
-fn outbound(context: &PlugContext<'_>, call: Call) -> Hop {
-    hop_to(context, call.to, SERVICE_PORT)
-}
-
-/// How a caller's sidecar or a gateway handles requests on this port that are for a service.
-pub(crate) fn hop_to(context: &PlugContext<'_>, callee: WorkloadId, port: u16) -> Hop {
-    let peer = if context.is_member(callee) { Peer::Next } else { Peer::Nobody };
-    let namespace = context.namespace_of(callee);
-    let callee = &context.spec.topology.workloads[callee];
-    let layer = Layer::for_protocol(callee.protocol).between(None, between_proxies(context));
-    let host = service_host(&callee.name, &namespace);
-    Hop { peer, ..Hop::outbound(layer, port, format!("outbound|{SERVICE_PORT}||{host}")) }
-}
-
-fn inbound(context: &PlugContext<'_>, id: WorkloadId) -> Hop {
-    let layer = Layer::for_protocol(context.spec.topology.workloads[id].protocol);
-    Hop::inbound(layer.between(between_proxies(context), None), SERVICE_PORT)
-}
-
-/// Protocol that proxies speak with each other, if it is not the client's.
-fn between_proxies(context: &PlugContext<'_>) -> Option<HopProtocol> {
-    context.spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
+    let calls = || context.spec.topology.calls.iter();
+    let outbound = calls().filter(|call| call.from == id);
+    let outbound = outbound.map(|call| istio_sidecar::outbound(context, call.to, SERVICE_PORT));
+    let inbound = calls().any(|call| call.to == id).then(|| istio_sidecar::inbound(context, id));
+    Hop::all_statistics(outbound.chain(inbound), [])
 }

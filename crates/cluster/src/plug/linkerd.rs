@@ -1,13 +1,11 @@
 //! Linkerd's sidecars, injected by its webhook.
 
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
-use crate::Result;
-use crate::linkerd::{self, ADMIN_PORT, Inbound, NAMESPACE, Outbound};
-use crate::settings::SERVICE_PORT;
-use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
-use experiment::mesh_settings::MeshSettings;
+use experiment::environment::MutualTls;
 use experiment::topology::{Call, WorkloadId};
+use mesh::dataplane::linkerd;
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::linkerd::{ADMIN_PORT, LinkerdProxy, NAMESPACE};
 use mesh::proof::Evidence;
 use results::Role;
 use results::units::format_cores;
@@ -44,12 +42,12 @@ impl MeshPlug for Linkerd {
         all
     }
 
-    fn check_settings(&self, context: &PlugContext<'_>) -> Result<()> {
-        check(context)
-    }
-
     fn pod_proxy(&self) -> Option<ProxyKind> {
-        Some(ProxyKind { container: "linkerd-proxy", port: ADMIN_PORT, counters: linkerd::counters })
+        Some(ProxyKind {
+            container: "linkerd-proxy",
+            ports: &[ADMIN_PORT],
+            source: |ports| Box::new(LinkerdProxy(ports[0].clone())),
+        })
     }
 
     fn shared(&self) -> Vec<SharedComponent> {
@@ -83,16 +81,8 @@ impl MeshPlug for Linkerd {
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
         let [from, to] = [call.from, call.to].map(|id| context.is_member(id));
-        let callee = &context.spec.topology.workloads[call.to];
-        let namespace = context.namespace_of(call.to);
-        let caller = from.then(|| {
-            let outbound = Outbound { service: &callee.name, namespace: &namespace };
-            (Stands::InPodsOf(call.from), outbound.evidence(callee.protocol, to))
-        });
-        let callee = to.then(|| {
-            let inbound = Inbound { port: SERVICE_PORT };
-            (Stands::InPodsOf(call.to), inbound.evidence(callee.protocol, from))
-        });
+        let caller = from.then(|| (Stands::InPodsOf(call.from), linkerd::at_caller(context, call)));
+        let callee = to.then(|| (Stands::InPodsOf(call.to), linkerd::at_callee(context, call)));
         caller.into_iter().chain(callee).collect()
     }
 
@@ -106,25 +96,4 @@ impl MeshPlug for Linkerd {
                 .to_owned(),
         ]
     }
-}
-
-/// Rejects settings that Linkerd lacks, or that have no mapping to its objects here.
-fn check(context: &PlugContext<'_>) -> Result<()> {
-    let refused = |operation: &str, reason: &str| {
-        Err(EnvironmentError::new(operation, reason)
-            .with_hint("leave it out, or run it with `--cluster-mesh istio`"))
-    };
-    let spec = context.spec;
-    if spec.proxy.mtls == MutualTls::Off {
-        return refused("set `proxy.mtls: off`", "Linkerd has no switch for it");
-    }
-    if spec.proxy.access_log != AccessLog::Off {
-        let reason = "access logs of Linkerd's proxies are not switched on by runs";
-        return refused("set `proxy.access-log`", reason);
-    }
-    if *spec.istio != MeshSettings::default() {
-        let reason = "these are settings of Istio, and the mesh here is Linkerd";
-        return refused("set what the section `istio` says", reason);
-    }
-    Ok(())
 }

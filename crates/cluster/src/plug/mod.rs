@@ -8,21 +8,22 @@ mod istio_sidecar;
 mod linkerd;
 mod none;
 
-pub(crate) use self::istio::{ENVOY, proxy_config, with_subject};
-pub(crate) use self::istio_sidecar::hop_to;
+pub(crate) use self::istio::{ENVOY, proxy_config};
 
 use crate::Result;
-use crate::settings::{ClusterSettings, MeshName};
+use crate::settings::ClusterSettings;
 use experiment::MeshKind;
 use experiment::dataplane::{DataPlane, Entry, Exit};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Call, WorkloadId};
-use mesh::admin::{Admin, AdminError};
+use mesh::admin::Admin;
+use mesh::dataplane::MeshView;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::client::{ApiClient, RESPONSE_TIMEOUT};
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::request::ApiError;
 use mesh::proof::Evidence;
+use mesh::proxy::CounterSource;
 use results::{Mode, Role};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -107,9 +108,10 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyKind {
     pub container: &'static str,
-    /// Port for its counters.
-    pub port: u16,
-    pub counters: fn(&Admin) -> Result<BTreeMap<String, u64>, AdminError>,
+    /// Ports that are read.
+    pub ports: &'static [u16],
+    /// What these ports tell, given in the same order.
+    pub source: fn(&[Admin]) -> Box<dyn CounterSource>,
 }
 
 /// Location of a proxy of a call.
@@ -179,16 +181,20 @@ pub struct Need {
     pub hint: &'static str,
 }
 
+impl MeshView for PlugContext<'_> {
+    fn spec(&self) -> &DeploymentSpec {
+        self.spec
+    }
+
+    fn namespace(&self, in_topology: &str) -> String {
+        self.settings.namespace(in_topology)
+    }
+}
+
 impl PlugContext<'_> {
     /// True if the workload is in the mesh.
     pub fn is_member(&self, workload: WorkloadId) -> bool {
         self.spec.is_member(workload)
-    }
-
-    /// True if a call passes an ingress gateway: drivers' calls do, in modes that have one.
-    pub fn has_gateway(&self, call: Call) -> bool {
-        let is_of_driver = !self.spec.topology.workloads[call.from].serves();
-        is_of_driver && self.spec.parts().entry == Entry::Ingress
     }
 
     /// Name of a workload's namespace in the cluster.
@@ -214,11 +220,9 @@ impl Need {
     }
 }
 
-/// Looks up the webhook of the mesh that the settings name, if this user may read it.
+/// Looks up Istio's webhook, if there is one and this user may read it.
 pub fn look_up(settings: &mut ClusterSettings, api: &ApiClient) {
-    if settings.mesh == MeshName::Istio {
-        settings.injector = istio::find_injector(api, settings.revision.as_deref());
-    }
+    settings.injector = istio::find_injector(api, settings.revision.as_deref());
 }
 
 /// The plug of a mode.
@@ -226,6 +230,11 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
     let refused = |reason: &str, hint: &str| {
         Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
     };
+    if !mesh.makes(mode) {
+        let error =
+            EnvironmentError::new(format!("run mode {mode}"), format!("mesh {mesh} has no such mode"));
+        return Err(error.with_hint("`mesh` names another one"));
+    }
     let parts = mesh.parts(mode);
     let in_lab = "the lab runs it: leave out `--on cluster`";
     if !mode.has_requests() {
@@ -234,31 +243,22 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
     if parts.entry == Entry::Gateway {
         return refused("its gateway has static files, which the lab alone has", in_lab);
     }
-    if parts.entry == Entry::Ingress && settings.mesh != MeshName::Istio {
-        return refused("the ingress gateway is Istio's", "leave out `--cluster-mesh`");
-    }
     if parts.exit != Exit::None {
         return refused("paths out of the mesh are not deployed on clusters yet", in_lab);
     }
     let settings = settings.clone();
-    match (parts.data_plane, settings.mesh) {
-        (DataPlane::None, MeshName::Cilium) => Ok(Box::new(cilium::Cilium)),
-        (DataPlane::None, _) => Ok(Box::new(none::NoMesh)),
-        (DataPlane::StaticEnvoy, _) => refused(
+    match parts.data_plane {
+        DataPlane::None => Ok(Box::new(none::NoMesh)),
+        DataPlane::StaticEnvoy => refused(
             "`mesh: envoy` is static files, which the lab alone has",
             "`mesh: istio` runs the mesh that is installed in the cluster",
         ),
-        (DataPlane::Sidecar, MeshName::Istio) => Ok(Box::new(istio_sidecar::Sidecars { settings })),
-        (DataPlane::Sidecar, MeshName::Linkerd) => Ok(Box::new(linkerd::Linkerd)),
-        (_, MeshName::Cilium) => {
-            refused("Cilium has no proxies that pods are given", "its mode here is `none`")
-        }
-        (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint, MeshName::Linkerd) => {
-            refused("Linkerd has no ambient mode", "its mode here is `sidecar`")
-        }
-        (data_plane @ (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint), MeshName::Istio) => {
+        DataPlane::Sidecar => Ok(Box::new(istio_sidecar::Sidecars { settings })),
+        data_plane @ (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint) => {
             Ok(Box::new(istio_ambient::Ambient { settings, data_plane }))
         }
+        DataPlane::Linkerd => Ok(Box::new(linkerd::Linkerd)),
+        DataPlane::Cilium => Ok(Box::new(cilium::Cilium)),
     }
 }
 

@@ -67,7 +67,6 @@ pub struct End {
     /// Size of its result in bytes; absent if it wrote none.
     pub result_bytes: Option<u64>,
     /// True if the kernel has meanwhile killed a process of the container at its memory limit.
-    #[serde(default)]
     pub is_oom_killed: bool,
 }
 

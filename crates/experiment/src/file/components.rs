@@ -101,6 +101,9 @@ pub(super) fn contradictions(experiment: &Experiment, section: &Section<'_>) -> 
 
 /// Reason why no trial runs a component, with a hint; absent if one does.
 fn unused(key: &str, experiment: &Experiment) -> Option<(&'static str, Option<&'static str>)> {
+    if !MeshKind::IN_LAB.contains(&experiment.mesh) {
+        return Some(("a cluster has the versions that are installed there", None));
+    }
     if experiment.mesh == MeshKind::Envoy && key != "envoy" {
         let hint = match key {
             "istio" => "`mesh: istio` runs it; `components.envoy` names an Envoy",

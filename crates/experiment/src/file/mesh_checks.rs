@@ -7,7 +7,7 @@ use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
 use crate::mesh_kind::{MeshKind, configures_envoys};
 use crate::protocol::Protocol;
-use crate::settings::proxy::MutualTls;
+use crate::settings::proxy::{AccessLog, MutualTls};
 use crate::yaml::section::Field;
 use results::{BACKGROUND_SERVICES, Mode};
 
@@ -18,6 +18,8 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     components::contradictions(experiment, &given.section("components")?)?;
     match experiment.mesh {
         MeshKind::Envoy => static_files(experiment, given),
+        MeshKind::Linkerd => linkerd(experiment, given),
+        MeshKind::Cilium => no_istio(experiment, given, "Cilium is not configured by istiod"),
         MeshKind::Istio => {
             proxy_cpu_time(given)?;
             requests_are_read(experiment, given)?;
@@ -33,13 +35,39 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     }
 }
 
-/// Rejects the section `istio` without a control plane: nothing would apply it.
-fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    if let Some((path, place)) = given.section("istio")?.first_key() {
-        return Err(place
-            .error(format!("`{path}` says nothing with mesh envoy"), "static files have no control plane")
-            .with_hint("with `mesh: istio` istiod configures the proxies"));
+/// Rejects the section `istio` without istiod: nothing would apply it.
+fn no_istio(experiment: &Experiment, given: &Given<'_>, why: &'static str) -> Result<()> {
+    match given.section("istio")?.first_key() {
+        Some((path, place)) => Err(place
+            .error(format!("`{path}` says nothing with mesh {}", experiment.mesh), why)
+            .with_hint("with `mesh: istio` istiod configures the proxies")),
+        None => Ok(()),
     }
+}
+
+/// Rejects settings that Linkerd lacks, or that have no mapping to its objects here.
+fn linkerd(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    no_istio(experiment, given, "Linkerd is not configured by istiod")?;
+    let refused = [
+        ("proxy.mtls", experiment.proxy.mtls == MutualTls::Off, "Linkerd has no switch for it"),
+        (
+            "proxy.access-log",
+            experiment.proxy.access_log != AccessLog::Off,
+            "access logs of Linkerd's proxies are not switched on by runs",
+        ),
+        ("proxy.cpu-time", !experiment.proxy.cpu_time.is_zero(), "Linkerd's proxies have no filter that computes"),
+    ];
+    for (key, _, why) in refused.into_iter().filter(|(_, is_set, _)| *is_set) {
+        if let Some(field) = given.field(key)? {
+            let what = format!("`{}: {}` cannot be had with mesh linkerd", field.path, field.text()?);
+            return Err(field.place().error(what, why).with_hint("leave it out, or use `mesh: istio`"));
+        }
+    }
+    Ok(())
+}
+
+fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    no_istio(experiment, given, "static files have no control plane")?;
     match given.field("load.protocol")? {
         Some(field) if experiment.load.protocol == Protocol::Tcp => Err(field
             .place()

@@ -109,7 +109,7 @@ fn question(field: &Field<'_>) -> Result<String> {
 }
 
 fn mesh(field: &Field<'_>) -> Result<MeshKind> {
-    field.choice(&[("envoy", MeshKind::Envoy), ("istio", MeshKind::Istio)])
+    field.choice(&MeshKind::ALL.map(|mesh| (mesh.name(), mesh)))
 }
 
 fn modes(field: &Field<'_>, mesh: MeshKind) -> Result<Vec<Mode>> {
@@ -131,9 +131,9 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
         Some(mode) if mesh.makes(mode) => Ok(mode),
         Some(mode) => {
             let error = item.place.error(format!("mesh {mesh} has no mode `{mode}`"), expected);
-            Err(match mesh {
-                MeshKind::Envoy => error.with_hint(format!("`mesh: istio` has `{mode}`")),
-                MeshKind::Istio => error.with_hint("`mesh: envoy` has it; Istio's own is `ingress`"),
+            Err(match MeshKind::Istio.makes(mode) {
+                true => error.with_hint(format!("`mesh: istio` has `{mode}`")),
+                false => error.with_hint("`mesh: envoy` has it; Istio's own is `ingress`"),
             })
         }
         None => {

@@ -384,7 +384,7 @@ fn invalid_files_report_place_and_expectation() {
         "name: x\nmodes: [none, none]\nload: {rate: 1000}\n",
         "name: x\nmodes: [none, sidcar]\nload: {rate: 1000}\n",
         "name: x\nmodes: [none, ambient]\nload: {rate: 1000}\n",
-        "name: x\nmesh: linkerd\nmodes: [none]\nload: {rate: 1000}\n",
+        "name: x\nmesh: consul\nmodes: [none]\nload: {rate: 1000}\n",
         "name: x\ntopology: tiers.yaml\nmodes: [none]\nload: {rate: 1000}\n",
         "name: ../x\nmodes: [none]\nload: {rate: 1000}\n",
         "modes: [none]\nload: {rate: 1000}\n",
@@ -453,4 +453,39 @@ fn overrides_change_the_file_and_errors_name_the_option() {
         rendered_with(&[Override::scale("1000000")]),
     ];
     insta::assert_snapshot!(text.join("\n\n"));
+}
+
+#[test]
+fn linkerd_is_a_mesh_and_settings_that_it_lacks_are_rejected() {
+    let parsed = |rest: &str| {
+        let text = format!("name: x\nmesh: linkerd\nmodes: [none, sidecar]\nload: {{rate: 1000}}\n{rest}\n");
+        Experiment::parse(&text, "test")
+    };
+    let read =
+        parsed("proxy: {mtls: permissive, cpu: 2}").unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let written = read.to_yaml();
+    assert!(written.contains("mesh: linkerd") && !written.contains("istio"), "{written}");
+    assert_eq!(Experiment::parse(&written, "again").unwrap(), read);
+    for (rest, says) in [
+        ("proxy: {mtls: off}", "Linkerd has no switch for it"),
+        ("proxy: {access-log: json}", "access logs of Linkerd's proxies are not switched on by runs"),
+        ("proxy: {cpu-time: 1ms}", "Linkerd's proxies have no filter that computes"),
+        ("istio: {retries: 2}", "`istio.retries` says nothing with mesh linkerd"),
+        ("components: {istio: pinned}", "a cluster has the versions that are installed there"),
+    ] {
+        let error = parsed(rest).expect_err(rest).render(false);
+        assert!(error.contains(says), "{rest}: {error}");
+    }
+}
+
+#[test]
+fn mesh_without_a_mode_names_one_that_has_it() {
+    let error = |mesh: &str, mode: &str| {
+        let text = format!("name: x\nmesh: {mesh}\nmodes: [{mode}]\nload: {{rate: 1000}}\n");
+        Experiment::parse(&text, "test").expect_err("it has no such mode").render(false)
+    };
+    let of_cilium = error("cilium", "sidecar");
+    assert!(of_cilium.contains("mesh cilium has no mode `sidecar`"), "{of_cilium}");
+    assert!(of_cilium.contains("`mesh: istio` has `sidecar`"), "{of_cilium}");
+    assert!(error("linkerd", "gateway").contains("`mesh: envoy` has it"));
 }

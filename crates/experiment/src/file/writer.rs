@@ -68,7 +68,7 @@ fn is_hidden(experiment: &Experiment, key: &str) -> bool {
         ("load.protocol", _) => !is_common(experiment, key, |one| one.load.protocol),
         ("load.payload", _) => !is_common(experiment, key, |one| one.server.payload_bytes),
         (key, Some(fleet)) if key.starts_with("fleet.") => fleet::is_of_topology(fleet, key),
-        ("istio", _) => experiment.mesh == MeshKind::Envoy,
+        ("istio", _) => experiment.mesh != MeshKind::Istio,
         ("ingress", _) => !experiment.ingress.declared,
         (key, Some(_)) if key.starts_with("istio.") => !key.starts_with("istio.istiod"),
         ("istio.istiod", None) => true,

@@ -52,15 +52,13 @@ const TIME_PER_ROUTE: Duration = Duration::from_micros(150);
 fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     match (spec.mesh, spec.mode) {
         (MeshKind::Envoy, _) => Duration::from_millis(800),
-        (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
+        (_, Mode::None) => Duration::from_secs(1),
         // Its own control plane.
-        (MeshKind::Istio, Mode::ControlPlane) => CONTROL_PLANE_START,
+        (_, Mode::ControlPlane) => CONTROL_PLANE_START,
         // With tracing, the last spans arrive five seconds late.
-        (MeshKind::Istio, _) if spec.istio.tracing_fraction.is_some_and(|share| share > 0.0) => {
-            Duration::from_secs(9)
-        }
+        (_, _) if spec.istio.tracing_fraction.is_some_and(|share| share > 0.0) => Duration::from_secs(9),
         // Proxies get their certificates and configuration from the control plane.
-        (MeshKind::Istio, _) => Duration::from_secs(4),
+        _ => Duration::from_secs(4),
     }
 }
 

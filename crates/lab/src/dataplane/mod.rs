@@ -8,16 +8,17 @@ pub(crate) mod static_envoy;
 mod waypoint;
 mod ztunnel;
 
-use crate::deployment::part::{Nothing, Part};
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::ProxyId;
 use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
+use crate::rollout::Rollout;
+use crate::rollout::part::{Nothing, Part};
 use crate::running::RunningPod;
 use crate::{Result, redirect};
 use experiment::dataplane::DataPlane;
+use experiment::environment::EnvironmentError;
 use experiment::topology::WorkloadId;
 use mesh::kubernetes::workloads::Membership;
+use mesh::trial::place::ProxyId;
 use results::Mode;
 
 pub(crate) fn part(data_plane: DataPlane, programs: &ChosenPrograms) -> Result<Box<dyn Part + '_>> {
@@ -30,13 +31,16 @@ pub(crate) fn part(data_plane: DataPlane, programs: &ChosenPrograms) -> Result<B
         DataPlane::ZtunnelWaypoint => {
             Box::new(waypoint::Waypoints { ztunnels: ztunnels()?, waypoints: Vec::new() })
         }
+        DataPlane::Linkerd | DataPlane::Cilium => return Err(on_clusters_only("start the mesh".to_owned())),
     })
 }
 
 /// How workloads in the mesh are described to the API of a control plane.
 pub(crate) fn membership(data_plane: DataPlane) -> Membership {
     match data_plane {
-        DataPlane::None | DataPlane::StaticEnvoy => Membership::Outside,
+        DataPlane::None | DataPlane::StaticEnvoy | DataPlane::Linkerd | DataPlane::Cilium => {
+            Membership::Outside
+        }
         DataPlane::Sidecar => Membership::Sidecar,
         DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint => Membership::Ambient,
     }
@@ -60,7 +64,14 @@ pub(crate) fn check(
             programs.istio()?.check_gateway_api()?;
             programs.istio()?.check_waypoints()
         }
+        DataPlane::Linkerd | DataPlane::Cilium => Err(on_clusters_only(format!("run mode {mode}"))),
     }
+}
+
+/// The error of an operation with a mesh that labs do not have.
+pub(crate) fn on_clusters_only(operation: String) -> EnvironmentError {
+    EnvironmentError::new(operation, "labs have no such mesh")
+        .with_hint("a cluster that has it can run it: `--on cluster`")
 }
 
 impl Rollout<'_> {

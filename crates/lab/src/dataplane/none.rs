@@ -2,10 +2,10 @@
 //! Services.
 
 use crate::Result;
-use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::service_rules;
-use crate::running::service::SERVICE_PORT;
+use crate::rollout::Rollout;
 use experiment::dataplane::{DataPlane, Entry};
+use mesh::dataplane::SERVICE_PORT;
 use std::net::SocketAddrV4;
 
 /// Routes callers without a proxy from Service addresses to pods, as kube-proxy does in a cluster.

@@ -2,23 +2,25 @@
 
 use crate::NoProxyUser;
 use crate::Result;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::exit;
 use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
-use crate::running::service::SERVICE_PORT;
+use crate::rollout::Rollout;
+use crate::rollout::part::Part;
+use crate::rollout::station::Stations;
 use experiment::dataplane::Exit;
-use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
+use experiment::environment::{EnvironmentError, MutualTls};
 use experiment::topology::{Call, WorkloadId};
-use mesh::envoy::hop::{Hop, Layer, Peer};
+use mesh::dataplane::SERVICE_PORT;
+use mesh::dataplane::istio_sidecar;
+use mesh::envoy::hop::{Hop, Layer};
 use mesh::istio::propagation::Expected;
-use mesh::proof::{Accepts, Evidence, Seen};
-use results::{HopProtocol, Mode};
+use mesh::proof::{Evidence, Seen};
+use mesh::trial::place::ProxyId;
+use results::Mode;
 use std::net::Ipv4Addr;
 
 pub(super) struct Sidecars;
@@ -78,20 +80,15 @@ impl Part for Sidecars {
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
-        let mtls = rollout.context.spec.proxy.mtls.is_spoken();
         let at_caller = match rollout.mode.exit {
-            _ if !rollout.workload(call.to).is_external() => outbound(rollout, call).evidence(mtls),
+            _ if !rollout.workload(call.to).is_external() => istio_sidecar::at_caller(rollout, call),
             Exit::Bypass => Evidence::new(Seen::Nothing(exit::hops::past_the_sidecar(rollout, call.from))),
             exit => outbound(rollout, call).evidence(exit::hops::speaks_mutual_tls(exit)),
         };
-        let at_callee = inbound(rollout, call.to).evidence(mtls && !rollout.comes_from_outside(call));
-        let at_callee = Evidence {
-            accepts: Some(Accepts::new(SERVICE_PORT, rollout.context.spec.proxy.mtls)),
-            ..at_callee
-        };
+        let at_callee = istio_sidecar::at_callee(rollout, call);
         Stations {
-            at_caller: Station::beside(rollout, call.from, at_caller).into_iter().collect(),
-            at_callee: Station::beside(rollout, call.to, at_callee).into_iter().collect(),
+            at_caller: rollout.station_beside(call.from, at_caller).into_iter().collect(),
+            at_callee: rollout.station_beside(call.to, at_callee).into_iter().collect(),
         }
     }
 }
@@ -107,46 +104,20 @@ fn bypassed(rollout: &Rollout<'_>) -> Vec<Ipv4Addr> {
 
 /// Prefixes of the statistics that prove the paths of calls from and to a workload.
 fn statistics(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
-    let mut prefixes: Vec<String> =
-        rollout.calls_from(id).flat_map(|call| outbound(rollout, call).statistics()).collect();
-    if rollout.is_called(id) {
-        prefixes.extend(inbound(rollout, id).statistics());
-    }
-    if rollout.mode.exit != Exit::None {
-        prefixes.extend(exit::hops::past_the_sidecar(rollout, id));
-    }
-    prefixes.sort();
-    prefixes.dedup();
-    prefixes
-}
-
-/// The cluster of a workload's Service, as Istio names it.
-pub(crate) fn cluster(rollout: &Rollout<'_>, id: WorkloadId) -> String {
-    format!("outbound|{SERVICE_PORT}||{}", rollout.host_of(id))
+    let outbound = rollout.calls_from(id).map(|call| outbound(rollout, call));
+    let inbound = rollout.is_called(id).then(|| istio_sidecar::inbound(rollout, id));
+    let past = match rollout.mode.exit {
+        Exit::None => Vec::new(),
+        _ => exit::hops::past_the_sidecar(rollout, id),
+    };
+    Hop::all_statistics(outbound.chain(inbound), past)
 }
 
 fn outbound(rollout: &Rollout<'_>, call: Call) -> Hop {
-    if rollout.workload(call.to).is_external() {
-        return exit::hops::hop_of_caller(rollout, call);
+    match rollout.workload(call.to).is_external() {
+        true => exit::hops::hop_of_caller(rollout, call),
+        false => istio_sidecar::outbound(rollout, call.to, SERVICE_PORT),
     }
-    let peer = if rollout.is_member(call.to) { Peer::Next } else { Peer::Nobody };
-    let layer = before_sidecar(rollout, call.to);
-    Hop { peer, ..Hop::outbound(layer, SERVICE_PORT, cluster(rollout, call.to)) }
-}
-
-/// How a proxy handles requests that it sends to a workload's sidecar.
-pub(crate) fn before_sidecar(rollout: &Rollout<'_>, id: WorkloadId) -> Layer {
-    rollout.layer(id).between(None, between_proxies(rollout.context.spec))
-}
-
-/// Protocol that proxies speak with each other, if it is not the client's.
-fn between_proxies(spec: &DeploymentSpec) -> Option<HopProtocol> {
-    spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
-}
-
-fn inbound(rollout: &Rollout<'_>, id: WorkloadId) -> Hop {
-    let between_proxies = between_proxies(rollout.context.spec);
-    Hop::inbound(rollout.layer(id).between(between_proxies, None), SERVICE_PORT)
 }
 
 fn expected_of_caller(rollout: &Rollout<'_>, call: Call) -> Vec<Expected> {
@@ -167,7 +138,7 @@ fn expected_of_caller(rollout: &Rollout<'_>, call: Call) -> Vec<Expected> {
 
 fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
     vec![
-        Expected::Cluster(inbound(rollout, id).cluster),
+        Expected::Cluster(istio_sidecar::inbound(rollout, id).cluster),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
     ]
 }

@@ -2,16 +2,16 @@
 
 use crate::Result;
 use crate::certificates::spiffe_identity;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Station, Stations};
 use crate::redirect::Redirect;
+use crate::rollout::Rollout;
+use crate::rollout::part::Part;
+use crate::rollout::station::Stations;
 use crate::running::StaticEnvoyFactory;
-use crate::running::service::SERVICE_PORT;
 use components::Installed;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;
+use mesh::dataplane::SERVICE_PORT;
 use mesh::envoy::bootstrap::{Callee, Inbound, Position};
 use mesh::envoy::hop::Hop;
 use mesh::names::service_host;
@@ -73,7 +73,7 @@ impl Part for StaticEnvoys<'_> {
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         let mtls = rollout.context.spec.proxy.mtls.is_spoken();
-        let station = |id, hop: Hop| Station::beside(rollout, id, hop.evidence(mtls));
+        let station = |id, hop: Hop| rollout.station_beside(id, hop.evidence(mtls));
         // Calls to external services are not redirected.
         let Ok(callee) = callee(rollout, call.to) else { return Stations::default() };
         let inbound = Hop::inbound(rollout.layer(call.to), SERVICE_PORT);

@@ -3,9 +3,6 @@
 //! in both cases.
 
 use crate::Result;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::zds::NodePod;
@@ -13,19 +10,20 @@ use crate::istio::ztunnel::NAME;
 use crate::pod::PodSpec;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
+use crate::rollout::Rollout;
+use crate::rollout::part::Part;
+use crate::rollout::station::Stations;
 use crate::running::PodIdentity;
-use crate::running::service::SERVICE_PORT;
-use experiment::dataplane::DataPlane;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;
-use mesh::istio::objects::{extra, policy};
+use mesh::dataplane::istio_ambient;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};
 use mesh::names::{SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
-use mesh::proof::{Accepts, Evidence};
-use mesh::ztunnel::evidence::AmbientCall;
+use mesh::proof::Evidence;
+use mesh::trial::place::{ProxyId, Station};
 use results::Mode;
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -113,30 +111,23 @@ impl Part for Ztunnels<'_> {
     }
 
     fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
-        let expected = expected(rollout);
+        let identities = rollout.member_pods().filter_map(|(_, running)| running.identity.as_ref());
+        let members = identities.map(|own| (own.namespace.as_str(), own.pod.as_str()));
+        let expected = istio_ambient::expected_of_ztunnel(rollout, members);
         let workloads = rollout.pods.workloads.iter();
         let proxies: BTreeSet<ProxyId> = workloads.flat_map(|workload| &workload.proxies).copied().collect();
         proxies.into_iter().map(|proxy| (proxy, expected.clone())).collect()
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
-        let end = |id| (rollout.workload(id).name.as_str(), rollout.mesh_namespace(id));
-        let ambient = AmbientCall {
-            protocol: rollout.workload(call.to).protocol,
-            from: end(call.from),
-            to: end(call.to),
-            through_waypoint: has_waypoint(rollout),
-            accepts: Accepts::new(SERVICE_PORT, rollout.context.spec.proxy.mtls),
-            is_shared_with_others: false,
-        };
-        let (source, destination) = ambient.evidence();
+        let (source, destination) = istio_ambient::evidence(rollout, call, false);
         let is_shared = rollout.context.spec.istio.ztunnel == ZtunnelPlacement::Shared;
         let station = |id: WorkloadId, side: &'static str, evidence: Evidence| {
             let name = match is_shared {
                 true => NAME.to_owned(),
                 false => format!("{}-ztunnel", rollout.workload(id).qualified_name()),
             };
-            let station = Station::beside(rollout, id, evidence)?;
+            let station = rollout.station_beside(id, evidence)?;
             Some(Station { name, side: is_shared.then_some(side), ..station })
         };
         Stations {
@@ -144,37 +135,4 @@ impl Part for Ztunnels<'_> {
             at_callee: station(call.to, "server", destination).into_iter().collect(),
         }
     }
-}
-
-fn has_waypoint(rollout: &Rollout<'_>) -> bool {
-    rollout.mode.data_plane == DataPlane::ZtunnelWaypoint
-}
-
-/// Configuration that every ztunnel must have received.
-fn expected(rollout: &Rollout<'_>) -> Vec<Expected> {
-    let (spec, behind_waypoint) = (rollout.context.spec, has_waypoint(rollout));
-    let mut expected: Vec<Expected> = rollout
-        .member_pods()
-        .filter_map(|(_, running)| running.identity.as_ref())
-        .map(|identity| Expected::AmbientWorkload {
-            namespace: identity.namespace.clone(),
-            name: identity.pod.clone(),
-        })
-        .collect();
-    for id in rollout.services().into_iter().filter(|id| rollout.is_member(*id)) {
-        expected.push(Expected::AmbientService { host: rollout.host_of(id), behind_waypoint });
-        // Rules that a waypoint checks do not go to ztunnel.
-        if !behind_waypoint {
-            let (rules, service) = (spec.istio.authorization.identities, &rollout.workload(id).name);
-            let names = policy::policy_names(policy::IDENTITY_RULES, service, rules);
-            let namespace = rollout.mesh_namespace(id);
-            let policy = |name| Expected::AmbientPolicy { namespace: namespace.to_owned(), name };
-            expected.extend(names.into_iter().map(policy));
-        }
-    }
-    for namespace in rollout.mesh().namespaces.names() {
-        let own = extra::ztunnel_policies(spec.istio.extra.as_ref(), namespace);
-        expected.extend(own.into_iter().map(|(namespace, name)| Expected::AmbientPolicy { namespace, name }));
-    }
-    expected
 }

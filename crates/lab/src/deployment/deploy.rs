@@ -2,26 +2,31 @@
 //! a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
 
 use super::driver::Drivers;
-use super::part::Part;
-use super::rollout::Rollout;
 use super::rules::Rules;
-use super::station::{Destination, ProxyId, Station, Stations};
-use super::{Edge, LabDeployment, Trial, traffic};
+use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::local_lab::LocalLab;
+use crate::rollout::Rollout;
+use crate::rollout::filters::Filters;
+use crate::rollout::part::Part;
+use crate::rollout::station::{Destination, Stations};
 use crate::running::Proxy;
 use crate::{dataplane, entry, exit};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::topology::DriverPlacement;
+use mesh::dataplane::with_subject;
 use mesh::istio::nack::with_objects_behind;
 use mesh::istio::propagation::{Awaited, Expected, wait_until_propagated};
 use mesh::istio::xds_status::wait_until_acknowledged;
 use mesh::kubernetes::admission::name_admission_objects;
 use mesh::spans::tracing::Tracing;
+use mesh::trial::course::Course;
+use mesh::trial::gateways::gateways;
+use mesh::trial::place::{Edge, ProxyId, Station};
 use results::{ConfigurationPush, Mode};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,6 +55,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         vec![entry::part(entry, &programs)?, dataplane::part(data_plane, &programs)?, exit::part(exit)];
     let member = dataplane::membership(data_plane);
     let mut rollout = Rollout::begin(lab, &programs, spec, log_dir, member)?;
+    rollout.filters = Filters::start(&mut rollout, lab)?;
     // Without proxies nothing waits for the settings, and they are written with the Services.
     let settings_come_first = rollout.mesh.is_some() && data_plane != DataPlane::None;
     if settings_come_first {
@@ -85,7 +91,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let edges = edges(&rollout, &parts);
     let first = rollout.domains.first_key_value().filter(|_| rollout.mesh.is_some());
     let further_domain = first.map(|(target, domains)| {
-        rollout.with_subject(*target, |subject| domains.estate(&rollout, subject).further())
+        with_subject(&rollout, *target, |subject| domains.estate(&rollout, subject).further())
     });
     let Rollout { pods, proxies, mesh, filters, domains, directories: _directories, .. } = rollout;
     let tracing = mesh.as_ref().and_then(|mesh| {
@@ -96,10 +102,11 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     supporting.extend(filters.iter().flat_map(|filters| filters.supporting.iter().cloned()));
     let setup = mesh.as_ref().map(|mesh| mesh.control_plane.plan().proxies);
     let setup = setup.filter(|_| spec.parts().has_envoy() || spec.mode == Mode::ControlPlane);
+    let of_workloads: BTreeSet<&str> = pods.of_workloads().map(|running| running.pod.name()).collect();
     Ok(LabDeployment {
         rules: Rules::from_pods(pods.all()),
         order: super::order(proxies.len(), &edges),
-        gateways: traffic::gateways(&pods, &proxies, &edges, &spec.topology),
+        gateways: gateways(&edges, &spec.topology, |id| !of_workloads.contains(proxies[id].pod.as_str())),
         pods,
         proxies,
         edges,
@@ -117,6 +124,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         spec: spec.clone(),
         drivers: Drivers::default(),
         next_polled: 0,
+        course: Course::default(),
         trial: Trial { log_dir: log_dir.to_path_buf(), ..Trial::default() },
     })
 }
@@ -218,9 +226,7 @@ fn destination(
 }
 
 fn edges(rollout: &Rollout<'_>, parts: &[Box<dyn Part + '_>]) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::new();
-    for &call in &rollout.calls {
-        let drivers = rollout.drivers_of(call);
+    let edges = rollout.calls.iter().map(|&call| {
         let mut stations: Vec<Station> = Vec::new();
         let mut at_callee: Vec<Station> = Vec::new();
         for part in parts {
@@ -230,8 +236,7 @@ fn edges(rollout: &Rollout<'_>, parts: &[Box<dyn Part + '_>]) -> Vec<Edge> {
             at_callee = behind;
         }
         stations.extend(at_callee);
-        let [from, to] = [call.from, call.to].map(|id| rollout.workload(id).qualified_name());
-        edges.push(Edge { call, from, to, drivers, stations });
-    }
-    edges
+        Edge::new(rollout.topology(), call, stations)
+    });
+    edges.collect()
 }

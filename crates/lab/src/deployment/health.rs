@@ -5,6 +5,7 @@ use crate::Result;
 use crate::liveness;
 use crate::running::RunningService;
 use experiment::environment::deploy::{ComponentFailure, HealthProbe};
+use mesh::trial::place::need_services;
 
 /// Containers per poll in which stopped processes are looked for. That takes some 70 µs for each, and at two polls a second
 /// watching must stay under 1 % of a core. A trial that ends looks at all of them.
@@ -52,7 +53,7 @@ impl LabDeployment<'_> {
     /// Probes every component that responds to requests. The control plane is probed only if it is part of
     /// the deployment.
     fn probe_responses(&self) {
-        let proxies = self.proxies().flat_map(|proxy| {
+        let proxies = self.on_paths().flat_map(|proxy| {
             proxy.counters.liveness_probes().into_iter().map(|question| (&proxy.container, question))
         });
         let supporting = self.supporting.iter();
@@ -78,7 +79,6 @@ impl LabDeployment<'_> {
     }
 
     pub(super) fn needs_service_counts(&self) -> bool {
-        let mut stations = self.edges.iter().flat_map(|edge| &edge.stations);
-        stations.any(|station| station.evidence.needs_service())
+        need_services(&self.edges)
     }
 }

@@ -1,61 +1,56 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
 //!
-//! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads.
-//! `trial.rs` starts a trial's drivers and reads its evidence, `counts.rs` reads the counts of services,
-//! `traffic.rs` requests at gateways and services at both ends of the window. `driver.rs` follows drivers,
-//! `fleet.rs` carries out what fleets request, `health.rs` finds components that have failed.
+//! [`deploy`](deploy()) brings one up, phase by phase; [`crate::rollout`] is what is coming up.
+//! `trial.rs` starts a trial's drivers, `place.rs` has what the course of a trial ([`mesh::trial`]) reads here.
+//! `driver.rs` follows drivers, `fleet.rs` carries out what fleets request, `health.rs` finds components that have
+//! failed.
 
-mod calls;
-mod counts;
 mod deploy;
 mod driver;
 mod fleet;
-mod footprint;
 mod health;
-mod kept_configuration;
-pub(crate) mod part;
-pub(crate) mod rollout;
+mod place;
 mod rules;
-pub(crate) mod station;
-mod traffic;
 mod trial;
 
 pub(crate) use deploy::deploy;
 
 use self::driver::Drivers;
-use self::footprint::Held;
 use self::rules::Rules;
-use self::station::{Destination, ProxyId, Station};
-use self::traffic::Gateway;
 use crate::Result;
 use crate::container::Container;
-use crate::entry::Domains;
-use crate::filters::Filters;
 use crate::filters::proof::BeforeLoad;
 use crate::istio::MeshNamespaces;
 use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
+use crate::rollout::domains::Domains;
+use crate::rollout::filters::Filters;
+use crate::rollout::station::Destination;
 use crate::running::{Pods, Proxy, Supporting};
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
 };
 use experiment::environment::{DeploymentSpec, ErrorContext as _, Snapshot};
-use experiment::topology::Call;
 use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
-use mesh::service::ServiceReading;
 use mesh::spans::tracing::Tracing;
+use mesh::trial::course::{Course, KeepsCourse as _};
+use mesh::trial::gateways::{Gateway, Reading, read_gateways};
+use mesh::trial::place::{Edge, Place as _, ProxyId};
 use results::{ConfigurationPush, FleetAsk, ProxySetup, Role};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime};
+
+/// Gateways flush their histograms when queried.
+const IN_WINDOW: Reading = Reading { clock: observe::now, has_durations: true };
 
 /// Running workloads and proxies. Dropping it takes them down: fields are dropped in this order, pods with all
 /// their processes first, then the objects of the mesh.
@@ -90,6 +85,8 @@ pub struct LabDeployment<'lab> {
     drivers: Drivers,
     /// Place of the component from which the next poll looks for stopped ones.
     next_polled: usize,
+    /// Counters of its trials.
+    course: Course,
     trial: Trial,
 }
 
@@ -110,31 +107,11 @@ fn order(proxies: usize, edges: &[Edge]) -> Vec<(ProxyId, bool)> {
     order
 }
 
-/// A call, with the proxies on its path.
-#[derive(Debug)]
-struct Edge {
-    call: Call,
-    from: String,
-    to: String,
-    drivers: Vec<String>,
-    /// In order from caller to callee.
-    stations: Vec<Station>,
-}
-
 #[derive(Debug, Default)]
 struct Trial {
     /// Number of the trial within the deployment, from 1.
     number: usize,
     log_dir: PathBuf,
-    /// Counters of each proxy of the deployment, in the same order.
-    proxies_before: Vec<BTreeMap<String, u64>>,
-    /// Counters before the first trial, for connections that may be older than this trial.
-    pooled_before: Vec<BTreeMap<String, u64>>,
-    /// Counters of each pod with a service, by its name. Pods whose counters could not be read are missing.
-    services_before: BTreeMap<String, ServiceReading>,
-    /// Readings of nodes at the opening of the window, by pod; absent before.
-    nodes_at_opening: Option<BTreeMap<String, ServiceReading>>,
-    before_load: Held,
     filters_before_load: BeforeLoad,
     /// Addresses of a fleet whose packets are dropped.
     links_down: BTreeSet<Ipv4Addr>,
@@ -164,7 +141,7 @@ impl LabDeployment<'_> {
 
     /// Proxies that have an admin interface, from caller to callee: name, pod, and admin interface.
     pub fn admin_interfaces(&self) -> impl Iterator<Item = (&str, &str, &Admin)> {
-        self.proxies()
+        self.on_paths()
             .filter_map(|proxy| Some((proxy.name.as_str(), proxy.pod.as_str(), proxy.counters.admin()?)))
     }
 
@@ -176,12 +153,13 @@ impl LabDeployment<'_> {
         self.destinations.first().map(|destination| destination.arguments.clone()).unwrap_or_default()
     }
 
-    fn proxies(&self) -> impl Iterator<Item = &Proxy> {
+    /// Every proxy once, those on paths first.
+    fn on_paths(&self) -> impl Iterator<Item = &Proxy> {
         self.order.iter().map(|(id, _)| &self.proxies[*id])
     }
 
     fn components(&self) -> impl Iterator<Item = (&str, &Container)> {
-        let proxies = self.proxies().map(|proxy| (proxy.name.as_str(), &proxy.container));
+        let proxies = self.on_paths().map(|proxy| (proxy.name.as_str(), &proxy.container));
         let services = self.pods.services();
         let services = services.map(|(running, service)| (running.name.as_str(), &service.container));
         let supporting = self.supporting.iter().filter(|other| other.is_running);
@@ -264,20 +242,18 @@ impl Deployment for LabDeployment<'_> {
     fn snapshot(&mut self) -> Result<Snapshot> {
         self.check_alive("read the components")?;
         let (watched, targets) = (self.watched(), self.targets());
-        let (gateways, proxies) = (&self.gateways[..], &self.proxies[..]);
+        let (gateways, proxies) = (&self.gateways[..], self.proxies());
         // Read in parallel: a gateway that is out of CPU responds late, and CPU usage belongs to the window's
         // end.
         let snapshot = thread::scope(|scope| {
-            let gateways = scope.spawn(|| traffic::read_gateways(gateways, proxies));
-            let services = scope.spawn(|| traffic::read_targets(targets));
+            let gateways = scope.spawn(|| read_gateways(gateways, &proxies, IN_WINDOW));
+            let services = scope.spawn(|| place::read_targets(targets));
             let usage = observe::read(&watched, &self.lab.host_proc);
             let gateways = gateways.join().unwrap_or_else(|panic| resume_unwind(panic));
             let services = services.join().unwrap_or_else(|panic| resume_unwind(panic));
             usage.map(|usage| Snapshot { gateways, services, ..usage })
         });
-        if self.trial.nodes_at_opening.is_none() {
-            self.trial.nodes_at_opening = Some(self.nodes_at_opening());
-        }
+        self.in_course(Course::open_window);
         snapshot
     }
 

@@ -1,25 +1,25 @@
 //! An Envoy with a static file in front of each target, in a pod of its own.
 
-use super::domains::{self, Domains};
 use crate::Result;
 use crate::container::ContainerUser;
 use crate::dataplane::static_envoy::callee;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::private_dir::PrivateDir;
-use crate::running::service::SERVICE_PORT;
+use crate::rollout::Rollout;
+use crate::rollout::domains::{self, Domains};
+use crate::rollout::part::Part;
+use crate::rollout::station::{Destination, Stations};
 use crate::running::{PodPlace, StaticEnvoyFactory};
 use components::Installed;
 use experiment::environment::{Estate, Scenario};
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::concurrent::try_side_by_side;
-use mesh::envoy::bootstrap::Position;
-use mesh::envoy::domains::{DomainHost, Domains as StaticDomains};
+use mesh::dataplane::SERVICE_PORT;
+use mesh::envoy::bootstrap::{DomainHost, Domains as StaticDomains, Position};
 use mesh::filters::GatewayFilters;
 use mesh::istio::objects::ingress::PORT;
 use mesh::proof::client_tls::with_client_tls;
+use mesh::trial::place::ProxyId;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
@@ -137,7 +137,7 @@ impl Part for StaticGateway<'_> {
                 true => with_client_tls(evidence, spec.ingress_tls(), spec.ingress.scenario),
                 false => evidence,
             };
-            Some(Station::of_one(&rollout.proxies, *proxy, evidence))
+            Some(rollout.station_of(*proxy, evidence))
         };
         let gateway = self.gateways.get(&call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.and_then(station).into_iter().collect(), ..Stations::default() }

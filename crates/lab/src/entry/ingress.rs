@@ -5,18 +5,18 @@
 //! run's authority) or plain HTTP. It connects to the gateway's pod by the service's public name, as a load
 //! balancer in front of it would. The gateway's certificate is a Secret that istiod sends it.
 
-use super::domains::{self, Domains, client_arguments, public_name};
 use crate::Result;
 use crate::certificates::Credentials;
-use crate::dataplane::sidecar::{before_sidecar, cluster};
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::istio::agent::{AgentSpec, ProxyKind};
-use crate::running::GatewayPod;
+use crate::rollout::Rollout;
+use crate::rollout::domains::{self, Domains, client_arguments, public_name};
+use crate::rollout::gateway::GatewayPod;
+use crate::rollout::part::Part;
+use crate::rollout::station::{Destination, Stations};
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::dataplane::{istio_sidecar, with_subject};
 use mesh::envoy::domains::listener_statistics;
 use mesh::envoy::hop::Hop;
 use mesh::istio::objects::ingress::{self, Credential, PORT};
@@ -25,6 +25,7 @@ use mesh::istio::objects::{self, estate};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::proof::client_tls::with_client_tls;
+use mesh::trial::place::ProxyId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -97,7 +98,7 @@ impl Part for Ingress {
             let filters = rollout.filters.iter().flat_map(|filters| {
                 objects::filters::objects(&filters.configuration, rollout.mesh_namespace(*target))
             });
-            [gateway.pod.service(), rollout.with_subject(*target, route), filters.collect()].concat()
+            [gateway.pod.service(), with_subject(rollout, *target, route), filters.collect()].concat()
         };
         self.gateways.iter().flat_map(objects).collect()
     }
@@ -111,7 +112,7 @@ impl Part for Ingress {
         let station = |gateway: &Gateway| {
             let (hop, mtls) = (hop(rollout, call.to), spec.proxy.mtls.is_spoken());
             let evidence = with_client_tls(hop.evidence(mtls), spec.ingress_tls(), spec.ingress.scenario);
-            Station::of_one(&rollout.proxies, gateway.proxy, evidence)
+            rollout.station_of(gateway.proxy, evidence)
         };
         let gateway = self.gateways.get(&call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }
@@ -177,7 +178,7 @@ fn give_certificates(
 
 /// How the gateway forwards the load. It speaks mutual TLS with the sidecar behind it.
 fn hop(rollout: &Rollout<'_>, target: WorkloadId) -> Hop {
-    Hop::outbound(before_sidecar(rollout, target), PORT, cluster(rollout, target))
+    istio_sidecar::outbound(rollout, target, PORT)
 }
 
 /// Prefixes of the statistics that prove its path, the client's TLS included. Each domain's routes add seven

@@ -1,14 +1,11 @@
 //! Entries: how drivers reach the workloads that they load. One file each.
 
-mod domains;
 mod gateway;
 mod ingress;
 
-pub(crate) use domains::Domains;
-
 use crate::Result;
-use crate::deployment::part::{Nothing, Part};
 use crate::programs::ChosenPrograms;
+use crate::rollout::part::{Nothing, Part};
 use experiment::dataplane::Entry;
 use std::collections::BTreeMap;
 

@@ -4,11 +4,11 @@ use super::hops::{has_gateway, hop_of_gateway, leading, speaks_mutual_tls};
 use super::sni_proxy;
 use crate::Result;
 use crate::certificates::CredentialFiles;
-use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::istio::agent::ProxyKind;
-use crate::running::GatewayPod;
+use crate::rollout::Rollout;
+use crate::rollout::gateway::GatewayPod;
+use crate::rollout::part::Part;
+use crate::rollout::station::{Destination, Stations};
 use experiment::dataplane::Exit;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
@@ -18,6 +18,7 @@ use mesh::istio::objects::egress::{
 };
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
+use mesh::trial::place::ProxyId;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -91,7 +92,7 @@ impl Part for Egress {
         let gateway = self.gateway.iter().map(|(_, proxy)| (*proxy, of_gateway()));
         let sni_proxy = self.sni_proxy.map(|proxy| (proxy, sni_proxy::evidence()));
         let stations = gateway.chain(sni_proxy);
-        let stations = stations.map(|(proxy, evidence)| Station::of_one(&rollout.proxies, proxy, evidence));
+        let stations = stations.map(|(proxy, evidence)| rollout.station_of(proxy, evidence));
         Stations { at_caller: stations.collect(), ..Stations::default() }
     }
 

@@ -1,7 +1,7 @@
 //! Hops of an exit: what a caller's sidecar and an egress gateway forward, and the evidence that they did.
 
-use crate::deployment::rollout::Rollout;
 use crate::redirect::OUTBOUND_PORT;
+use crate::rollout::Rollout;
 use experiment::dataplane::Exit;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};

@@ -10,7 +10,7 @@ pub(crate) mod hops;
 mod sni_proxy;
 
 use crate::Result;
-use crate::deployment::part::{Nothing, Part};
+use crate::rollout::part::{Nothing, Part};
 use experiment::dataplane::{DataPlane, Exit, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::Runs;

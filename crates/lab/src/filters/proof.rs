@@ -1,9 +1,9 @@
 //! Evidence that the filters of a trial's gateways act: probes before the load, and counters before and after
 //! it.
 
-use super::Filters;
 use super::services::COUNTERS_PATH;
-use crate::entry::Domains;
+use crate::rollout::domains::Domains;
+use crate::rollout::filters::Filters;
 use experiment::environment::error_chain;
 use mesh::admin::AdminError;
 use mesh::concurrent::side_by_side;
@@ -45,11 +45,11 @@ impl Filters {
     /// Counts of each filter since `before`.
     pub fn counted(
         &self,
-        before: BeforeLoad,
+        before: &BeforeLoad,
         gateways: &[Domains],
         replicas: &[Replica],
     ) -> Vec<CountedFilter> {
-        let BeforeLoad { mut probes, checks } = before;
+        let BeforeLoad { probes, checks } = before;
         let after = self.checks();
         // Requests that a filter without a service passed.
         let passed = |gateway: &Domains, filter: Filter| {
@@ -62,7 +62,7 @@ impl Filters {
                 (Some(Err(reason)), _) | (_, Some(Err(reason))) => Err(reason.clone()),
                 _ => gateways.iter().map(|gateway| passed(gateway, filter)).sum(),
             },
-            probes: probes.remove(&filter).unwrap_or_default(),
+            probes: probes.get(&filter).cloned().unwrap_or_default(),
         });
         filters.collect()
     }

@@ -1,22 +1,21 @@
 //! Services behind the filters of a gateway, each in a pod of its own.
 
-use super::FilterPrograms;
 use crate::Result;
 use crate::certificates::write_private;
 use crate::confined::server_user;
 use crate::container::{Confined, Container, ContainerSpec, ContainerUser};
 use crate::context::variables;
-use crate::deployment::rollout::Rollout;
 use crate::local_lab::LocalLab;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
+use crate::programs::FilterPrograms;
+use crate::rollout::Rollout;
+use crate::rollout::filters::Filters;
 use crate::running::Supporting;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use components::{Component, Installed};
-use experiment::dataplane::Entry;
-use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _};
-use mesh::admin::Admin;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::filters::{
     CREDENTIAL_HEADER, Filter, FilterService, GatewayFilters, LIMIT_DOMAIN, PROBE_DESCRIPTOR, service_limits,
     wasm,
@@ -44,26 +43,7 @@ const DEBUG_PORT: u16 = 6070;
 /// The core rule set takes half a second to load on an idle core.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The filters of a deployment's gateways.
-#[derive(Debug)]
-pub(crate) struct Filters {
-    pub configuration: GatewayFilters,
-    /// Headers that let requests pass, apart from tokens, such as `x-api-key: …`.
-    pub headers: Vec<String>,
-    /// Counters of the services, by filter.
-    pub(super) counters: BTreeMap<Filter, Admin>,
-    pub supporting: Vec<Supporting>,
-}
-
 impl Filters {
-    /// Filters of a deployment's scenario; empty without a gateway.
-    pub fn for_spec(spec: &DeploymentSpec) -> Vec<Filter> {
-        match spec.parts().entry {
-            Entry::Direct => Vec::new(),
-            Entry::Gateway | Entry::Ingress => Filter::for_scenario(spec.ingress.scenario),
-        }
-    }
-
     /// Starts the services of the scenario and waits until they serve; absent if it has no filters.
     pub fn start(rollout: &mut Rollout<'_>, lab: &LocalLab) -> Result<Option<Self>> {
         let filters = Self::for_spec(rollout.context.spec);

@@ -6,24 +6,22 @@
 //! container `istio-proxy` of a cluster is one component here. Its directory is private to that user and is
 //! removed with the proxy.
 
+use super::context::MeshProxies;
 use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{Confined, ContainerSpec, ContainerUser};
-use crate::context::{MeshProxies, ProxyResources, variables};
+use crate::context::{ProxyResources, variables};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
-use crate::running::{CounterSource, PodIdentity, PodPlace, Proxy};
+use crate::running::{PodIdentity, PodPlace, Proxy};
 use experiment::environment::ErrorContext;
-use mesh::admin::liveness::LivenessProbe;
-use mesh::admin::{Admin, AdminError};
-use mesh::config_dump::DumpCopy;
-use mesh::envoy::traffic::{BOOTSTRAP_FLUSH, plain_name};
-use mesh::inbound::Inbound;
+use mesh::envoy::traffic::BOOTSTRAP_FLUSH;
+use mesh::istio::agent::AgentProxy;
 use mesh::names::{ADMIN_PORT, STATUS_PORT, UPDATE_TIME, setting_for_keys};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use mesh::spans::SentSpans;
-use results::{Mode, ProxyBuild, ProxyConfiguration, ProxyHeap};
+use results::{Mode, ProxyBuild};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -102,9 +100,9 @@ impl MeshProxies<'_> {
             ..self.context.proxy_container(&spec.name, &self.programs.pilot_agent.path)
         })?;
         let PodIdentity { account, pod: pod_name, namespace, .. } = &spec.identity;
-        let counters = AgentCounters {
+        let counters = AgentProxy {
             envoy: pod.admin(&spec.name, ADMIN_PORT),
-            agent: pod.admin(&spec.name, STATUS_PORT),
+            agent: Some(pod.admin(&spec.name, STATUS_PORT)),
         };
         Ok(Proxy {
             known_as: Some(format!("{pod_name}.{namespace}")),
@@ -216,44 +214,3 @@ const FOLDERS: [&str; 10] = [
     "var/run/secrets/istio",
     "var/run/secrets/workload-spiffe-uds",
 ];
-
-#[derive(Debug)]
-struct AgentCounters {
-    envoy: Admin,
-    agent: Admin,
-}
-
-impl CounterSource for AgentCounters {
-    /// True if the agent reports that its Envoy serves a first configuration.
-    fn is_ready(&self) -> Result<bool, AdminError> {
-        Ok(self.agent.ask("/healthz/ready").is_ok())
-    }
-
-    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        let counters = self.envoy.counters()?;
-        Ok(counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect())
-    }
-
-    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        CounterSource::heap(&self.envoy)
-    }
-
-    fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        CounterSource::configuration(&self.envoy, copy)
-    }
-
-    fn inbound(&self) -> Result<Option<Inbound>, AdminError> {
-        Inbound::of_sidecar(&self.envoy).map(Some)
-    }
-
-    fn liveness_probes(&self) -> Vec<LivenessProbe> {
-        let question =
-            |of, admin: &Admin, path| LivenessProbe { process: Some(of), admin: admin.clone(), path };
-        // The agent has no such page, and responds so without querying Envoy.
-        vec![question("Envoy", &self.envoy, "/ready"), question("pilot-agent", &self.agent, "/")]
-    }
-
-    fn admin(&self) -> Option<&Admin> {
-        Some(&self.envoy)
-    }
-}

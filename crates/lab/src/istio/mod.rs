@@ -8,6 +8,7 @@
 //! `docs/decisions/0008-istio-lab.md`.
 
 pub mod agent;
+pub(crate) mod context;
 pub mod control_plane;
 mod credentials;
 mod namespace;

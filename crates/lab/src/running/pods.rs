@@ -3,12 +3,12 @@
 use super::database::DATABASE_PORT;
 use super::service::{READY_TIMEOUT, RunningService};
 use crate::Result;
-use crate::deployment::station::ProxyId;
 use crate::pod::Pod;
 use experiment::topology::WorkloadId;
 use mesh::concurrent::try_side_by_side;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::service::ServiceReading;
+use mesh::trial::place::ProxyId;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;

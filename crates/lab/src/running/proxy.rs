@@ -5,11 +5,12 @@ use crate::container::Container;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::process_table;
-use experiment::environment::{ErrorContext, error_chain};
+use experiment::environment::ErrorContext;
 use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
 use mesh::proxy::CounterSource;
 use mesh::spans::SentSpans;
-use std::collections::BTreeMap;
+use mesh::trial::place::RunningProxy;
+use std::fmt;
 use std::path::Path;
 
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Proxy {
     pub spans: Option<SentSpans>,
     pub counters: Box<dyn CounterSource>,
     pub _files: PrivateDir,
+    /// Something that ends with the proxy, such as a connection.
+    pub _held: Option<Box<dyn fmt::Debug + Send + Sync>>,
 }
 
 impl Proxy {
@@ -35,7 +38,7 @@ impl Proxy {
         files: PrivateDir,
     ) -> Self {
         let (name, pod) = (name.to_owned(), pod.name().to_owned());
-        Self { name, pod, container, known_as: None, spans: None, counters, _files: files }
+        Self { name, pod, container, known_as: None, spans: None, counters, _files: files, _held: None }
     }
 
     /// Treats the end of the agent's Envoy as the proxy's end: agents may end much later, and no traffic
@@ -56,13 +59,6 @@ impl Proxy {
         watched.context(format!("watch the Envoy of {}", self.name))
     }
 
-    /// Its counters, or why they are missing.
-    pub fn counters_or_reason(&self) -> Result<BTreeMap<String, u64>, String> {
-        response_or_reason(&self.container, || {
-            self.counters.counters().map_err(|error| error_chain(&error.cause))
-        })
-    }
-
     /// Returns an error that names `operation` if the proxy has ended, was stopped, or logged a rejection.
     pub fn check(&self, operation: &str) -> Result<()> {
         self.container.check(operation)?;
@@ -73,15 +69,25 @@ impl Proxy {
     }
 }
 
-/// Response of a component to a query, or the reason for none. A failed component is not queried: it would
-/// respond late or never, and its status says more.
-pub(crate) fn response_or_reason<T>(
-    container: &Container,
-    query: impl FnOnce() -> Result<T, String>,
-) -> Result<T, String> {
-    let failed = || container.failed().map(|how| format!("it {how}"));
-    match failed() {
-        Some(how) => Err(how),
-        None => query().map_err(|reason| failed().unwrap_or(reason)),
+impl RunningProxy for Proxy {
+    fn name(&self) -> &str {
+        &self.name
     }
+
+    fn source(&self) -> &dyn CounterSource {
+        &*self.counters
+    }
+
+    fn failure(&self) -> Option<String> {
+        failure(&self.container)
+    }
+
+    fn spans(&self) -> Option<&SentSpans> {
+        self.spans.as_ref()
+    }
+}
+
+/// How a component has failed, as a reason for not querying it.
+pub(crate) fn failure(container: &Container) -> Option<String> {
+    container.failed().map(|how| format!("it {how}"))
 }

@@ -14,15 +14,13 @@ use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::topology::{Runs, Workload};
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminCause, AdminError};
+use mesh::dataplane::SERVICE_PORT;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::service::{COUNTERS_PATH, READY_PATH, ServiceReading, synthetic_arguments};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-
-/// Port of services, and of a gateway in front of them.
-pub(crate) const SERVICE_PORT: u16 = 8080;
 
 /// Port on the pod's loopback for a service's counters, unless it serves them on [`SERVICE_PORT`].
 const COUNTERS_PORT: u16 = 8079;

@@ -6,7 +6,7 @@
 //! Pure. Next, read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
 
 use super::extension::extension;
-pub use super::spec::{Callee, Inbound, Position, ProxyConfiguration};
+pub use super::spec::{Callee, DomainHost, Domains, Inbound, Position, ProxyConfiguration};
 use super::{cluster, domains, listener, traffic};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};

@@ -4,29 +4,10 @@
 use super::connection_manager::{self, retry_policy, route};
 use super::credentials::CredentialFiles;
 use super::listener::{gateway_listener, tls_inspector};
-use super::spec::{Callee, Position, ProxyConfiguration};
+use super::spec::{Callee, DomainHost, Domains, Position, ProxyConfiguration};
 use super::tls;
 use experiment::environment::Estate;
 use serde_json::{Value, json};
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Domains {
-    pub hosts: Vec<DomainHost>,
-    /// Number of exact paths per domain; absent: one route for all paths.
-    pub paths: Option<usize>,
-    /// The path that exact paths are rewritten to.
-    pub rewrite: String,
-    /// True if clients must present a certificate.
-    pub takes_certificates: bool,
-    /// TLS 1.2 only.
-    pub is_tls12: bool,
-}
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct DomainHost {
-    pub name: String,
-    pub credentials: CredentialFiles,
-}
 
 /// Statistics prefix of the listener on this port.
 pub fn listener_statistics(port: u16) -> String {

@@ -10,6 +10,7 @@ use crate::proof::counters::{
 use crate::proof::evidence::{Evidence, Seen};
 use experiment::Protocol;
 use results::HopProtocol;
+use std::collections::BTreeSet;
 
 /// The cluster by which a waypoint reaches ztunnels, whatever the payload.
 const WAYPOINT_TUNNEL_CLUSTER: &str = "connect_originate";
@@ -103,11 +104,18 @@ impl Hop {
 
     /// Statistics prefixes of a waypoint that serves these hops, including those of its connections to ztunnels.
     pub fn waypoint_statistics(hops: impl IntoIterator<Item = Self>) -> Vec<String> {
-        let mut statistics: Vec<String> = hops.into_iter().flat_map(|hop| hop.statistics()).collect();
-        statistics.push(format!("cluster.{WAYPOINT_TUNNEL_CLUSTER}"));
-        statistics.sort();
-        statistics.dedup();
-        statistics
+        let tunnel = format!("cluster.{WAYPOINT_TUNNEL_CLUSTER}");
+        Self::all_statistics(hops, [tunnel])
+    }
+
+    /// Statistics prefixes of a proxy with these hops, and others, without duplicates.
+    pub fn all_statistics(
+        hops: impl IntoIterator<Item = Self>,
+        others: impl IntoIterator<Item = String>,
+    ) -> Vec<String> {
+        let own = hops.into_iter().flat_map(|hop| hop.statistics());
+        let all: BTreeSet<String> = own.chain(others).collect();
+        all.into_iter().collect()
     }
 
     /// Counters that show the path. `tls_expected`: whether mutual TLS with the peer is claimed.

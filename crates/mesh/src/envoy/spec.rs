@@ -1,7 +1,6 @@
 //! Inputs of one proxy's static configuration, and the names that follow from its position.
 
 use super::credentials::CredentialFiles;
-use super::domains::Domains;
 use super::hop::{Hop, Layer, Peer};
 use crate::filters::GatewayFilters;
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
@@ -37,6 +36,26 @@ pub enum Position {
         domains: Option<Domains>,
         filters: GatewayFilters,
     },
+}
+
+/// Domains of a gateway.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Domains {
+    pub hosts: Vec<DomainHost>,
+    /// Number of exact paths per domain; absent: one route for all paths.
+    pub paths: Option<usize>,
+    /// The path that exact paths are rewritten to.
+    pub rewrite: String,
+    /// True if clients must present a certificate.
+    pub takes_certificates: bool,
+    /// TLS 1.2 only.
+    pub is_tls12: bool,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DomainHost {
+    pub name: String,
+    pub credentials: CredentialFiles,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]

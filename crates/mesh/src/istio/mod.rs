@@ -3,6 +3,7 @@
 //! Read [`objects`] first. [`configz`] shows which objects istiod has processed, [`xds_status`] what proxies
 //! have acknowledged, [`propagation`] when the configuration has reached them, and [`nack`] what they rejected.
 
+pub mod agent;
 pub mod background;
 pub mod configz;
 pub mod istiod;

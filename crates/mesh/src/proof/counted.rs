@@ -88,7 +88,6 @@ pub struct CallCounters {
     pub failed: u64,
     pub retries: u64,
     /// Sent again on another connection, because the callee was closing the first one.
-    #[serde(default)]
     pub resent: u64,
     pub connections: u64,
     pub bytes_sent: u64,

@@ -23,6 +23,8 @@ pub struct Evidence {
     /// Further counters of an Envoy that reads requests; absent for other proxies.
     pub traffic: Option<Traffic>,
     pub demands: Vec<Demand>,
+    /// True if the proxy also carries traffic of others, whose counters say nothing about this path.
+    pub is_shared: bool,
 }
 
 /// Traffic that a proxy accepts at a port of its application, beside mutual TLS.
@@ -91,6 +93,7 @@ impl Evidence {
             protocols: ProtocolCounters::default(),
             traffic: None,
             demands: Vec::new(),
+            is_shared: false,
         }
     }
 

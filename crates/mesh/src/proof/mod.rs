@@ -27,4 +27,5 @@ pub use self::counters::{
     Count, Encrypted, Forwarded, GrpcCounters, ProtocolCounters, RequestByteCounters, RequestCounters,
     SideCounters, StreamCounters,
 };
+pub use self::delta::Counters;
 pub use self::evidence::{Accepts, Demand, Evidence, Seen};

@@ -84,30 +84,42 @@ pub(super) struct Known<'a> {
 impl<'a> Known<'a> {
     fn from_replica(Replica { before, after, .. }: &'a Replica) -> Self {
         let names = after.iter().flat_map(Counters::keys).map(String::as_str);
-        Self { failure: failure(before, after), of_faults: names.filter(|name| is_of_fault(name)).collect() }
+        Self {
+            failure: failure(before, after, |_| true),
+            of_faults: names.filter(|name| is_of_fault(name)).collect(),
+        }
     }
 }
 
-/// Why the counters after a trial cannot be used; absent if they can.
-fn failure<'a>(before: &Counters, after: &'a Result<Counters, String>) -> Option<&'a str> {
+/// Why the counters after a trial cannot be used, by those that count; absent if they can.
+fn failure<'a>(
+    before: &Counters,
+    after: &'a Result<Counters, String>,
+    counts: impl Fn(&str) -> bool,
+) -> Option<&'a str> {
     match after {
         Err(reason) => Some(reason),
         Ok(after) => {
-            let has_fallen =
-                |(name, before): (&String, &u64)| after.get(name).is_some_and(|after| after < before);
+            let has_fallen = |(name, before): (&String, &u64)| {
+                counts(name) && after.get(name).is_some_and(|after| after < before)
+            };
             before.iter().any(has_fallen).then_some("it started anew during the trial: its counters fell")
         }
     }
 }
 
-/// Sums the counters named in the evidence; on a whole path, all counters.
+/// Sums the counters named in the evidence; on a whole path, all counters of a proxy that carries nothing else.
 fn sum_proxy<'a>(proxy: &EdgeProxy<'a>, known: &mut Replicas<'a>, is_whole_path: bool) -> CountedProxy {
     let names: BTreeSet<&str> = proxy.evidence.counters().collect();
     let parts = proxy.replicas.iter().copied().map(|replica| {
         let Replica { name, before, after } = replica;
         let known = known.entry(name.as_str()).or_insert_with(|| Known::from_replica(replica));
-        let kept = (!is_whole_path).then(|| names.iter().chain(&known.of_faults).copied().collect());
-        Part { name, before, after, failure: known.failure, kept }
+        let is_shared = proxy.evidence.is_shared;
+        let kept =
+            (!is_whole_path || is_shared).then(|| names.iter().chain(&known.of_faults).copied().collect());
+        let failure =
+            if is_shared { failure(before, after, |name| names.contains(name)) } else { known.failure };
+        Part { name, before, after, failure, kept }
     });
     let CountedService { before, after } = sum(&parts.collect::<Vec<_>>());
     let (name, evidence) = (proxy.name.to_owned(), proxy.evidence.clone());
@@ -120,7 +132,7 @@ pub(super) fn sum_services(services: &[(&str, &CountedService)]) -> CountedServi
         name,
         before,
         after,
-        failure: failure(before, after),
+        failure: failure(before, after, |_| true),
         kept: None,
     });
     sum(&parts.collect::<Vec<_>>())

@@ -51,6 +51,7 @@ impl AmbientCall<'_> {
                 rises: false,
                 otherwise: "passed connections in plain text, though mutual TLS is claimed",
             }],
+            is_shared: self.is_shared_with_others,
             ..Evidence::new(Seen::RequestBytes(RequestByteCounters {
                 bytes: stream.request_bytes(),
                 response_bytes: stream.response_bytes(),

@@ -7,7 +7,6 @@ use mesh::proof::Accepts;
 use mesh::ztunnel::evidence::AmbientCall;
 use mesh::ztunnel::metrics::counters;
 use results::PathProof;
-use std::collections::BTreeMap;
 
 const REQUESTS: u64 = 400;
 const REQUEST_BYTES: u64 = 70;
@@ -36,6 +35,11 @@ fn samples(from: &str, to: &str, security: &str, connections: u64, bytes: u64) -
 
 /// Proof of 400 requests from client to server in namespace `perf`, from this ztunnel's page after the trial.
 fn proof(is_shared_with_others: bool, after: &str) -> PathProof {
+    proof_since("", is_shared_with_others, after)
+}
+
+/// The same, with the ztunnel's page before the trial.
+fn proof_since(before: &str, is_shared_with_others: bool, after: &str) -> PathProof {
     let call = AmbientCall {
         protocol: Protocol::Http1,
         from: ("client", "perf"),
@@ -49,7 +53,7 @@ fn proof(is_shared_with_others: bool, after: &str) -> PathProof {
         name: "ztunnel".to_owned(),
         side: Some(side),
         evidence,
-        before: BTreeMap::new(),
+        before: counters(before),
         after: Ok(counters(after)),
     };
     let sent = SentLoad { requests: REQUESTS, request_bytes: Some(REQUEST_BYTES as f64) };
@@ -74,6 +78,19 @@ fn traffic_of_others_through_ztunnel_is_ignored() {
     assert!(!alone.proven);
     let without_own = proof(true, &others);
     assert!(without_own.reasons[0].contains("saw 0 of 400 requests"), "{:?}", without_own.reasons);
+}
+
+/// A ztunnel forgets pods that are gone, so that their counters begin anew.
+#[test]
+fn counters_of_others_may_fall_and_are_not_recorded() {
+    let own = samples("perf/client", "perf/server", "mutual_tls", 4, REQUESTS * REQUEST_BYTES);
+    let others = |bytes| samples("shop/client", "shop/server", "mutual_tls", 9, bytes);
+    let shared = proof_since(&others(2000), true, &(own.clone() + &others(1000)));
+    assert!(shared.proven, "{:?}", shared.reasons);
+    let recorded = shared.proxies.iter().flat_map(|proxy| proxy.counters.keys());
+    assert!(recorded.into_iter().all(|name| name.contains("@perf>perf")), "{:?}", shared.proxies);
+    let alone = proof_since(&others(2000), false, &(own + &others(1000)));
+    assert!(alone.reasons[0].contains("its counters fell"), "{:?}", alone.reasons);
 }
 
 #[test]

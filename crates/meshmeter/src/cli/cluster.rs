@@ -1,11 +1,11 @@
 //! Options of `meshmeter cluster`, and of runs on a cluster.
 
 use super::AutomationArgs;
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use cluster::connection::Connection;
 use cluster::prometheus::PrometheusAddress;
 use cluster::rights::Subject;
-use cluster::settings::{ClusterSettings, DEFAULT_PREFIX, MeshName};
+use cluster::settings::{ClusterSettings, DEFAULT_PREFIX};
 use results::units::parse_duration;
 use std::path::PathBuf;
 
@@ -115,11 +115,6 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
     pub generator_nodes: Option<(String, String)>,
 
-    /// Mesh of the cluster. With linkerd, mode `sidecar` uses its proxies; with cilium, mode `none` uses its
-    /// network
-    #[arg(long, value_name = "MESH", value_enum, default_value_t = MeshArg::Istio, help_heading = "Cluster")]
-    pub cluster_mesh: MeshArg,
-
     /// Revision of istiod (istio.io/rev), or a revision tag [default: the cluster's default one]
     #[arg(long, value_name = "REVISION", help_heading = "Cluster")]
     pub istio_revision: Option<String>,
@@ -135,17 +130,6 @@ pub struct OnClusterArgs {
     pub prometheus: Option<PrometheusAddress>,
 }
 
-/// A mesh that a cluster may have.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum MeshArg {
-    /// Istio
-    Istio,
-    /// Linkerd
-    Linkerd,
-    /// Cilium
-    Cilium,
-}
-
 impl OnClusterArgs {
     /// Settings of a run with this identifier. `image` is used if none was given.
     pub fn settings(&self, run: &str, image: &str) -> ClusterSettings {
@@ -153,11 +137,6 @@ impl OnClusterArgs {
             namespace_prefix: self.namespace_prefix.clone(),
             existing_namespaces: self.existing_namespaces,
             generator_nodes: self.generator_nodes.clone(),
-            mesh: match self.cluster_mesh {
-                MeshArg::Istio => MeshName::Istio,
-                MeshArg::Linkerd => MeshName::Linkerd,
-                MeshArg::Cilium => MeshName::Cilium,
-            },
             revision: self.istio_revision.clone(),
             image_pull_secret: self.image_pull_secret.clone(),
             reads_nodes: !self.without_nodes,
@@ -178,12 +157,10 @@ impl OnClusterArgs {
             namespace_prefix,
             existing_namespaces,
             generator_nodes,
-            cluster_mesh,
             istio_revision,
             without_nodes,
             prometheus,
         } = self;
-        let mesh = cluster_mesh.to_possible_value().map(|value| value.get_name().to_owned());
         let nodes = generator_nodes.as_ref().map(|(label, value)| format!("{label}={value}"));
         let values = [
             ("--on", Some("cluster".to_owned())),
@@ -191,7 +168,6 @@ impl OnClusterArgs {
             ("--image-pull-secret", image_pull_secret.clone()),
             ("--namespace-prefix", Some(namespace_prefix.clone())),
             ("--generator-nodes", nodes),
-            ("--cluster-mesh", mesh),
             ("--istio-revision", istio_revision.clone()),
             ("--prometheus", prometheus.as_ref().map(ToString::to_string)),
         ];

@@ -136,7 +136,7 @@ pub struct RemoveArgs {
 #[derive(Debug, Args)]
 pub struct UpArgs {
     /// What configures the proxies: static files, or Istio's control plane
-    #[arg(long, default_value = "envoy", value_parser = one_of([MeshKind::Envoy, MeshKind::Istio].map(|kind| (kind.name().into(), kind))))]
+    #[arg(long, default_value = "envoy", value_parser = one_of(MeshKind::IN_LAB.map(|kind| (kind.name().into(), kind))))]
     pub mesh: MeshKind,
 
     /// Mode, which determines the proxies

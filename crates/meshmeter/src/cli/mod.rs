@@ -22,8 +22,7 @@ mod usage_error;
 mod words;
 
 pub use cluster::{
-    AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, MeshArg, OnClusterArgs,
-    RbacArgs,
+    AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, OnClusterArgs, RbacArgs,
 };
 pub use cluster_runner::ClusterRunnerArgs;
 pub use cluster_worker::ClusterWorkerArgs;

@@ -9,7 +9,7 @@ use std::thread;
 
 /// Directory with Linkerd's programs (`scripts/cluster/linkerd.sh`).
 const VARIABLE: &str = "MESHMETER_LINKERD";
-const LINKERD: &[&str] = &["--cluster-mesh=linkerd"];
+const LINKERD: &[&str] = &["--set=mesh=linkerd"];
 
 pub(crate) const CASES: &[(&str, fn())] =
     &[("paths_through_linkerds_proxies_are_proven", paths_through_linkerds_proxies_are_proven)];
@@ -32,7 +32,7 @@ fn paths_through_linkerds_proxies_are_proven() {
     let (rate, generators, duration) = (60, 2, SAMPLED_WINDOW);
     let name = "mesh-modes";
     let pair = Study { name, namespace: "pair", modes, rate, generators, duration, arguments: LINKERD };
-    let of_tcp = ["--cluster-mesh=linkerd", "--set=load.protocol=tcp"];
+    let of_tcp = ["--set=mesh=linkerd", "--set=load.protocol=tcp"];
     let tcp = Study { namespace: "raw", modes: "sidecar", duration: "5s", arguments: &of_tcp, ..pair };
     let app = Study { name: "emojivoto", namespace: "voting", rate: 10, generators: 1, ..pair };
     let (of_pair, of_app) = thread::scope(|scope| {
@@ -76,7 +76,7 @@ fn past_a_proxy_is_told(cluster: &OneNodeCluster, pair: Study<'_>) {
     cluster.kubectl(&["create", "namespace", namespace]);
     let annotation = "config.linkerd.io/skip-inbound-ports=8080";
     cluster.kubectl(&["annotate", "namespace", namespace, annotation]);
-    let arguments = &["--cluster-mesh=linkerd", "--existing-namespaces"];
+    let arguments = &["--set=mesh=linkerd", "--existing-namespaces"];
     let past = Study { namespace, modes: "sidecar", duration: "5s", arguments, ..pair };
     let trial = trials(&past.run(cluster)).remove(0);
     assert!(!trial.path.proven && !trial.verdict.valid, "{:?}", trial.path);

@@ -41,6 +41,26 @@ pub(super) fn check_path(trial: &TrialRecord, proxies: &[&str]) {
     }
 }
 
+/// Calls between services are recorded, with their response times.
+fn check_calls(trial: &TrialRecord) {
+    let calls: Vec<(&str, &str)> =
+        trial.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str())).collect();
+    assert_eq!(calls, [("web", "emoji"), ("web", "voting")], "{}", trial.mode);
+    for edge in &trial.edges {
+        let times = edge.response_time_us.as_ref().expect("callers measure them");
+        assert!(times.count > 0 && edge.answered >= times.count, "{edge:?}");
+    }
+}
+
+/// Sidecars show their heap and their configuration.
+fn check_footprints(trial: &TrialRecord) {
+    for proxy in trial.components.iter().filter(|component| component.name.ends_with("-proxy")) {
+        let held = proxy.holdings.as_ref().expect("sidecars show it");
+        let size_bytes = held.configuration.as_ref().map(|configuration| configuration.size_bytes);
+        assert!(size_bytes > Some(0) && held.heap_before_load.is_some(), "{}: {held:?}", proxy.name);
+    }
+}
+
 /// A sidecar's usage is separate from its application's, and istiod's from both. All together they have CPU
 /// time in user mode and in the kernel; for a single one, cgroup v1 counts ticks, which may be none.
 fn check_usage(trials: &[TrialRecord]) {
@@ -128,7 +148,13 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     // The study sets `proxy.mtls: strict` by default.
     assert_eq!(of_server.and_then(|proxy| proxy.takes_plain_text), Some(false));
     check_usage(&of_pair);
-    check_paths(&trials(&app), &["client-proxy", "emoji-proxy", "voting-proxy", "web-proxy"]);
+    let of_app = trials(&app);
+    check_paths(&of_app, &["client-proxy", "emoji-proxy", "voting-proxy", "web-proxy"]);
+    of_app.iter().for_each(check_calls);
+    of_pair.iter().for_each(check_footprints);
+    let logs = std::fs::read_dir(pair.join("logs")).unwrap().map(|trial| trial.unwrap().path());
+    let kept = logs.filter(|trial| trial.join("server-proxy.configuration.json.gz").is_file()).count();
+    assert_eq!(kept, 1, "the trial with sidecars");
     for run in [&pair, &app] {
         let host: Host = serde_json::from_slice(&std::fs::read(run.join("host.json")).unwrap()).unwrap();
         let named: Vec<&str> = host.versions.iter().map(|version| version.name.as_str()).collect();

@@ -87,8 +87,8 @@ const ROOT: [Key; 21] = [
     Key::new("topology", Kind::Named("topology"), "which services call which").default("pair"),
     Key::new(
         "mesh",
-        Kind::OneOf(|| vec![MeshKind::Envoy.name(), MeshKind::Istio.name()]),
-        "who configures the proxies. `envoy`: static files, no control plane; `istio`: istiod",
+        Kind::OneOf(|| MeshKind::ALL.map(MeshKind::name).to_vec()),
+        "who configures the proxies. `envoy`: static files, no control plane; `istio`: istiod; `linkerd`, `cilium`: on clusters",
     )
     .default("envoy"),
     Key::new("modes", Kind::OneOrDistinct(&Kind::OneOf(modes)), "the modes to compare, each once").required(),

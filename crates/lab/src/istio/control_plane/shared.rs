@@ -2,8 +2,8 @@
 
 use super::ControlPlane;
 use crate::Result;
+use crate::once::once;
 use crate::pod::{Pod, PodSpec};
-use crate::programs::once;
 use crate::running::Supporting;
 use experiment::MeshSettings;
 use experiment::environment::{ErrorContext, ProgressSink};

@@ -5,27 +5,22 @@
 //! over to it, and it requests certificates from istiod in their names. A dedicated ztunnel runs in its pod,
 //! with that pod's identity.
 
-use super::zds::{Connection, NodeAgent, NodePod};
+use super::zds::{NodeAgent, NodePod};
 use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{Confined, Container, ContainerSpec, ContainerUser};
-use crate::context::{MeshProxies, variables};
+use crate::context::variables;
+use crate::istio::context::MeshProxies;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
-use crate::running::{CounterSource, PodIdentity, Proxy};
+use crate::running::{PodIdentity, Proxy};
 use components::Installed;
 use confinement::Joinable;
 use experiment::environment::{AccessLog, ErrorContext};
-use mesh::admin::liveness::LivenessProbe;
-use mesh::admin::{Admin, AdminError};
-use mesh::config_dump::DumpCopy;
-use mesh::inbound::Inbound;
 use mesh::names::{
     ADMIN_PORT, DISCOVERY_NAME, DISCOVERY_PORT, NODE, READINESS_PORT, STATUS_PORT, SYSTEM_NAMESPACE,
 };
-use mesh::ztunnel::{footprint, metrics};
-use results::ProxyConfiguration;
-use std::collections::BTreeMap;
+use mesh::ztunnel::admin::ZtunnelAdmin;
 use std::ffi::OsString;
 use std::fs;
 
@@ -35,15 +30,6 @@ pub const NAME: &str = "ztunnel";
 /// Mark on packets that it sends; ambient mode's redirect rules recognise them by it. A shared ztunnel sets
 /// it by default.
 const PACKET_MARK: &str = "1337";
-
-#[derive(Debug)]
-struct Ztunnel {
-    admin: Admin,
-    statistics: Admin,
-    readiness: Admin,
-    /// Present if it is shared: it serves its pods while this connection is open.
-    _pods: Option<Connection>,
-}
 
 impl MeshProxies<'_> {
     /// Starts a ztunnel in this pod of its own and hands these pods over to it. It need not be ready on
@@ -70,7 +56,8 @@ impl MeshProxies<'_> {
             self.context.lab.check_not_stopped()?;
             container.check(format!("start {NAME}"))
         })?;
-        Ok(proxy(NAME, pod, container, files, Some(connection)))
+        // It serves its pods while this connection is open.
+        Ok(Proxy { _held: Some(Box::new(connection)), ..proxy(NAME, pod, container, files) })
     }
 
     pub fn start_dedicated_ztunnel(
@@ -87,7 +74,7 @@ impl MeshProxies<'_> {
             ("PACKET_MARK", PACKET_MARK.into()),
         ];
         let container = self.start_ztunnel(program, pod, ContainerUser::NetworkSetup, &files, own)?;
-        Ok(proxy(program.0, pod, container, files, None))
+        Ok(proxy(program.0, pod, container, files))
     }
 
     fn start_ztunnel<const N: usize>(
@@ -147,42 +134,14 @@ impl MeshProxies<'_> {
     }
 }
 
-fn proxy(name: &str, pod: &Pod, container: Container, files: PrivateDir, pods: Option<Connection>) -> Proxy {
-    let counters = Ztunnel {
+fn proxy(name: &str, pod: &Pod, container: Container, files: PrivateDir) -> Proxy {
+    let interfaces = ZtunnelAdmin {
         admin: pod.admin(name, ADMIN_PORT),
         statistics: pod.admin(name, STATUS_PORT),
-        readiness: pod.admin(name, READINESS_PORT),
-        _pods: pods,
+        readiness: Some(pod.admin(name, READINESS_PORT)),
     };
-    Proxy::new(name, pod, container, Box::new(counters), files)
+    Proxy::new(name, pod, container, Box::new(interfaces), files)
 }
 
 const TOKEN: &str = "istio-token";
 const ROOT_CERTIFICATE: &str = "root-cert.pem";
-
-impl CounterSource for Ztunnel {
-    fn is_ready(&self) -> Result<bool, AdminError> {
-        Ok(self.readiness.ask("/healthz/ready").is_ok())
-    }
-
-    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        let text = self.statistics.ask("/metrics")?;
-        Ok(metrics::counters(&String::from_utf8_lossy(&text)))
-    }
-
-    fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        self.admin.read("/config_dump", |answer| footprint::count(answer, copy)).map(Some)
-    }
-
-    fn inbound(&self) -> Result<Option<Inbound>, AdminError> {
-        Inbound::of_ztunnel(&self.admin).map(Some)
-    }
-
-    fn liveness_probes(&self) -> Vec<LivenessProbe> {
-        vec![LivenessProbe { process: None, admin: self.readiness.clone(), path: "/healthz/ready" }]
-    }
-
-    fn admin(&self) -> Option<&Admin> {
-        Some(&self.admin)
-    }
-}

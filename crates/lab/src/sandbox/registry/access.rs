@@ -16,7 +16,7 @@ pub struct Access {
     pub components: Vec<ComponentVersion>,
     /// In order from client to server.
     pub proxies: Vec<ProxyAccess>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ControlPlaneAccess>,
 }
 

@@ -40,7 +40,6 @@ pub struct Record {
     pub cgroup_directories: Vec<PathBuf>,
     pub cgroup: Option<Cgroup>,
     pub no_cgroup_because: Option<String>,
-    #[serde(default)]
     pub no_proxy_user: Option<NoProxyUser>,
 }
 
@@ -102,7 +101,6 @@ pub struct PodNote {
     /// File descriptor that the lab's first process holds for the network namespace.
     pub namespace_file: RawFd,
     /// File descriptor of the pod's mount namespace, if it is not the lab's.
-    #[serde(default)]
     pub mounts_file: Option<RawFd>,
     pub containers: Vec<ContainerNote>,
 }

@@ -148,7 +148,7 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis> {
 /// Checks each mode with each mesh that has it: a run names one of them.
 fn mode_checks(lab: &Result<LocalLab>) -> Vec<ModeCheck> {
     let meshes = |mode| {
-        let having = [MeshKind::Envoy, MeshKind::Istio].into_iter().filter(move |mesh| mesh.makes(mode));
+        let having = MeshKind::IN_LAB.into_iter().filter(move |mesh| mesh.makes(mode));
         having.map(|mesh| mesh_check(lab, mesh, mode)).collect()
     };
     Mode::ALL.into_iter().map(|mode| ModeCheck::new(mode, meshes(mode))).collect()

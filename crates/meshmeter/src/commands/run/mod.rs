@@ -31,7 +31,7 @@ mod verdict;
 
 use super::releases;
 use super::report::{check_destinations, folder_failure, objective_status, publish};
-use crate::cli::{MeshArg, RunArgs, RunPlace};
+use crate::cli::{RunArgs, RunPlace};
 use crate::cpu;
 use crate::failure::Failure;
 use crate::memory;
@@ -121,16 +121,16 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
         return resume::experiment(args.resume.as_deref().expect("required without an experiment"));
     };
     let mut read = read_experiment(experiment, &overrides)?;
-    if args.on == RunPlace::Cluster && !are_of_mesh(experiment, args.cluster.cluster_mesh) {
+    if !are_of_mesh(experiment, read.mesh) {
         read.published.clear();
     }
     Ok(read)
 }
 
-/// True if an experiment's published figures apply to the cluster's mesh: those of preset studies are for
-/// Istio.
-fn are_of_mesh(experiment: &str, mesh: MeshArg) -> bool {
-    mesh == MeshArg::Istio || studies::find(experiment).is_none()
+/// True if an experiment's published figures apply to its mesh: those of preset studies are not for meshes that
+/// clusters alone have.
+fn are_of_mesh(experiment: &str, mesh: MeshKind) -> bool {
+    MeshKind::IN_LAB.contains(&mesh) || studies::find(experiment).is_none()
 }
 
 /// Reads a preset study or a file and applies overrides.
@@ -371,10 +371,12 @@ mod tests {
 
     #[test]
     fn published_figures_of_istio_are_shown_only_for_istio() {
-        assert!(are_of_mesh("mesh-modes", MeshArg::Istio));
-        assert!(!are_of_mesh("mesh-modes", MeshArg::Linkerd) && !are_of_mesh("mesh-modes", MeshArg::Cilium));
+        assert!(are_of_mesh("mesh-modes", MeshKind::Istio));
         assert!(
-            are_of_mesh("./own.yaml", MeshArg::Linkerd),
+            !are_of_mesh("mesh-modes", MeshKind::Linkerd) && !are_of_mesh("mesh-modes", MeshKind::Cilium)
+        );
+        assert!(
+            are_of_mesh("./own.yaml", MeshKind::Linkerd),
             "whoever writes a file knows whose figures it has"
         );
     }

@@ -92,7 +92,6 @@ fn facts_of_clusters(
     let of_place = |what, of: fn(&ClusterPlace) -> String| (what, of(then), of(now));
     let mut facts = vec![
         of_place("image", |place| place.image.clone()),
-        of_place("mesh of the cluster", |place| place.mesh.clone()),
         ("revision of Istio", text(&then.revision), text(&now.revision)),
         ("nodes of generators", text(&then.generator_nodes), text(&now.generator_nodes)),
         of_place("source of usage", |place| place.usage_source.clone()),
@@ -122,7 +121,6 @@ mod tests {
         let mut place = ClusterPlace {
             uid: Some("7f3b".to_owned()),
             image: "meshmeter:1".to_owned(),
-            mesh: "istio".to_owned(),
             usage_source: "kubelets".to_owned(),
             ..ClusterPlace::default()
         };
@@ -141,14 +139,13 @@ mod tests {
         let changed = on_cluster(|place| {
             place.uid = Some("90ac".to_owned());
             place.image = "meshmeter:2".to_owned();
-            place.mesh = "linkerd".to_owned();
             place.revision = Some("canary".to_owned());
             place.generator_nodes = Some("load=true".to_owned());
             place.usage_source = "none".to_owned();
         });
         assert_eq!(
             differing(&changed),
-            "image: meshmeter:1, now meshmeter:2; mesh of the cluster: istio, now linkerd; \
+            "image: meshmeter:1, now meshmeter:2; \
              revision of Istio: none named, now canary; nodes of generators: none named, now load=true; \
              source of usage: kubelets, now none; cluster: 7f3b, now 90ac"
         );

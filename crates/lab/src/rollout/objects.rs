@@ -2,14 +2,12 @@
 
 use super::Rollout;
 use crate::Result;
-use crate::running::service::SERVICE_PORT;
-use experiment::dataplane::Entry;
 use experiment::environment::EnvironmentError;
 use experiment::topology::WorkloadId;
-use experiment::topology::script::DEFAULT_ENDPOINT;
+use mesh::dataplane::SERVICE_PORT;
+use mesh::dataplane::with_subject;
 use mesh::istio::configz::wait_until_processed;
-use mesh::istio::objects::subject::{ServiceAccount, Subject};
-use mesh::istio::objects::{self, extra, ingress};
+use mesh::istio::objects::{self, extra};
 use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, ServicePort};
 use serde_json::Value;
@@ -17,34 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 impl Rollout<'_> {
-    pub fn with_subject<T>(&self, id: WorkloadId, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
-        let namespace = self.mesh_namespace(id);
-        let mut callers: Vec<ServiceAccount<'_>> = self
-            .calls_to(id)
-            .map(|call| match self.mode.entry {
-                // The caller is the gateway in front of the service.
-                Entry::Ingress if !self.is_member(call.from) => {
-                    ServiceAccount { namespace, name: ingress::NAME }
-                }
-                _ => ServiceAccount {
-                    namespace: self.mesh_namespace(call.from),
-                    name: &self.workload(call.from).name,
-                },
-            })
-            .collect();
-        callers.dedup();
-        let workload = self.workload(id);
-        let endpoints = workload.script().map(|script| script.endpoints.iter().map(|one| one.path.as_str()));
-        use_it(&Subject {
-            namespace,
-            service: &workload.name,
-            port: SERVICE_PORT,
-            callers: &callers,
-            protocol: workload.protocol,
-            endpoints: &endpoints.map_or_else(|| vec![DEFAULT_ENDPOINT], Iterator::collect),
-        })
-    }
-
     pub fn services(&self) -> Vec<WorkloadId> {
         let workloads = self.topology().workloads.iter().enumerate();
         workloads.filter(|(_, workload)| workload.serves()).map(|(id, _)| id).collect()
@@ -63,7 +33,7 @@ impl Rollout<'_> {
             objects.extend(own.filter(|object| index == 0 || is_here(object)));
         }
         for id in self.services() {
-            self.with_subject(id, |subject| {
+            with_subject(self, id, |subject| {
                 objects.extend(objects::for_service(spec, subject, keys.as_deref()));
             });
         }

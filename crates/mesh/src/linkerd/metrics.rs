@@ -5,7 +5,8 @@
 //! application (`inbound`). It counts connections at both of its ends (`peer`): those that it accepts (`src`)
 //! and those that it opens (`dst`). Series that have not increased for ten minutes disappear.
 
-use mesh::admin::{Admin, AdminError};
+use crate::admin::{Admin, AdminError};
+use crate::proxy::CounterSource;
 use results::exposition::{Sample, add_up};
 use std::collections::BTreeMap;
 
@@ -88,12 +89,18 @@ impl Counted for Inbound {
 /// Connections that a proxy accepts from its application, for any destination.
 pub(super) const TAKEN_FROM_APPLICATION: &str = "outbound.connections";
 
-/// All counters of a proxy, by the names of [`Outbound`] and [`Inbound`]. Absent until there is traffic of that kind.
-pub fn counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    Ok(read(&String::from_utf8_lossy(&admin.get_long(PATH)?)))
+/// A proxy, by the interface with its metrics.
+#[derive(Debug)]
+pub struct LinkerdProxy(pub Admin);
+
+impl CounterSource for LinkerdProxy {
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        Ok(read(&String::from_utf8_lossy(&self.0.get_long(PATH)?)))
+    }
 }
 
-pub(crate) fn read(text: &str) -> BTreeMap<String, u64> {
+/// All counters of a proxy, by the names of [`Outbound`] and [`Inbound`]. Absent until there is traffic of that kind.
+pub fn read(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     add_up(text, names, &mut counters);
     counters

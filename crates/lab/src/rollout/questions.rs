@@ -3,16 +3,19 @@
 use super::FIRST_SERVICE_ADDRESS;
 use super::Rollout;
 use crate::Result;
-use crate::context::MeshContext;
+use crate::istio::context::MeshContext;
 use crate::running::PodPlace;
 use crate::running::database::DATABASE_PORT;
-use crate::running::service::SERVICE_PORT;
-use experiment::dataplane::{Entry, Exit};
-use experiment::environment::EnvironmentError;
+use experiment::dataplane::Exit;
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
+use mesh::dataplane::SERVICE_PORT;
+use mesh::dataplane::{MeshView, comes_from_outside};
 use mesh::envoy::hop::Layer;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::names::service_host;
+use mesh::proof::Evidence;
+use mesh::trial::place::{ProxyId, Station};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 impl<'a> Rollout<'a> {
@@ -32,14 +35,9 @@ impl<'a> Rollout<'a> {
         self.context.spec.is_member(id)
     }
 
-    /// True for a call to a member from outside the mesh without a gateway. It arrives as plaintext.
-    pub fn comes_from_outside(&self, call: Call) -> bool {
-        self.mode.entry == Entry::Direct && !self.is_member(call.from) && self.is_member(call.to)
-    }
-
     /// Rejects calls from outside the mesh if the mode does not support them.
     pub fn refuse_calls_from_outside(&self, because: &str) -> Result<()> {
-        let outside = self.topology().calls.iter().find(|call| self.comes_from_outside(**call));
+        let outside = self.topology().calls.iter().find(|call| comes_from_outside(self, **call));
         outside.map_or(Ok(()), |call| {
             let [from, to] = [call.from, call.to].map(|id| self.workload(id).qualified_name());
             let operation = format!("let {from}, which is outside the mesh, call {to}");
@@ -147,8 +145,31 @@ impl<'a> Rollout<'a> {
         format!("{}://{authority}{}", protocol.scheme(over_tls), protocol.path(&driver.endpoint))
     }
 
+    /// The proxies in the pods of a workload; absent if it has none.
+    pub fn station_beside(&self, id: WorkloadId, evidence: Evidence) -> Option<Station> {
+        let proxies = self.pods.workloads[id].proxies.clone();
+        let name = self.proxy_name(id);
+        (!proxies.is_empty()).then_some(Station { name, proxies, side: None, evidence })
+    }
+
+    /// A station with a single proxy.
+    pub fn station_of(&self, proxy: ProxyId, evidence: Evidence) -> Station {
+        Station { name: self.proxies[proxy].name.clone(), proxies: vec![proxy], side: None, evidence }
+    }
+
     /// How a proxy reads requests to a workload.
     pub fn layer(&self, id: WorkloadId) -> Layer {
         Layer::for_protocol(self.workload(id).protocol)
+    }
+}
+
+impl MeshView for Rollout<'_> {
+    fn spec(&self) -> &DeploymentSpec {
+        self.context.spec
+    }
+
+    fn namespace(&self, in_topology: &str) -> String {
+        let index = self.namespaces.iter().position(|known| *known == in_topology);
+        self.mesh().namespaces.names()[index.expect("it is a namespace of the topology")].clone()
     }
 }

@@ -1,11 +1,11 @@
 //! Domains of a gateway, for any kind of proxy: what drivers request, and checks that the gateway serves
 //! these domains and no others.
 
+use super::Rollout;
+use super::station::Destination;
 use crate::Result;
 use crate::certificates::{CredentialFiles, Credentials, KeyAlgorithm};
 use crate::container::ContainerUser;
-use crate::deployment::rollout::Rollout;
-use crate::deployment::station::Destination;
 use crate::private_dir::PrivateDir;
 use experiment::environment::{EnvironmentError, ErrorContext as _, Estate, Scenario, error_chain};
 use experiment::mesh_settings::IngressTls;

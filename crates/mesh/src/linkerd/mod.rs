@@ -3,8 +3,7 @@
 mod evidence;
 mod metrics;
 
-pub(crate) use self::metrics::read as read_counters;
-pub use self::metrics::{Inbound, Outbound, counters};
+pub use self::metrics::{Inbound, LinkerdProxy, Outbound, read as read_counters};
 
 /// Namespace of the control plane.
 pub const NAMESPACE: &str = "linkerd";

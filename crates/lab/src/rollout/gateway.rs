@@ -1,9 +1,9 @@
 //! A gateway under a control plane: a proxy in a pod of its own, with a Service in front of it.
 
-use super::pods::{PodIdentity, PodPlace};
+use super::Rollout;
 use crate::Result;
-use crate::deployment::rollout::Rollout;
 use crate::istio::agent::{AgentSpec, ProxyKind};
+use crate::running::{PodIdentity, PodPlace};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use serde_json::Value;
 use std::net::Ipv4Addr;

@@ -1,10 +1,11 @@
 //! A part of a deployment next to its workloads: a data plane, an entry or an exit.
 
-use super::rollout::Rollout;
-use super::station::{Destination, ProxyId, Stations};
+use super::Rollout;
+use super::station::{Destination, Stations};
 use crate::Result;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
+use mesh::trial::place::ProxyId;
 use serde_json::Value;
 
 /// What a mode adds to the workloads of a topology. A deployment calls the methods in the order in which they

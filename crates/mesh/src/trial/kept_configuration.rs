@@ -1,10 +1,10 @@
 //! The configuration that a proxy had in a trial, kept with the trial's logs. It shows the effect of the
 //! experiment's switches.
 
-use crate::component_name::file_name;
+use crate::config_dump::DumpCopy;
+use crate::names::file_name;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use mesh::config_dump::DumpCopy;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

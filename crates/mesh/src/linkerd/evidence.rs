@@ -1,11 +1,11 @@
 //! Counters of Linkerd's proxies that prove the path of a call.
 
 use super::metrics::{Counted, Inbound, Outbound, TAKEN_FROM_APPLICATION};
-use experiment::Protocol;
-use mesh::proof::{
+use crate::proof::{
     Count, Demand, Encrypted, Evidence, Forwarded, ProtocolCounters, RequestCounters, Seen, SideCounters,
     StreamCounters,
 };
+use experiment::Protocol;
 use results::HopProtocol;
 
 /// Stands in for counters that these proxies lack: they retry only on routes that runs do not create.

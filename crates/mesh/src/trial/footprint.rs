@@ -4,13 +4,12 @@
 //! is kept with the logs. Readings that fail are recorded in the trial and do not invalidate it.
 
 use super::kept_configuration::KeptConfiguration;
-use crate::observe::Watched;
-use crate::running::{Proxy, response_or_reason};
+use super::place::{Place, RunningProxy};
+use crate::admin::AdminError;
+use crate::concurrent::side_by_side;
 use experiment::environment::deploy::Footprint;
 use experiment::environment::{ComponentMemory, error_chain};
-use mesh::admin::AdminError;
-use mesh::concurrent::side_by_side;
-use results::{ProxyConfiguration, ProxyFootprint, ProxyHeap, Role};
+use results::{ProxyConfiguration, ProxyFootprint, ProxyHeap};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -26,13 +25,12 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Reads every component except the drivers, which exist only for the load. Each proxy is listed once;
-    /// `unresponsive` ones (name and reason) are not queried.
-    pub fn read(proxies: &[&Proxy], watched: &[Watched], unresponsive: &Unresponsive) -> Self {
-        let others = watched.iter().filter(|watched| watched.role != Role::Generator);
-        let memory = others.map(|watched| (watched.name.clone(), watched.memory())).collect();
-        let heaps = side_by_side(proxies, |proxy| {
-            (proxy.name.clone(), ask(proxy, unresponsive, "its heap", || proxy.counters.heap()))
+    /// Reads every component except the drivers, which exist only for the load. `unresponsive` proxies (name and
+    /// reason) are not queried.
+    pub fn read(place: &impl Place, unresponsive: &Unresponsive) -> Self {
+        let memory = place.memory();
+        let heaps = side_by_side(place.proxies(), |proxy| {
+            (proxy.name().to_owned(), ask(proxy, unresponsive, "its heap", || proxy.source().heap()))
         });
         Self { memory, heaps: heaps.into_iter().collect() }
     }
@@ -40,13 +38,12 @@ impl Held {
     /// Reads everything again, after the load, and the proxies' configuration.
     pub fn complete(
         mut self,
-        proxies: &[&Proxy],
-        watched: &[Watched],
+        place: &impl Place,
         unresponsive: &Unresponsive,
-        log_dir: &Path,
     ) -> BTreeMap<String, Footprint> {
-        let mut after = Self::read(proxies, watched, unresponsive);
-        let configurations = side_by_side(proxies, |proxy| configuration(proxy, unresponsive, log_dir));
+        let mut after = Self::read(place, unresponsive);
+        let (proxies, log_dir) = (place.proxies(), place.log_dir());
+        let configurations = side_by_side(&proxies, |proxy| configuration(*proxy, unresponsive, log_dir));
         let footprint = |(name, after): (String, ComponentMemory)| {
             let before = self.memory.get(&name);
             let footprint = Footprint {
@@ -61,14 +58,14 @@ impl Held {
         let mut footprints: BTreeMap<String, Footprint> = after.memory.into_iter().map(footprint).collect();
         for (proxy, configuration) in proxies.iter().zip(configurations) {
             let mut unread = Vec::new();
-            let mut heap = |heaps: &mut Heaps| read_part(heaps.remove(&proxy.name)?, &mut unread);
+            let mut heap = |heaps: &mut Heaps| read_part(heaps.remove(proxy.name())?, &mut unread);
             let held = ProxyFootprint {
                 heap_before_load: heap(&mut self.heaps),
                 heap_after_load: heap(&mut after.heaps),
                 configuration: read_part(configuration, &mut unread),
                 unread,
             };
-            footprints.entry(proxy.name.clone()).or_default().holdings = Some(held);
+            footprints.entry(proxy.name().to_owned()).or_default().holdings = Some(held);
         }
         footprints
     }
@@ -83,25 +80,25 @@ fn read_part<T>(part: Result<Option<T>, String>, unread: &mut Vec<String>) -> Op
 }
 
 fn configuration(
-    proxy: &Proxy,
+    proxy: &dyn RunningProxy,
     unresponsive: &Unresponsive,
     log_dir: &Path,
 ) -> Result<Option<ProxyConfiguration>, String> {
-    let mut kept = KeptConfiguration::new(&proxy.name, log_dir);
-    let counted = ask(proxy, unresponsive, "its configuration", || proxy.counters.configuration(&mut kept));
+    let mut kept = KeptConfiguration::new(proxy.name(), log_dir);
+    let counted = ask(proxy, unresponsive, "its configuration", || proxy.source().configuration(&mut kept));
     kept.end(counted.as_ref().err().map(String::as_str));
     counted
 }
 
 /// Queries a proxy unless it has failed or did not respond before.
 fn ask<T>(
-    proxy: &Proxy,
+    proxy: &dyn RunningProxy,
     unresponsive: &Unresponsive,
     what: &str,
     question: impl FnOnce() -> Result<T, AdminError>,
 ) -> Result<T, String> {
-    response_or_reason(&proxy.container, || match unresponsive.get(&proxy.name) {
-        Some(reason) => Err(format!("ask {} for {what}: not asked again: {reason}", proxy.name)),
+    proxy.response_or_reason(|| match unresponsive.get(proxy.name()) {
+        Some(reason) => Err(format!("ask {} for {what}: not asked again: {reason}", proxy.name())),
         None => question().map_err(|error| error_chain(&error)),
     })
 }

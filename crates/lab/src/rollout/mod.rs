@@ -1,17 +1,23 @@
-//! A deployment that is coming up: its pods, its proxies and its objects in the API so far.
+//! A deployment that is coming up: its pods, its proxies and its objects in the API so far. Data planes, entries,
+//! exits and filters ([`part`]) add to it; it knows none of them.
 
+pub(crate) mod domains;
+pub(crate) mod filters;
+pub(crate) mod gateway;
 mod objects;
+pub(crate) mod part;
 mod questions;
+pub(crate) mod station;
 
-use super::station::ProxyId;
+use self::domains::Domains;
+use self::filters::Filters;
 use crate::Result;
 use crate::certificates::CredentialFiles;
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
-use crate::context::{DeploymentContext, MeshContext};
-use crate::entry::Domains;
-use crate::filters::Filters;
+use crate::context::DeploymentContext;
 use crate::istio::agent::{AgentSpec, INOTIFY_INSTANCES};
+use crate::istio::context::MeshContext;
 use crate::istio::{MeshNamespaces, expose_wasm_module};
 use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
@@ -32,6 +38,7 @@ use mesh::istio::objects::waypoint;
 use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, Membership, Replica};
 use mesh::names::TOKEN_AUDIENCE;
+use mesh::trial::place::ProxyId;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -104,7 +111,6 @@ impl<'a> Rollout<'a> {
         rollout.create_pods()?;
         rollout.start_services(|rollout, id| !rollout.queries_database(id))?;
         rollout.describe_pods(member)?;
-        rollout.filters = Filters::start(&mut rollout, lab)?;
         Ok(rollout)
     }
 

@@ -1,8 +1,8 @@
 //! Calls over an edge, from the readings of its caller.
 
-use super::Edge;
-use mesh::proof::CallCounters;
-use mesh::service::CallReading;
+use super::place::Edge;
+use crate::proof::CallCounters;
+use crate::service::CallReading;
 use results::{EdgeRecord, LatencyHistogram};
 
 /// Calls over an edge in a trial.

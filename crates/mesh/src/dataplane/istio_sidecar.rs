@@ -1,0 +1,37 @@
+//! Istio's sidecars: an Envoy in each pod, at both ends of a call.
+
+use super::{MeshView, SERVICE_PORT, comes_from_outside};
+use crate::envoy::hop::{Hop, Peer};
+use crate::proof::{Accepts, Evidence};
+use experiment::topology::{Call, WorkloadId};
+use results::HopProtocol;
+
+/// How a caller's sidecar, or a gateway, handles requests on this port that are for a service.
+pub fn outbound(mesh: &dyn MeshView, callee: WorkloadId, port: u16) -> Hop {
+    let peer = if mesh.is_member(callee) { Peer::Next } else { Peer::Nobody };
+    let layer = mesh.layer(callee).between(None, between_proxies(mesh));
+    let cluster = format!("outbound|{SERVICE_PORT}||{}", mesh.host_of(callee));
+    Hop { peer, ..Hop::outbound(layer, port, cluster) }
+}
+
+/// How a sidecar handles requests for its workload.
+pub fn inbound(mesh: &dyn MeshView, id: WorkloadId) -> Hop {
+    Hop::inbound(mesh.layer(id).between(between_proxies(mesh), None), SERVICE_PORT)
+}
+
+/// Counters of the caller's sidecar that prove the path of a call.
+pub fn at_caller(mesh: &dyn MeshView, call: Call) -> Evidence {
+    outbound(mesh, call.to, SERVICE_PORT).evidence(mesh.spec().proxy.mtls.is_spoken())
+}
+
+/// Counters of the callee's sidecar. A gateway speaks mutual TLS as a sidecar does.
+pub fn at_callee(mesh: &dyn MeshView, call: Call) -> Evidence {
+    let mtls = mesh.spec().proxy.mtls;
+    let evidence = inbound(mesh, call.to).evidence(mtls.is_spoken() && !comes_from_outside(mesh, call));
+    Evidence { accepts: Some(Accepts::new(SERVICE_PORT, mtls)), ..evidence }
+}
+
+/// Protocol that proxies speak with each other, if it is not the client's.
+fn between_proxies(mesh: &dyn MeshView) -> Option<HopProtocol> {
+    mesh.spec().istio.http2_upgrade.then_some(HopProtocol::Http2)
+}
