@@ -161,6 +161,8 @@ impl Cluster {
         ClusterPlace {
             uid: uid.filter(|uid| !uid.is_empty()),
             image: image.clone(),
+            // Of the experiment, which an environment does not know.
+            mesh: String::new(),
             revision: revision.clone(),
             generator_nodes: generator_nodes.as_ref().map(|(label, value)| format!("{label}={value}")),
             usage_source: match prometheus {

@@ -60,6 +60,9 @@ impl MeshKind {
     /// Meshes that a lab runs; the others run on clusters.
     pub const IN_LAB: [Self; 2] = [Self::Envoy, Self::Istio];
 
+    /// Meshes that clusters have.
+    pub const ON_CLUSTERS: [Self; 3] = [Self::Istio, Self::Linkerd, Self::Cilium];
+
     /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -89,6 +89,8 @@ pub struct ClusterPlace {
     pub uid: Option<String>,
     /// Image of Meshmeter.
     pub image: String,
+    /// Mesh of the experiment: `istio`, `linkerd` or `cilium`.
+    pub mesh: String,
     /// Revision of istiod, or a tag; absent: the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,

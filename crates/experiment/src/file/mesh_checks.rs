@@ -55,7 +55,11 @@ fn linkerd(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             experiment.proxy.access_log != AccessLog::Off,
             "access logs of Linkerd's proxies are not switched on by runs",
         ),
-        ("proxy.cpu-time", !experiment.proxy.cpu_time.is_zero(), "Linkerd's proxies have no filter that computes"),
+        (
+            "proxy.cpu-time",
+            !experiment.proxy.cpu_time.is_zero(),
+            "Linkerd's proxies have no filter that computes",
+        ),
     ];
     for (key, _, why) in refused.into_iter().filter(|(_, is_set, _)| *is_set) {
         if let Some(field) = given.field(key)? {

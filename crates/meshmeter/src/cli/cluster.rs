@@ -1,11 +1,13 @@
 //! Options of `meshmeter cluster`, and of runs on a cluster.
 
 use super::AutomationArgs;
+use super::words::one_of;
 use clap::{Args, Subcommand, ValueHint};
 use cluster::connection::Connection;
 use cluster::prometheus::PrometheusAddress;
 use cluster::rights::Subject;
 use cluster::settings::{ClusterSettings, DEFAULT_PREFIX};
+use experiment::{MeshKind, Override};
 use results::units::parse_duration;
 use std::path::PathBuf;
 
@@ -115,6 +117,10 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
     pub generator_nodes: Option<(String, String)>,
 
+    /// Mesh of the cluster: the same as --set mesh=MESH
+    #[arg(long, value_name = "MESH", value_parser = one_of(MeshKind::ON_CLUSTERS.map(|kind| (kind.name().into(), kind))), help_heading = "Cluster")]
+    pub cluster_mesh: Option<MeshKind>,
+
     /// Revision of istiod (istio.io/rev), or a revision tag [default: the cluster's default one]
     #[arg(long, value_name = "REVISION", help_heading = "Cluster")]
     pub istio_revision: Option<String>,
@@ -131,6 +137,11 @@ pub struct OnClusterArgs {
 }
 
 impl OnClusterArgs {
+    /// What the option of the mesh sets in an experiment.
+    pub fn mesh(&self) -> Option<Override> {
+        self.cluster_mesh.map(|mesh| Override::set(format!("mesh={mesh}")))
+    }
+
     /// Settings of a run with this identifier. `image` is used if none was given.
     pub fn settings(&self, run: &str, image: &str) -> ClusterSettings {
         ClusterSettings {
@@ -148,7 +159,7 @@ impl OnClusterArgs {
 
 impl OnClusterArgs {
     /// The same options as arguments of a run inside the cluster, except for the connection, which that run
-    /// has itself.
+    /// has itself, and for the mesh, which is in its experiment file.
     pub fn arguments(&self) -> Vec<String> {
         let Self {
             connection: _,
@@ -157,6 +168,7 @@ impl OnClusterArgs {
             namespace_prefix,
             existing_namespaces,
             generator_nodes,
+            cluster_mesh: _,
             istio_revision,
             without_nodes,
             prometheus,

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
-    let overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
+    let overrides: Vec<Override> = args.set.iter().map(Override::set).chain(args.place.mesh()).collect();
     let read = |name: &str| read_experiment(name, &overrides);
     let mut experiment = args.experiment.as_deref().map(read).transpose()?;
     let mut settings = args.place.settings("", "");

@@ -112,6 +112,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
     overrides.extend(releases::setting(&args.istio));
+    overrides.extend(args.cluster.mesh());
     overrides.extend(args.repeats.as_ref().map(Override::repeats));
     overrides.extend(args.retakes.as_ref().map(Override::retakes));
     overrides.extend(args.duration.as_ref().map(Override::duration));
@@ -261,6 +262,9 @@ impl Session<'_> {
         let mut host = place.environment().host();
         host.versions.extend(self.further_versions(place.environment()));
         host.build = Some(Build::this().clone());
+        if let Some(cluster) = &mut host.cluster {
+            self.experiment.mesh.name().clone_into(&mut cluster.mesh);
+        }
         if let Some((earlier, trials)) = earlier {
             let host = resume::host(earlier, trials, &host, &unavailable)?;
             host.pacing.iter().for_each(|chosen| self.plan.set_pacing(chosen.pacing));
