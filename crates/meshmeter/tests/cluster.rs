@@ -187,7 +187,7 @@ fn mesh_of_the_file_decides_what_pods_are_given() {
         printed.contains("linkerd.io/inject: enabled") && !printed.contains("istio-injection"),
         "{printed}"
     );
-    let output = dry_run(&["--set=modes=ambient", "--set=mesh=linkerd"]);
+    let output = dry_run(&["--set=modes=ambient", "--cluster-mesh=linkerd"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("mesh linkerd has no mode `ambient`"), "{}", stderr(&output));
 }
