@@ -11,9 +11,9 @@ use report::html::render;
 use report::svg::escape;
 use report::terminal::Options;
 use results::{
-    Build, Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, Mode, NodeUsage,
-    ProxyConfiguration, ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof,
-    TrialRecord, UnavailableMode,
+    Build, ComponentSummary, Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, Metric,
+    Mode, NodeUsage, ProxyConfiguration, ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy,
+    TracingProof, TrialRecord, UnavailableMode,
 };
 
 /// The page, with checks that apply to every page.
@@ -161,7 +161,8 @@ fn proxy_holdings_are_shown_with_warnings() {
     for proxy in
         proxies.flat_map(|cell| &mut cell.components).filter(|component| component.name == "client-proxy")
     {
-        proxy.configured_in_s = Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 });
+        let configured_in_s = Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 };
+        proxy.estimates.extend([(Metric::ConfiguredInS, configured_in_s)]);
         let configuration = proxy.configuration.as_mut().expect("the fixture has one");
         configuration.counts.rejected_updates = Some(3);
         configuration.varies = true;

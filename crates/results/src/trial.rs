@@ -5,7 +5,7 @@ use crate::component::{ComponentUsage, Role};
 use crate::configuration::{ConfigurationPush, FurtherDomain};
 use crate::driver::{DriverRecord, DriverView};
 use crate::edge::EdgeRecord;
-use crate::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+use crate::factor::{CellKey, Conditions, Factors};
 use crate::fleet::FleetResult;
 use crate::gateway::{GatewayRecord, TrialRates};
 use crate::host::ComponentVersion;
@@ -141,17 +141,6 @@ impl TrialRecord {
     #[must_use]
     pub fn further_domain_in_s(&self, gateway: &str) -> Option<f64> {
         self.further_domain.as_ref().filter(|domain| domain.gateway == gateway)?.in_force_s
-    }
-
-    /// Adds the number of background services as a factor, for results from earlier versions that only have
-    /// it in their load.
-    #[must_use]
-    pub fn with_factors_of_load(mut self) -> Self {
-        if let Some(services) = self.load.surrounding_services {
-            let value = FactorValue::Number(services.into());
-            self.factors.entry(BACKGROUND_SERVICES.to_owned()).or_insert(value);
-        }
-        self
     }
 
     /// Excludes the trial if its path proof is of another mode.

@@ -6,13 +6,13 @@
 //! many as lie beyond the percentile.
 
 use super::run::Run;
-use results::finding::figures;
-use results::{Cell, CpuPauses, Finding, FindingKind, LongPauses, TimeFigure};
+use results::{Cell, CpuPauses, Finding, FindingKind, LongPauses, Metric, TimeFigure};
 
 /// Percentiles of cells that pauses of the machine can cause.
 pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
     let of_cell = |cell: &Cell| {
-        let percentiles = [(TimeFigure::P99, figures::P99), (TimeFigure::P99_9, figures::P99_9)];
+        let percentiles =
+            [(TimeFigure::P99, Metric::ResponseTimeP99Us), (TimeFigure::P99_9, Metric::ResponseTimeP99_9Us)];
         let made = percentiles.map(|(figure, name)| {
             let share = share(run, cell, figure)?;
             let time = cell.response_time_us?.figure(figure)?;

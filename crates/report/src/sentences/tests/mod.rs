@@ -11,13 +11,12 @@ mod validity;
 
 use super::{fill, opening, others};
 use experiment::{Experiment, Plan, PlannedTrial};
-use results::finding::figures;
 use results::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, CpuPauses, EdgeSummary, Estimate, Finding,
     FindingKind, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA, LatencyHistogram,
-    LoadResult, LongPauses, Mode, NetworkUsage, PathProof, Pauses, ProxyConfiguration, ProxyFootprint,
-    ProxyProof, Rates, RequestCounts, Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
-    UnavailableMode, Verdict,
+    LoadResult, LongPauses, Metric, Mode, NetworkUsage, PathProof, Pauses, ProxyConfiguration,
+    ProxyFootprint, ProxyProof, Rates, RequestCounts, Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome,
+    TrialRecord, UnavailableMode, Verdict,
 };
 use statistics::objective_met;
 use std::collections::BTreeMap;
