@@ -155,6 +155,16 @@ fn unavailable_modes_are_named_with_components_if_any() {
 }
 
 #[test]
+fn modes_are_compared_by_every_figure_in_table_of_comparisons() {
+    let run = fixture::run(fixture::usual_trials());
+    let page = page(&run);
+    let table = section(&page, "tables").split("Each mode against each other").nth(1).expect("the table");
+    let table = table.split("</table>").next().unwrap_or_default();
+    assert_eq!(table.matches(">none</td>").count(), 4, "two modes at two rates");
+    assert!(!table.contains("\"></td>"), "a cell is empty: {table}");
+}
+
+#[test]
 fn proxy_holdings_are_shown_with_warnings() {
     let mut run = fixture::run(fixture::usual_trials());
     let proxies = run.summary.cells.iter_mut().filter(|cell| cell.mode == Mode::Sidecar);

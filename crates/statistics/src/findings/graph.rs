@@ -142,7 +142,7 @@ fn cpu_of_services(trials: Vec<&TrialRecord>) -> Figures {
             .iter()
             .filter_map(|usage| Some((usage.name.as_str(), usage.pod.as_deref()?)))
             .collect();
-        for service in trial.services().iter() {
+        for service in &trial.services {
             let cores = service
                 .components
                 .iter()

@@ -21,7 +21,10 @@ fn five_trials(change: impl Fn(usize, &mut TrialRecord)) -> Summary {
 }
 
 fn with_reasons(reasons: &[&str]) -> Verdict {
-    Verdict { reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(), ..Verdict::default() }
+    reasons.iter().fold(Verdict::usable(), |mut verdict, reason| {
+        verdict.spoil(*reason, Figures::all());
+        verdict
+    })
 }
 
 #[test]
