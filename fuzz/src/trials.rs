@@ -23,12 +23,7 @@ pub fn check(input: &[u8]) {
         let written = serde_json::to_vec(trial).expect("a trial is JSON");
         TrialRecord::from_json(&written).expect("what was written is read");
     }
-    let possible = trials.into_iter().filter(TrialRecord::has_possible_counts);
-    let mut trials: Vec<TrialRecord> = possible.map(TrialRecord::with_factors_of_load).collect();
-    for trial in &mut trials {
-        let of_drivers = trial.drivers.iter_mut().filter_map(|driver| driver.result.as_mut());
-        trial.result.iter_mut().chain(of_drivers).for_each(statistics::rank_unanswered);
-    }
+    let trials: Vec<TrialRecord> = trials.into_iter().filter(TrialRecord::has_possible_counts).collect();
     let summary = statistics::summarize(&EXPERIMENT, 1, trials.len(), &Host::default(), &trials);
     assert_eq!(summary.trials_recorded, trials.len());
     let written = serde_json::to_string(&summary).expect("a summary is JSON");

@@ -1,46 +1,19 @@
 //! The whole distribution of each open-loop cell on both clocks: the same figures for the terminal and for
 //! HTML.
 
-use crate::conditions::ConditionLabels;
+use crate::drivers::groups;
 use crate::format::{self, TimeUnit};
+use crate::tables::{Column, Group, Table, TableRow};
 use results::{AbsentPercentile, Cell, DistributionPoint, RequestDistribution, Summary};
 use serde::Serialize;
 
 /// Response time (corrected for coordinated omission) and service time (uncorrected), side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockTable {
-    /// Percentiles, one column each.
-    pub columns: Vec<String>,
-    /// One per cell.
-    pub cells: Vec<ClockCell>,
+    /// One group per cell, one row per clock, one column per percentile. A terminal has the cells whose clocks differ.
+    pub table: Table,
     /// Explanations of the symbols in the table.
     pub notes: Vec<&'static str>,
-}
-
-/// Distribution of one cell.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClockCell {
-    /// Name of the mode.
-    pub mode: &'static str,
-    /// Load such as `1000/s`.
-    pub load: String,
-    /// Number of requests and of trials.
-    pub requests: String,
-    /// True if the cell is saturated.
-    pub saturated: bool,
-    /// True if the clocks show different distributions.
-    pub differs: bool,
-    /// One row per clock.
-    pub rows: Vec<ClockRow>,
-}
-
-/// Distribution on one clock.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClockRow {
-    /// Name of the clock.
-    pub name: &'static str,
-    /// One figure with its unit per column.
-    pub values: Vec<String>,
 }
 
 const TOO_FEW: &str = "–: fewer than ten requests lie beyond this percentile.";
@@ -50,30 +23,40 @@ impl ClockTable {
     /// The table of a run; `None` if no open-loop cell has figures.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
-        let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
-        let with_clocks = summary.cells.iter().filter_map(|cell| Some((cell, cell.distribution.as_ref()?)));
-        let distributions: Vec<(&Cell, &RequestDistribution)> = with_clocks.collect();
-        let (_, first) = distributions.first()?;
+        let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| cell.distribution.is_some()).collect();
+        let distributions: Vec<&RequestDistribution> =
+            cells.iter().filter_map(|cell| cell.distribution.as_ref()).collect();
+        let first = distributions.first()?;
         let is_absent = |reason| {
-            let points = distributions.iter().flat_map(|(_, distribution)| &distribution.percentiles);
+            let points = distributions.iter().flat_map(|distribution| &distribution.percentiles);
             points.into_iter().any(|point| point.absent == Some(reason))
         };
         let notes = [(AbsentPercentile::TooFewRequests, TOO_FEW), (AbsentPercentile::Unanswered, UNANSWERED)];
+        let percentiles = first.percentiles.iter().map(|point| {
+            let percentile = point.percentile.to_string();
+            Column::number(&format!("{percentile} %")).terminal(&percentile)
+        });
+        let columns = std::iter::once(Column::name("Clock").terminal("percentile")).chain(percentiles);
+        let group = |cell: &Cell, place: String| {
+            let distributions = cell.distribution.iter();
+            let group = Group::new(place, distributions.clone().flat_map(rows).collect());
+            distributions.fold(group, |group, distribution| Group {
+                note: requests(distribution),
+                flag: distribution.saturated,
+                only_html: !(distribution.saturated || distribution.clocks_differ()),
+                ..group
+            })
+        };
         Some(Self {
-            columns: first.percentiles.iter().map(|point| point.percentile.to_string()).collect(),
+            table: Table { columns: columns.collect(), groups: groups(summary, &cells, group) },
             notes: notes.into_iter().filter(|(reason, _)| is_absent(*reason)).map(|(_, note)| note).collect(),
-            cells: distributions
-                .iter()
-                .map(|(cell, distribution)| ClockCell {
-                    mode: cell.mode.name(),
-                    load: labels.label(cell.conditions()),
-                    requests: requests(distribution),
-                    saturated: distribution.saturated,
-                    differs: distribution.saturated || distribution.clocks_differ(),
-                    rows: rows(distribution),
-                })
-                .collect(),
         })
+    }
+
+    /// Number of cells whose clocks show the same.
+    #[must_use]
+    pub fn alike(&self) -> usize {
+        self.table.groups.iter().filter(|group| group.only_html).count()
     }
 }
 
@@ -90,12 +73,12 @@ fn requests(distribution: &RequestDistribution) -> String {
     format!("{saturated}{due} of {trials}, {share} of them without a response")
 }
 
-fn rows(distribution: &RequestDistribution) -> Vec<ClockRow> {
+fn rows(distribution: &RequestDistribution) -> Vec<TableRow> {
     let above_us = distribution.censored_above_us.or_else(|| distribution.slowest_answered_us());
     let above = above_us.map(time).unwrap_or_default();
-    let row = |name, read: &dyn Fn(&DistributionPoint) -> String| ClockRow {
-        name,
-        values: distribution.percentiles.iter().map(read).collect(),
+    let row = |name: &str, read: &dyn Fn(&DistributionPoint) -> String| -> TableRow {
+        let values = distribution.percentiles.iter().map(|point| read(point).into());
+        std::iter::once(name.into()).chain(values).collect()
     };
     let figure = |figure: Option<f64>| figure.map_or_else(|| format::ABSENT.to_owned(), time);
     let corrected = row("corrected", &|point| match (point.response_time_us, point.absent) {

@@ -6,15 +6,10 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, TimeUnit};
-use results::{Cell, DriverObjective, DriverSummary, Estimate, Mode, Summary, TimeFigure};
+use crate::tables::{Column, Group, Table, TableCell, TableRow};
+use results::{Cell, DriverObjective, DriverSummary, Estimate, Summary, TimeFigure};
 use serde::Serialize;
 use statistics::copies::Spread;
-
-/// Longer tables show the first [`MAX_ROWS`] rows, or copies folded together.
-pub const MAX_UNFOLDED_ROWS: usize = 8;
-
-/// Rows of a table that is cut to the first ones.
-pub const MAX_ROWS: usize = 5;
 
 /// Results of each driver.
 #[derive(Clone, Debug, Serialize)]
@@ -24,74 +19,7 @@ pub struct DriverTable {
     /// True if the experiment has an objective.
     pub has_objective: bool,
     /// One group per cell with several drivers.
-    pub cells: Vec<Group<DriverRow>>,
-}
-
-/// The rows of one cell.
-#[derive(Clone, Debug, Serialize)]
-pub struct Group<Row> {
-    /// Load such as `1000/s`.
-    pub load: String,
-    /// Name of the mode.
-    pub mode: &'static str,
-    /// Summary of all rows in one sentence.
-    pub headline: String,
-    /// Which rows are shown, if not all: such as `The 5 slowest`.
-    pub selection: Option<String>,
-    /// True if each row combines copies in several namespaces: figures are medians over copies, ranges are
-    /// over copies.
-    pub folded: bool,
-    /// Slowest driver or edge first; the service with the most CPU first.
-    pub rows: Vec<Row>,
-    /// Every row, if `rows` does not have them all.
-    pub all: Vec<Row>,
-}
-
-/// Rows of a cell before they are labelled.
-pub(crate) struct Rows<Row> {
-    pub(crate) headline: String,
-    pub(crate) selection: Option<String>,
-    pub(crate) folded: bool,
-    pub(crate) rows: Vec<Row>,
-    pub(crate) all: Vec<Row>,
-}
-
-impl<Row: Clone> Rows<Row> {
-    /// All rows if there are few; otherwise the copies folded together if that leaves fewer, cut to the first
-    /// ones if needed. `order` describes what comes first, such as `slowest`.
-    pub(crate) fn new(headline: String, all: Vec<Row>, copies: Vec<Row>, order: &str) -> Self {
-        if all.len() <= MAX_UNFOLDED_ROWS {
-            return Self { headline, selection: None, folded: false, rows: all, all: Vec::new() };
-        }
-        let folded = !copies.is_empty() && copies.len() < all.len();
-        let mut rows = if folded { copies } else { all.clone() };
-        let selection = (rows.len() > MAX_UNFOLDED_ROWS).then(|| {
-            rows.truncate(MAX_ROWS);
-            format!("The {MAX_ROWS} {order}")
-        });
-        Self { headline, selection, folded, rows, all }
-    }
-}
-
-/// Results of a driver.
-#[derive(Clone, Debug, Serialize)]
-pub struct DriverRow {
-    /// Name, with the namespace if it has one.
-    pub name: String,
-    /// Namespace; empty in a topology with a single namespace.
-    pub namespace: String,
-    /// Number of trials in its estimates.
-    pub valid: usize,
-    /// Median response time, in the table's unit.
-    pub p50: Interval,
-    /// 99th percentile of the response time, in the table's unit.
-    pub p99: Interval,
-    /// Responses per second.
-    pub completed: Interval,
-    /// Failed requests and error statuses, as a percentage.
-    pub errors: String,
-    /// `met`, `missed` or `not shown`; or the reason if there are no figures.
-    pub objective: String,
+    pub table: Table,
 }
 
 impl DriverTable {
@@ -102,26 +30,39 @@ impl DriverTable {
         let drivers = || cells.iter().flat_map(|cell| &cell.drivers);
         let unit = TimeUnit::for_times(drivers().filter_map(|driver| Some(p99(driver)?.estimate)));
         let has_objective = drivers().any(|driver| driver.objective.is_some());
-        let rows = |cell: &Cell| {
-            Rows::new(driver_headline(cell, unit), driver_rows(cell, unit), Vec::new(), "slowest")
+        let objective = match has_objective {
+            true => Column::text("Objective").terminal("objective"),
+            false => Column::text("Remark"),
         };
-        let groups = groups(summary, &cells, rows);
-        (!cells.is_empty()).then_some(Self { unit: unit.symbol(), has_objective, cells: groups })
+        let columns = vec![
+            Column::name("Driver").terminal("driver"),
+            Column::text("Namespace"),
+            Column::number("Valid"),
+            Column::number("p50").terminal(&format!("p50, {}", unit.symbol())),
+            Column::number("p99").terminal(&format!("p99, {}", unit.symbol())),
+            Column::number("Requests/s").terminal("requests/s"),
+            Column::number("Errors"),
+            objective,
+        ];
+        let group = |cell: &Cell, place: String| {
+            let rows = slowest_first(cell).into_iter().map(|driver| driver_row(driver, unit)).collect();
+            Group::selected(place, driver_headline(cell, unit), rows, Vec::new(), "slowest")
+        };
+        let groups = groups(summary, &cells, group);
+        let table = Table { columns, groups };
+        (!cells.is_empty()).then_some(Self { unit: unit.symbol(), has_objective, table })
     }
 }
 
-pub(crate) fn groups<Row>(
+/// One group per cell.
+pub(crate) fn groups(
     summary: &Summary,
     cells: &[&Cell],
-    read: impl Fn(&Cell) -> Rows<Row>,
-) -> Vec<Group<Row>> {
+    group: impl Fn(&Cell, String) -> Group,
+) -> Vec<Group> {
     let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
-    let group = |cell: &&Cell| {
-        let Rows { headline, selection, folded, rows, all } = read(cell);
-        let load = labels.label(cell.conditions());
-        Group { load, mode: Mode::name(cell.mode), headline, selection, folded, rows, all }
-    };
-    cells.iter().map(group).collect()
+    let place = |cell: &Cell| format!("{} at {}", cell.mode, labels.label(cell.conditions()));
+    cells.iter().map(|cell| group(cell, place(cell))).collect()
 }
 
 fn p99(driver: &DriverSummary) -> Option<Estimate> {
@@ -136,24 +77,22 @@ fn slowest_first(cell: &Cell) -> Vec<&DriverSummary> {
     drivers
 }
 
-fn driver_rows(cell: &Cell, unit: TimeUnit) -> Vec<DriverRow> {
-    let row = |driver: &DriverSummary| {
-        let times = driver.response_time_us;
-        let time = |figure| unit.percentile(times.as_ref(), figure);
-        let no_figures = times.is_none().then(|| driver.verdict.clone());
-        let objective = driver.objective.map_or("", |objective| objective.name()).replace('-', " ");
-        DriverRow {
-            name: qualified(&driver.namespace, &driver.name),
-            namespace: driver.namespace.clone(),
-            valid: driver.valid,
-            p50: time(TimeFigure::P50),
-            p99: time(TimeFigure::P99),
-            completed: interval(driver.rate_completed, Interval::new),
-            errors: format::percent(driver.errors),
-            objective: no_figures.unwrap_or(objective),
-        }
-    };
-    slowest_first(cell).into_iter().map(row).collect()
+fn driver_row(driver: &DriverSummary, unit: TimeUnit) -> TableRow {
+    let times = driver.response_time_us.as_ref();
+    let no_figures = times.is_none().then(|| driver.verdict.clone());
+    let objective = driver.objective.map_or("", |objective| objective.name()).replace('-', " ");
+    let objective = no_figures.unwrap_or(objective);
+    let is_notable = !objective.is_empty() && objective != DriverObjective::Met.name();
+    vec![
+        qualified(&driver.namespace, &driver.name).into(),
+        driver.namespace.as_str().into(),
+        driver.valid.into(),
+        unit.percentile(times, TimeFigure::P50).into(),
+        unit.percentile(times, TimeFigure::P99).into(),
+        TableCell::figure(driver.rate_completed, Interval::new),
+        format::percent(driver.errors).into(),
+        TableCell::from(objective).flagged(is_notable),
+    ]
 }
 
 /// `5 drivers: p99 0.98 to 2.31 ms, median 1.12 ms, slowest tenant-5/generator; objective met by 3, missed by 1, not shown for 1`.
@@ -195,10 +134,6 @@ fn driver_headline(cell: &Cell, unit: TimeUnit) -> String {
         text += &format!("; objective {}", counts.join(", "));
     }
     text
-}
-
-pub(crate) fn interval(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> Interval) -> Interval {
-    estimate.as_ref().map_or_else(Interval::absent, read)
 }
 
 /// The estimate of a single one with its confidence interval; for copies, the median with their range.

@@ -1,7 +1,9 @@
 //! Calls between services: requests, response times as seen by the callers, errors, proof of the path.
 
-use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate};
+use crate::drivers::{groups, over_copies_estimate};
 use crate::format::{self, Interval, TimeUnit};
+use crate::services::with_copies;
+use crate::tables::{Column, Group, Table, TableCell, TableRow};
 use results::{Cell, CensoredPercentiles, EdgeSummary, Estimate, Percentiles, Summary, TimeFigure};
 use serde::Serialize;
 use statistics::copies::{Spread, grouped, local_name};
@@ -15,30 +17,7 @@ pub struct EdgeTable {
     /// Unit of every time in the table.
     pub unit: &'static str,
     /// One group per cell with edges of which something was measured, or that failed.
-    pub cells: Vec<Group<EdgeRow>>,
-}
-
-/// An edge, or its copies in several namespaces.
-#[derive(Clone, Debug, Serialize)]
-pub struct EdgeRow {
-    /// Caller; for copies, without its namespace.
-    pub from: String,
-    /// Callee; for copies, without its namespace.
-    pub to: String,
-    /// Number of edges in this row.
-    pub copies: usize,
-    /// Requests per second.
-    pub requests: Interval,
-    /// Median response time, in the table's unit.
-    pub p50: Interval,
-    /// 99th percentile of the response time, in the table's unit.
-    pub p99: Interval,
-    /// Failed requests as a percentage; for copies, the mean and the maximum.
-    pub errors: String,
-    /// `yes`, `no`, or the number of copies that are proven.
-    pub proven: String,
-    /// True if every copy is proven.
-    pub all_proven: bool,
+    pub table: Table,
 }
 
 /// Edges between the same services, ignoring the namespace.
@@ -57,12 +36,24 @@ impl EdgeTable {
         let has_figures = |cell: &&Cell| cell.edges.iter().any(says_something);
         let cells: Vec<&Cell> = summary.cells.iter().filter(has_figures).collect();
         let unit = unit(&cells);
-        let rows = |cell: &Cell| {
+        let columns = vec![
+            Column::only_terminal("call"),
+            Column::name("From"),
+            Column::name("To"),
+            Column::number("Copies").of_copies(),
+            Column::number("Requests/s").terminal("requests/s"),
+            Column::number("p50").terminal(&format!("p50, {}", unit.symbol())),
+            Column::number("p99").terminal(&format!("p99, {}", unit.symbol())),
+            Column::number("Errors").terminal("errors"),
+            Column::text("Proven").terminal("proven"),
+        ];
+        let group = |cell: &Cell, place: String| {
             let all = all(cell).iter().map(|group| group.row(unit)).collect();
             let copies = edge_groups(cell).iter().map(|group| group.row(unit)).collect();
-            Rows::new(headline(cell, unit), all, copies, "slowest")
+            Group::selected(place, headline(cell, unit), all, copies, "slowest")
         };
-        (!cells.is_empty()).then(|| Self { unit: unit.symbol(), cells: groups(summary, &cells, rows) })
+        let table = Table { columns, groups: groups(summary, &cells, group) };
+        (!cells.is_empty()).then(|| Self { unit: unit.symbol(), table })
     }
 }
 
@@ -128,35 +119,37 @@ impl EdgeGroup<'_> {
         read: impl Fn(&EdgeSummary) -> Option<Estimate>,
         text: impl Fn(&Estimate) -> Interval,
     ) -> Interval {
-        interval(over_copies_estimate(self.edges.iter().map(|edge| read(edge))), text)
+        let estimate = over_copies_estimate(self.edges.iter().map(|edge| read(edge)));
+        estimate.as_ref().map_or_else(Interval::absent, text)
     }
 
-    fn row(&self, unit: TimeUnit) -> EdgeRow {
+    fn row(&self, unit: TimeUnit) -> TableRow {
         let (from, to) = self.ends();
         let (copies, proven) = (self.edges.len(), self.edges.iter().filter(|edge| edge.proven).count());
         let of_copies = || self.edges.iter().map(|edge| edge.errors);
         let (most, total) = (of_copies().fold(0.0, f64::max), of_copies().sum::<f64>());
-        EdgeRow {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            copies,
-            requests: self.figure(|edge| edge.requests_per_s, Interval::new),
-            p50: self.time(TimeFigure::P50, unit),
-            p99: self.time(TimeFigure::P99, unit),
-            // Copies have nearly equal shares of the requests: with many of them, the mean is more meaningful
-            // than the maximum.
-            errors: if copies > 1 && most > 0.0 {
-                format!("{}, at most {}", format::percent(total / copies as f64), format::percent(most))
-            } else {
-                format::percent(most)
-            },
-            proven: match (copies, proven) {
-                (1, 1) => "yes".to_owned(),
-                (1, _) => "no".to_owned(),
-                _ => format!("{proven} of {copies}"),
-            },
-            all_proven: proven == copies,
-        }
+        // Copies have nearly equal shares of the requests: with many of them, the mean is more meaningful than the
+        // maximum.
+        let errors = match copies > 1 && most > 0.0 {
+            true => format!("{}, at most {}", format::percent(total / copies as f64), format::percent(most)),
+            false => format::percent(most),
+        };
+        let is_proven = match (copies, proven) {
+            (1, 1) => "yes".to_owned(),
+            (1, _) => "no".to_owned(),
+            _ => format!("{proven} of {copies}"),
+        };
+        vec![
+            with_copies(format!("{from} → {to}"), copies).into(),
+            from.into(),
+            to.into(),
+            copies.into(),
+            self.figure(|edge| edge.requests_per_s, Interval::new).into(),
+            self.time(TimeFigure::P50, unit).into(),
+            self.time(TimeFigure::P99, unit).into(),
+            errors.into(),
+            TableCell::from(is_proven).flagged(proven < copies),
+        ]
     }
 }
 

@@ -1,9 +1,9 @@
 //! Fleets of simulated proxies by cell: the same figures for the terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
-use crate::drivers::interval;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
-use results::{Cell, Estimate, FleetChangeSummary, FleetSummary, FleetTimes, Summary};
+use crate::tables::{Column, Group, Table, TableCell, TableRow};
+use results::{Cell, Estimate, FleetOutageSummary, FleetSummary, FleetTimes, Metric, Summary};
 use serde::Serialize;
 
 /// Stages of istiod's own chain, in the order in which a change passes them, with their display names.
@@ -15,109 +15,30 @@ const STAGES: [(&str, &str); 5] = [
     ("convergence", "istiod’s own total"),
 ];
 
+/// Shown for a time that some proxy never reached.
+const NEVER: &str = "never";
+
 /// Every cell that has a fleet.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetTable {
-    /// Unit of all times except [`FleetRow::stages`].
+    /// Unit of all times except those of `stages`.
     pub time_unit: &'static str,
     /// Unit of memory.
     pub memory_unit: &'static str,
     /// True if some proxies missed a configuration or a change.
     pub has_never: bool,
-    /// True if some proxies lost their connection.
-    pub has_outages: bool,
-    /// Names of the stages of istiod's chain; empty if no istiod reported any.
-    pub stages: Vec<&'static str>,
-    /// One row per condition.
-    pub rows: Vec<FleetRow>,
-}
-
-/// Fleet figures of a cell.
-#[derive(Clone, Debug, Serialize)]
-pub struct FleetRow {
-    /// Label such as `a fleet, fleet.proxies 500`.
-    pub label: String,
-    /// Valid trials, such as `3 of 3`.
-    pub valid: String,
-    /// Number of proxies in the fleet.
-    pub proxies: String,
-    /// Proxies that received everything.
-    pub converged: Interval,
-    /// Maximum number of proxies in a trial that missed something.
-    pub never: u64,
-    /// Time to the first complete configuration.
-    pub first_configuration: Times,
-    /// Time until a change arrives.
-    pub convergence: Times,
-    /// One row per kind of change.
-    pub changes: Vec<ChangeRow>,
-    /// One row per cause of lost connections.
-    pub outages: Vec<ChangeRow>,
-    /// Responses per proxy, all types together.
-    pub pushes_per_proxy: Interval,
-    /// Bytes per proxy with their unit, all types together.
-    pub bytes_per_proxy: String,
-    /// One row per type of response.
-    pub pushes: Vec<PushRow>,
-    /// CPU of all istiods in cores.
-    pub istiod_cores: Interval,
-    /// CPU of all istiods in seconds.
-    pub istiod_cpu_s: Interval,
-    /// Memory of all istiods, in the table's unit.
-    pub istiod_memory: Interval,
-    /// CPU of the API server and etcd in seconds.
-    pub api_cpu_s: Interval,
-    /// CPU of the fleet in cores.
-    pub fleet_cores: Interval,
-    /// Memory of the fleet, in the table's unit.
-    pub fleet_memory: Interval,
-    /// 99th percentile of the fleet's reading lag.
-    pub lag: Interval,
-    /// Mean of each stage of the table in ms.
-    pub stages: Vec<Interval>,
-    /// Rejected responses, and violations by kind; empty if there were none.
-    pub violations: Vec<String>,
-}
-
-/// A distribution over proxies.
-#[derive(Clone, Debug, Serialize)]
-pub struct Times {
-    /// Median.
-    pub p50: Interval,
-    /// 90th percentile.
-    pub p90: Interval,
-    /// 99th percentile.
-    pub p99: Interval,
-    /// Time of the last proxy.
-    pub last: Interval,
-}
-
-/// Changes of one kind, or outages with one cause.
-#[derive(Clone, Debug, Serialize)]
-pub struct ChangeRow {
-    /// Kind of change, or cause of the outage.
-    pub name: String,
-    /// Number of occurrences over all trials.
-    pub times: String,
-    /// Number of affected proxies.
-    pub proxies: String,
-    /// Number of proxies never reached, over all trials.
-    pub never: u64,
-    /// Time until arrival, or until recovery.
-    pub reached: Times,
-}
-
-/// Responses of one type.
-#[derive(Clone, Debug, Serialize)]
-pub struct PushRow {
-    /// Type such as `cds`.
-    pub name: String,
-    /// Responses per proxy.
-    pub count: Interval,
-    /// Bytes per proxy, with their unit.
-    pub bytes: String,
-    /// Resources per proxy.
-    pub resources: Interval,
+    /// Changes by kind, and all together: one group per cell.
+    pub changes: Table,
+    /// Proxies, and the time to their first complete configuration. A terminal has the control plane beside them.
+    pub proxies: Table,
+    /// Lost connections by cause; without rows if there were none.
+    pub outages: Table,
+    /// CPU and memory of the control plane and of the fleet.
+    pub control_plane: Table,
+    /// Mean of each stage of istiod's chain in ms; `None` if no istiod reported any.
+    pub stages: Option<Table>,
+    /// Responses by type: one group per cell.
+    pub pushes: Table,
 }
 
 impl FleetTable {
@@ -125,23 +46,29 @@ impl FleetTable {
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
-        let with_fleet = || summary.cells.iter().filter_map(|cell| Some((cell, cell.fleet.as_ref()?)));
-        let unit = TimeUnit::for_times(with_fleet().flat_map(|(_, fleet)| shown_times_us(fleet)));
-        let memories = with_fleet().filter_map(|(_, fleet)| Some(fleet.istiod_memory_bytes?.estimate));
-        let memory_unit = SizeUnit::for_sizes(memories);
-        let has_stage = |key: &str| with_fleet().any(|(_, fleet)| fleet.istiod_chain_ms.contains_key(key));
-        let stages: Vec<_> = STAGES.into_iter().filter(|(key, _)| has_stage(key)).collect();
-        let writer = RowWriter { unit, memory_unit, stages: &stages };
-        let rows: Vec<FleetRow> = with_fleet()
-            .map(|(cell, fleet)| writer.row(cell, fleet, labels.label(cell.conditions())))
+        let with_fleet = summary.cells.iter().filter_map(|cell| Some((cell, cell.fleet.as_ref()?)));
+        let fleets: Vec<Fleet<'_>> = with_fleet
+            .map(|(cell, fleet)| Fleet { cell, fleet, label: labels.label(cell.conditions()) })
             .collect();
-        (!rows.is_empty()).then(|| Self {
-            time_unit: unit.symbol(),
-            memory_unit: memory_unit.symbol(),
-            has_never: rows.iter().any(|row| row.never > 0),
-            has_outages: rows.iter().any(|row| !row.outages.is_empty()),
-            stages: stages.iter().map(|(_, name)| *name).collect(),
-            rows,
+        let memory = fleets
+            .iter()
+            .filter_map(|one| Some(one.fleet.estimates.get(Metric::IstiodMemoryBytes)?.estimate));
+        let tables = Tables {
+            fleets: &fleets,
+            unit: TimeUnit::for_times(fleets.iter().flat_map(|one| shown_times_us(one.fleet))),
+            memory_unit: SizeUnit::for_sizes(memory),
+            has_never: fleets.iter().any(|one| one.fleet.never > 0),
+        };
+        (!fleets.is_empty()).then(|| Self {
+            time_unit: tables.unit.symbol(),
+            memory_unit: tables.memory_unit.symbol(),
+            has_never: tables.has_never,
+            changes: tables.changes(),
+            proxies: tables.proxies(),
+            outages: tables.outages(),
+            control_plane: tables.control_plane(),
+            stages: tables.stages(),
+            pushes: tables.pushes(),
         })
     }
 }
@@ -151,101 +78,265 @@ fn shown_times_us(fleet: &FleetSummary) -> impl Iterator<Item = f64> + '_ {
     all.into_iter().flat_map(|times| [times.p50, times.p99, times.last]).flatten().map(|time| time.estimate)
 }
 
-struct RowWriter<'a> {
+/// A cell with its fleet, and a label such as `a fleet, fleet.proxies 500`.
+struct Fleet<'a> {
+    cell: &'a Cell,
+    fleet: &'a FleetSummary,
+    label: String,
+}
+
+struct Tables<'a> {
+    fleets: &'a [Fleet<'a>],
     unit: TimeUnit,
     memory_unit: SizeUnit,
-    stages: &'a [(&'static str, &'static str)],
+    has_never: bool,
 }
 
-impl RowWriter<'_> {
-    fn row(&self, cell: &Cell, fleet: &FleetSummary, label: String) -> FleetRow {
-        let plain = |estimate: Option<Estimate>| interval(estimate, Interval::new);
-        let memory = |estimate: Option<Estimate>| {
-            interval(estimate, |bytes| Interval::scaled(bytes, 1.0 / self.memory_unit.bytes()))
-        };
-        let cores = |estimate: Option<Estimate>| interval(estimate, format::cores_interval);
-        let per_proxy = |estimate: Option<Estimate>| {
-            estimate.map(|all| all.map(|count| count / fleet.proxies.max(1) as f64))
-        };
-        let size = |estimate: Option<Estimate>| {
-            estimate.map_or_else(|| format::ABSENT.to_owned(), |bytes| format::size(bytes.estimate))
-        };
-        let stage = |(key, _): &(&str, &str)| plain(fleet.istiod_chain_ms.get(*key).copied());
-        FleetRow {
-            label,
-            valid: crate::table::valid_trials(cell.valid, cell.places(), cell.retakes),
-            proxies: format::count(fleet.proxies),
-            converged: plain(fleet.converged),
-            never: fleet.never,
-            first_configuration: self.times(&fleet.first_configuration_us),
-            convergence: self.times(&fleet.convergence_us),
-            changes: fleet.changes.iter().map(|change| self.change(change)).collect(),
-            outages: fleet
-                .outages
-                .iter()
-                .map(|outage| ChangeRow {
-                    name: outage.cause.clone(),
-                    times: String::new(),
-                    proxies: format::count(outage.proxies),
-                    never: outage.recovery_us.never,
-                    reached: self.times(&outage.recovery_us),
-                })
-                .collect(),
-            pushes_per_proxy: plain(fleet.pushes_per_proxy),
-            bytes_per_proxy: size(fleet.bytes_per_proxy),
-            pushes: fleet
-                .pushes
-                .iter()
-                .map(|(name, pushes)| PushRow {
-                    name: name.clone(),
-                    count: plain(per_proxy(pushes.count)),
-                    bytes: size(per_proxy(pushes.bytes)),
-                    resources: plain(per_proxy(pushes.resources)),
-                })
-                .collect(),
-            istiod_cores: cores(fleet.istiod_cpu_cores),
-            istiod_cpu_s: plain(fleet.istiod_cpu_s),
-            istiod_memory: memory(fleet.istiod_memory_bytes),
-            api_cpu_s: plain(fleet.api_cpu_s),
-            fleet_cores: cores(fleet.fleet_cpu_cores),
-            fleet_memory: memory(fleet.fleet_memory_bytes),
-            lag: interval(fleet.fleet_lag_p99_us, |lag| self.unit.interval(lag)),
-            stages: self.stages.iter().map(stage).collect(),
-            violations: violations(fleet),
-        }
+impl Tables<'_> {
+    /// One row per fleet.
+    fn table(&self, columns: Vec<Column>, row: impl Fn(&Fleet<'_>) -> TableRow) -> Table {
+        let rows = self.fleets.iter().map(row).collect();
+        Table { columns, groups: vec![Group::new(String::new(), rows)] }
     }
 
-    fn times(&self, times: &FleetTimes) -> Times {
-        // If some proxies were never reached, the last one has no time.
-        let never = times.never > 0;
-        let of = |estimate: Option<Estimate>| match estimate {
-            None if never => Interval { estimate: NEVER.to_owned(), range: None },
-            estimate => interval(estimate, |time| self.unit.interval(time)),
-        };
-        Times { p50: of(times.p50), p90: of(times.p90), p99: of(times.p99), last: of(times.last) }
+    /// One group per fleet.
+    fn grouped(&self, columns: Vec<Column>, rows: impl Fn(&Fleet<'_>) -> Vec<TableRow>) -> Table {
+        let groups = self.fleets.iter().map(|one| Group::new(one.label.clone(), rows(one))).collect();
+        Table { columns, groups }
     }
 
-    fn change(&self, change: &FleetChangeSummary) -> ChangeRow {
-        let failed = match change.failed {
-            0 => String::new(),
-            failed => format!(", {failed} failed"),
+    fn changes(&self) -> Table {
+        let mut columns = vec![
+            Column::only_terminal(""),
+            Column::name("Change"),
+            Column::number("Changes").terminal("changes"),
+            Column::number("Proxies"),
+        ];
+        columns.extend(self.has_never.then(|| Column::number("Never")));
+        columns.extend(self.time_columns());
+        columns.extend(self.has_never.then(|| Column::only_terminal("never")));
+        let groups = self.fleets.iter().flat_map(|one| {
+            let changes = one.fleet.changes.iter().map(|change| {
+                let failed = match change.failed {
+                    0 => String::new(),
+                    failed => format!(", {failed} failed"),
+                };
+                let times = format!("{}{failed}", format::count(change.changes as u64));
+                let never = change.convergence_us.never.into();
+                let counts = [times.into(), format::count(change.expected).into(), never];
+                self.change(one, &change.kind, counts, &change.convergence_us)
+            });
+            let all = self.change(one, "all", ["", "", ""].map(TableCell::from), &one.fleet.convergence_us);
+            let all = Group { only_html: true, ..Group::new(String::new(), vec![all]) };
+            [Group::new(one.label.clone(), changes.collect()), all]
+        });
+        Table { columns, groups: groups.collect() }
+    }
+
+    /// `counts`: changes, proxies, and proxies never reached.
+    fn change(&self, one: &Fleet<'_>, kind: &str, counts: [TableCell; 3], times: &FleetTimes) -> TableRow {
+        let [changes, proxies, never] = counts;
+        let mut row: TableRow = vec![self.name_beside(one, kind).into(), kind.into(), changes, proxies];
+        row.extend(self.has_never.then(|| never.clone()));
+        row.extend(self.times(times));
+        row.extend(self.has_never.then_some(never));
+        row
+    }
+
+    /// Name of a row on a terminal, which has the rows of all fleets in one table.
+    fn name_beside(&self, one: &Fleet<'_>, kind: &str) -> String {
+        if self.fleets.len() > 1 { format!("{}, {kind}", one.label) } else { kind.to_owned() }
+    }
+
+    fn proxies(&self) -> Table {
+        let mut columns = vec![
+            Column::name("Fleet").terminal(""),
+            Column::number("Valid"),
+            Column::number("Proxies").terminal("proxies"),
+            Column::only_terminal("complete"),
+            Column::number("Complete"),
+            Column::number("Never"),
+        ];
+        columns.extend(self.time_columns_of_html());
+        columns.push(Column::only_terminal(&format!("configured,\nlast, {}", self.unit.symbol())));
+        columns.push(Column::only_terminal("istiod\ncores"));
+        columns.push(Column::only_terminal(&format!("istiod\n{}", self.memory_unit.symbol())));
+        columns.push(Column::only_terminal("per proxy"));
+        let wide = ["istiod\nCPU s", "API and etcd\nCPU s", "fleet\ncores"];
+        columns.extend(wide.map(|heading| Column::only_terminal(heading).wide()));
+        self.table(columns, |Fleet { cell, fleet, label }| {
+            let converged = figure(fleet, Metric::Converged);
+            let complete = match fleet.never {
+                0 => converged.figure.estimate.clone(),
+                never => format!("{}, {never} never", converged.figure.estimate),
+            };
+            let times = self.times(&fleet.first_configuration_us);
+            let [.., last] = times.clone();
+            let mut row: TableRow = vec![
+                label.as_str().into(),
+                crate::table::valid_trials(cell.valid, cell.places(), cell.retakes).into(),
+                format::count(fleet.proxies).into(),
+                complete.into(),
+                converged,
+                TableCell::from(fleet.never).flagged(fleet.never > 0),
+            ];
+            row.extend(times);
+            row.extend([
+                last,
+                cores(fleet, Metric::IstiodCpuCores),
+                self.memory(fleet, Metric::IstiodMemoryBytes),
+                size(fleet.estimates.get(Metric::BytesPerProxy)),
+                figure(fleet, Metric::IstiodCpuS),
+                figure(fleet, Metric::ApiCpuS),
+                cores(fleet, Metric::FleetCpuCores),
+            ]);
+            row
+        })
+    }
+
+    fn outages(&self) -> Table {
+        let mut columns = vec![
+            Column::only_terminal(""),
+            Column::name("Cause"),
+            Column::number("Proxies").terminal("proxies"),
+            Column::number("Never"),
+        ];
+        columns.extend(self.time_columns());
+        columns.extend(self.has_never.then(|| Column::only_terminal("never")));
+        let outages =
+            self.fleets.iter().flat_map(|one| one.fleet.outages.iter().map(move |outage| (one, outage)));
+        let row = |(one, outage): (&Fleet<'_>, &FleetOutageSummary)| {
+            let never = outage.recovery_us.never;
+            let mut row: TableRow = vec![
+                self.name_beside(one, &outage.cause).into(),
+                format!("{}, {}", outage.cause, one.label).into(),
+                format::count(outage.proxies).into(),
+                TableCell::from(never).flagged(never > 0),
+            ];
+            row.extend(self.times(&outage.recovery_us));
+            row.extend(self.has_never.then(|| never.into()));
+            row
         };
-        ChangeRow {
-            name: change.kind.clone(),
-            times: format!("{}{failed}", format::count(change.changes as u64)),
-            proxies: format::count(change.expected),
-            never: change.convergence_us.never,
-            reached: self.times(&change.convergence_us),
-        }
+        Table { columns, groups: vec![Group::new(String::new(), outages.map(row).collect())] }
+    }
+
+    fn control_plane(&self) -> Table {
+        let figures = [
+            "istiod, cores",
+            "istiod, CPU s",
+            "istiod, memory",
+            "API and etcd, CPU s",
+            "Fleet, cores",
+            "Fleet, memory",
+            "Lag",
+        ];
+        let columns = std::iter::once(Column::name("Fleet")).chain(figures.map(Column::number));
+        self.table(columns.chain([Column::text("Violations")]).collect(), |Fleet { fleet, label, .. }| {
+            let lag = fleet.estimates.get(Metric::FleetLagP99Us);
+            vec![
+                label.as_str().into(),
+                cores(fleet, Metric::IstiodCpuCores),
+                figure(fleet, Metric::IstiodCpuS),
+                self.memory(fleet, Metric::IstiodMemoryBytes),
+                figure(fleet, Metric::ApiCpuS),
+                cores(fleet, Metric::FleetCpuCores),
+                self.memory(fleet, Metric::FleetMemoryBytes),
+                TableCell::figure(lag, |lag| self.unit.interval(lag)),
+                violations(fleet).into(),
+            ]
+        })
+    }
+
+    fn stages(&self) -> Option<Table> {
+        let has = |key: &str| self.fleets.iter().any(|one| one.fleet.istiod_chain_ms.contains_key(key));
+        let stages: Vec<(&str, &str)> = STAGES.into_iter().filter(|(key, _)| has(key)).collect();
+        let unit = self.unit.symbol();
+        let mut columns = vec![Column::name("Fleet")];
+        columns.extend(stages.iter().map(|(_, name)| Column::number(name)));
+        columns.push(Column::number(&format!("arrival p50, {unit}")));
+        columns.push(Column::number(&format!("last, {unit}")));
+        (!stages.is_empty()).then(|| {
+            self.table(columns, |Fleet { fleet, label, .. }| {
+                let stage = |(key, _): &(&str, &str)| {
+                    TableCell::figure(fleet.istiod_chain_ms.get(*key).copied(), Interval::new)
+                };
+                let [p50, _, _, last] = self.times(&fleet.convergence_us);
+                let name = std::iter::once(label.as_str().into());
+                name.chain(stages.iter().map(stage)).chain([p50, last]).collect()
+            })
+        })
+    }
+
+    /// All types together come last.
+    fn pushes(&self) -> Table {
+        let figures = ["Pushes", "Bytes", "Resources"].map(Column::number);
+        let columns = std::iter::once(Column::name("Type")).chain(figures);
+        self.grouped(columns.collect(), |Fleet { fleet, .. }| {
+            let per_proxy = |estimate: Option<Estimate>| {
+                estimate.map(|all| all.map(|count| count / fleet.proxies.max(1) as f64))
+            };
+            let plain = |estimate| TableCell::figure(estimate, Interval::new);
+            let by_type = fleet.pushes.iter().map(|(name, pushes)| {
+                vec![
+                    name.as_str().into(),
+                    plain(per_proxy(pushes.count)),
+                    size(per_proxy(pushes.bytes)),
+                    plain(per_proxy(pushes.resources)),
+                ]
+            });
+            let all = vec![
+                "all".into(),
+                figure(fleet, Metric::PushesPerProxy),
+                size(fleet.estimates.get(Metric::BytesPerProxy)),
+                "".into(),
+            ];
+            by_type.chain([all]).collect()
+        })
+    }
+
+    /// Columns of [`Self::times`].
+    fn time_columns(&self) -> [Column; 4] {
+        let headings = ["p50", "p90", "p99", "last"];
+        let mut headings = headings.into_iter();
+        self.time_columns_of_html().map(|column| column.terminal(headings.next().unwrap_or_default()))
+    }
+
+    fn time_columns_of_html(&self) -> [Column; 4] {
+        let unit = self.unit.symbol();
+        ["p50", "p90", "p99", "Last"].map(|name| Column::number(&format!("{name}, {unit}")))
+    }
+
+    /// If some proxies were never reached, the last one has no time.
+    fn times(&self, times: &FleetTimes) -> [TableCell; 4] {
+        [times.p50, times.p90, times.p99, times.last].map(|estimate| match estimate {
+            None if times.never > 0 => NEVER.into(),
+            estimate => TableCell::figure(estimate, |time| self.unit.interval(time)),
+        })
+    }
+
+    fn memory(&self, fleet: &FleetSummary, metric: Metric) -> TableCell {
+        let factor = 1.0 / self.memory_unit.bytes();
+        TableCell::figure(fleet.estimates.get(metric), |bytes| Interval::scaled(bytes, factor))
     }
 }
 
-/// Shown for a time that some proxy never reached.
-const NEVER: &str = "never";
+fn figure(fleet: &FleetSummary, metric: Metric) -> TableCell {
+    TableCell::figure(fleet.estimates.get(metric), Interval::new)
+}
 
-fn violations(fleet: &FleetSummary) -> Vec<String> {
+fn cores(fleet: &FleetSummary, metric: Metric) -> TableCell {
+    TableCell::figure(fleet.estimates.get(metric), format::cores_interval)
+}
+
+fn size(bytes: Option<Estimate>) -> TableCell {
+    bytes.map_or_else(|| format::ABSENT.to_owned(), |bytes| format::size(bytes.estimate)).into()
+}
+
+/// Rejected responses, and violations by kind.
+fn violations(fleet: &FleetSummary) -> String {
     let rejected = (fleet.rejections > 0)
         .then(|| format::counted(fleet.rejections, "response rejected", "responses rejected"));
     let kinds = fleet.violations.iter().map(|(kind, count)| format!("{kind} {}", format::count(*count)));
-    rejected.into_iter().chain(kinds).collect()
+    let all: Vec<String> = rejected.into_iter().chain(kinds).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }

@@ -303,9 +303,7 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::{
-        BACKGROUND_SERVICES, Factors, LoadPoint, Mode, PathProof, TRIAL_SCHEMA, TrialOutcome, Verdict,
-    };
+    use results::{Factors, LoadPoint, Mode, PathProof, TRIAL_SCHEMA, TrialOutcome, Verdict};
     use std::collections::BTreeMap;
 
     fn trial(index: usize) -> TrialRecord {
@@ -362,22 +360,6 @@ mod tests {
 
     fn indexes(run: &RawRun) -> Vec<usize> {
         run.trials.iter().map(|trial| trial.index).collect()
-    }
-
-    #[test]
-    fn mesh_size_in_load_of_older_trials_is_read_as_factor() {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("run");
-        drop(written(&path));
-        let file = path.join(TRIALS_FILE);
-        let older = fs::read_to_string(&file)
-            .unwrap()
-            .replace(r#""arrival":"uniform""#, r#""arrival":"uniform","surrounding_services":200"#);
-        fs::write(&file, older).unwrap();
-        for trial in read(&path).unwrap().trials {
-            assert_eq!(trial.factors[BACKGROUND_SERVICES].to_string(), "200");
-            assert_eq!(trial.load.surrounding_services, Some(200));
-        }
     }
 
     #[test]

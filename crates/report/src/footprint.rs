@@ -9,8 +9,8 @@ use crate::conditions::ConditionLabels;
 use crate::drivers::over_copies_estimate;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use results::{
-    BACKGROUND_SERVICES, Cell, ComponentSummary, ConfigurationSummary, Estimate, FactorValue, Factors, Mode,
-    Role, Summary,
+    BACKGROUND_SERVICES, Cell, ComponentSummary, ConfigurationSummary, Estimate, FactorValue, Factors,
+    Metric, Mode, Role, Summary,
 };
 use statistics::copies::{ComponentGroup, groups_of};
 use std::ops::RangeInclusive;
@@ -115,15 +115,17 @@ impl FootprintTable {
         shown.iter().any(|(_, group)| group.role == Role::Proxy).then_some(())?;
         let components = || shown.iter().flat_map(|(_, group)| group.components.iter().copied());
         let configurations = || components().filter_map(|component| component.configuration.as_ref());
-        let memory = components().flat_map(memory).filter_map(|memory| memory.all_bytes);
+        let memory = components()
+            .flat_map(|component| MOMENTS.into_iter().filter_map(|[all, _]| component.estimate(all)));
         let table = Self {
             size_unit: SizeUnit::for_sizes(configurations().map(|held| held.size_bytes.estimate)),
             memory_unit: SizeUnit::for_sizes(memory.map(|memory| memory.estimate)),
             time_unit: TimeUnit::for_times(
-                components().filter_map(|component| Some(component.configured_in_s?.estimate * 1e6)),
+                components()
+                    .filter_map(|component| Some(component.estimate(Metric::ConfiguredInS)?.estimate * 1e6)),
             ),
             kinds: kinds(configurations()),
-            times: components().any(|component| component.configured_in_s.is_some()),
+            times: components().any(|component| component.estimate(Metric::ConfiguredInS).is_some()),
             rows: Vec::new(),
             warnings: shown.iter().flat_map(|(cell, group)| warnings(cell, group)).collect(),
         };
@@ -153,13 +155,11 @@ impl FootprintTable {
             let constant = format!("{0}–{0}", size.estimate);
             Interval { range: size.range.filter(|range| *range != constant), ..size }
         };
-        let each = |read: &dyn Fn(&ComponentSummary) -> Option<Estimate>| {
-            over_copies_estimate(group.components.iter().map(|component| read(component)))
+        let each = |metric: Metric| {
+            over_copies_estimate(group.components.iter().map(|component| component.estimate(metric)))
         };
-        let memory_at = |moment: usize| MemoryAt {
-            all_bytes: each(&|component| memory(component)[moment].all_bytes),
-            anonymous_bytes: each(&|component| memory(component)[moment].anonymous_bytes),
-        };
+        let [before, under, after] = MOMENTS
+            .map(|[all, anonymous]| MemoryAt { all_bytes: each(all), anonymous_bytes: each(anonymous) });
         let counts = |kind: &&'static str| {
             let configurations = group.components.iter().map(|component| component.configuration.as_ref());
             let counts = || configurations.clone().filter_map(|configuration| count(configuration, kind));
@@ -173,14 +173,14 @@ impl FootprintTable {
             name: label(group),
             is_of_several: group.components.len() > 1,
             role: group.role,
-            size: each(&|component| Some(component.configuration.as_ref()?.size_bytes)).map(size),
+            size: each(Metric::ConfigurationSizeBytes).map(size),
             counts: self.kinds.iter().map(counts).collect(),
             sort: Sort::from_configuration(group.components[0].configuration.as_ref()),
-            before: memory_at(0),
-            under: memory_at(1),
-            after: memory_at(2),
-            configured_in: time(each(&|component| component.configured_in_s)),
-            further_domain_in: time(each(&|component| component.further_domain_in_s)),
+            before,
+            under,
+            after,
+            configured_in: time(each(Metric::ConfiguredInS)),
+            further_domain_in: time(each(Metric::FurtherDomainInS)),
         }
     }
 }
@@ -204,15 +204,12 @@ pub(crate) fn in_us(time_s: &Estimate) -> Estimate {
     time_s.map(|seconds| seconds * 1e6)
 }
 
-/// Memory before, under and after the load.
-fn memory(component: &ComponentSummary) -> [MemoryAt; 3] {
-    [
-        (component.memory_before_load_bytes, component.memory_anonymous_before_load_bytes),
-        (component.memory_bytes, component.memory_anonymous_bytes),
-        (component.memory_after_load_bytes, component.memory_anonymous_after_load_bytes),
-    ]
-    .map(|(all_bytes, anonymous_bytes)| MemoryAt { all_bytes, anonymous_bytes })
-}
+/// Memory before, under and after the load, and the anonymous part of it.
+const MOMENTS: [[Metric; 2]; 3] = [
+    [Metric::MemoryBeforeLoadBytes, Metric::MemoryAnonymousBeforeLoadBytes],
+    [Metric::MemoryBytes, Metric::MemoryAnonymousBytes],
+    [Metric::MemoryAfterLoadBytes, Metric::MemoryAnonymousAfterLoadBytes],
+];
 
 /// Factors other than those of the load: what a proxy holds hardly depends on the load.
 fn held_factors(cell: &Cell) -> Factors {
@@ -247,10 +244,10 @@ fn shown(summary: &Summary) -> Vec<(&Cell, ComponentGroup<'_>)> {
         .collect()
 }
 
-/// True if the component was queried for what it holds; older results lack this.
+/// True if the component was queried for what it holds.
 pub(crate) fn says(component: &ComponentSummary) -> bool {
     let asked = component.configuration.is_some()
-        || component.memory_before_load_bytes.is_some()
+        || component.estimate(Metric::MemoryBeforeLoadBytes).is_some()
         || !component.unread.is_empty();
     asked && matches!(component.role, Role::Proxy | Role::ControlPlane)
 }

@@ -1,17 +1,18 @@
 //! Gateways by their own counters, and the load as counted by generator, gateway and destination: the same
 //! figures for the terminal and for HTML.
 
-use crate::conditions::ConditionLabels;
-use crate::drivers::{MAX_UNFOLDED_ROWS, Rows, interval};
+use crate::drivers::groups;
 use crate::format::{self, Interval, SizeUnit};
+use crate::tables::{Column, Group, MAX_UNFOLDED_ROWS, Table, TableCell, TableRow};
 use results::{
-    Cell, CellRates, ComponentSummary, Estimate, GatewayPercentiles, GatewaySummary, Mode, Summary,
+    Cell, CellRates, ComponentSummary, Estimate, GatewayPercentiles, GatewaySummary, Metric, Summary,
 };
 use serde::Serialize;
 use std::cmp::Ordering;
 
 /// Maximum difference at which the observers agree, as a fraction.
 const AGREES: f64 = 0.01;
+const AGREE: &str = "agree";
 const MILLISECOND_US: f64 = 1000.0;
 
 /// Every cell that has a gateway.
@@ -21,148 +22,166 @@ pub struct GatewayTable {
     pub memory_unit: &'static str,
     /// True if some gateway has a CPU limit.
     pub has_limit: bool,
-    /// Cells by condition and mode.
-    pub cells: Vec<GatewayCell>,
-}
-
-/// A cell with its gateways.
-#[derive(Clone, Debug, Serialize)]
-pub struct GatewayCell {
-    /// Load such as `50 clients, gateway.cpu 200m`.
-    pub load: String,
-    /// Mode of the cell.
-    pub mode: Mode,
-    /// Number of requests in all windows together.
-    pub requests: String,
-    /// Responses per second that the generators received.
-    pub generator: Interval,
-    /// Requests per second that the gateways received.
-    pub gateway: Interval,
-    /// Requests per second that the destinations received.
-    pub destination: Interval,
-    /// Whether the observers agree, or by how much they differ.
-    pub agreement: String,
-    /// Which gateways are shown, if not all: such as `The 5 with most CPU`.
-    pub selection: Option<String>,
-    /// All gateways, or the first of many.
-    pub gateways: Vec<GatewayRow>,
-    /// Every gateway, if `gateways` does not have them all.
-    pub all: Vec<GatewayRow>,
-}
-
-/// A gateway of a cell.
-#[derive(Clone, Debug, Serialize)]
-pub struct GatewayRow {
-    /// Name of the proxy.
-    pub name: String,
-    /// CPU in cores.
-    pub cpu: Interval,
-    /// Fraction of the CFS periods in which its CPU limit throttled it.
-    pub throttled: String,
-    /// Memory, in the table's unit.
-    pub memory: Interval,
-    /// Downstream request durations in ms: p50, p90 and p99.
-    pub downstream: [String; 3],
-    /// Upstream request durations in ms: p50, p90 and p99.
-    pub upstream: [String; 3],
-    /// Bytes per second received from clients.
-    pub received: String,
-    /// Bytes per second sent to clients.
-    pub sent: String,
-    /// Responses per second by status class.
-    pub responses: String,
-    /// Size of its configuration.
-    pub configuration: String,
+    /// True if the observers' rates differ in some cell.
+    pub differ: bool,
+    /// Rates by observer, one row per cell.
+    pub rates: Table,
+    /// The gateways, one group per cell. On a terminal, the first of a cell has the rates too.
+    pub gateways: Table,
 }
 
 impl GatewayTable {
     /// `None` for a run without gateways.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
-        let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
-        let with_gateways = || summary.cells.iter().filter(|cell| !cell.gateways.is_empty());
-        let components = with_gateways()
-            .flat_map(|cell| cell.gateways.iter().filter_map(|gateway| component(cell, gateway)));
-        let unit = SizeUnit::for_sizes(components.filter_map(|usage| Some(usage.memory_bytes?.estimate)));
-        let cells: Vec<GatewayCell> = with_gateways()
-            .filter_map(|cell| Some(row(cell, cell.rates.as_ref()?, labels.label(cell.conditions()), unit)))
-            .collect();
-        let has_limit =
-            with_gateways().flat_map(|cell| &cell.gateways).any(|gateway| gateway.throttled.is_some());
-        (!cells.is_empty()).then(|| Self { memory_unit: unit.symbol(), has_limit, cells })
+        let with_gateways = summary.cells.iter().filter(|cell| !cell.gateways.is_empty());
+        let cells: Vec<&Cell> = with_gateways.filter(|cell| cell.rates.is_some()).collect();
+        let gateways =
+            || cells.iter().flat_map(|cell| cell.gateways.iter().map(move |gateway| (*cell, gateway)));
+        let memory = gateways().filter_map(|(cell, gateway)| memory(component(cell, gateway)?));
+        let unit = SizeUnit::for_sizes(memory.map(|memory| memory.estimate));
+        let has_limit = gateways().any(|(_, gateway)| gateway.throttled.is_some());
+        let rates =
+            groups(summary, &cells, |cell, place| Group::new(String::new(), vec![rates(cell, place)]));
+        let own = groups(summary, &cells, |cell, place| {
+            let gateways = by_cpu(cell).into_iter().enumerate();
+            let rows = gateways.map(|(index, gateway)| {
+                let mut row = on_terminal(cell, gateway, &place, index == 0);
+                row.extend(own(cell, gateway, unit, has_limit));
+                row
+            });
+            Group::selected(place.clone(), String::new(), rows.collect(), Vec::new(), "with most CPU")
+        });
+        (!cells.is_empty()).then(|| Self {
+            memory_unit: unit.symbol(),
+            has_limit,
+            differ: cells.iter().any(|cell| agreement(cell) != AGREE),
+            rates: Table { columns: rate_columns(), groups: rates },
+            gateways: Table { columns: own_columns(has_limit), groups: own },
+        })
     }
+}
+
+fn rate_columns() -> Vec<Column> {
+    let rates = ["Requests, all windows", "Generator", "Gateway", "Destination"].map(Column::number);
+    std::iter::once(Column::name("Phase")).chain(rates).chain([Column::text("They")]).collect()
+}
+
+fn rates(cell: &Cell, place: String) -> TableRow {
+    let requests = format::count(cell.gateways.iter().map(|gateway| gateway.requests).sum());
+    [place.into(), requests.into()].into_iter().chain(observers(cell)).collect()
+}
+
+/// Requests per second by each observer, and whether they agree.
+fn observers(cell: &Cell) -> [TableCell; 4] {
+    let rate = |read: fn(&CellRates) -> Option<Estimate>| {
+        TableCell::figure(cell.rates.as_ref().and_then(read), Interval::new)
+    };
+    [
+        rate(|rates| Some(rates.generator)),
+        rate(|rates| rates.gateway),
+        rate(|rates| rates.destination),
+        agreement(cell).into(),
+    ]
+}
+
+fn own_columns(has_limit: bool) -> Vec<Column> {
+    let on_terminal = ["", "generator", "gateway", "destination", "they"];
+    let mut columns: Vec<Column> = on_terminal.into_iter().map(Column::only_terminal).collect();
+    columns.extend([Column::name("Gateway"), Column::number("CPU").terminal("cores")]);
+    columns.extend(has_limit.then(|| Column::number("Throttled").terminal("throttled")));
+    columns.extend([
+        Column::number("Memory"),
+        Column::number("Downstream"),
+        Column::number("Upstream"),
+        Column::only_terminal("downstream, ms").wide(),
+        Column::only_terminal("upstream, ms").wide(),
+        Column::number("In"),
+        Column::number("Out"),
+        Column::text("Responses"),
+        Column::number("Configuration"),
+    ]);
+    columns
+}
+
+/// The first cells of a row: the rates are totals over all gateways of a cell, so only the first has them.
+fn on_terminal(cell: &Cell, gateway: &GatewaySummary, place: &str, is_first: bool) -> TableRow {
+    let name = match cell.gateways.len() {
+        1 => place.to_owned(),
+        _ => format!("{place}, {}", gateway.name),
+    };
+    let rates = match is_first {
+        true => observers(cell),
+        false => [""; 4].map(TableCell::from),
+    };
+    std::iter::once(name.into()).chain(rates).collect()
 }
 
 fn component<'a>(cell: &'a Cell, gateway: &GatewaySummary) -> Option<&'a ComponentSummary> {
     cell.components.iter().find(|usage| usage.name == gateway.name)
 }
 
-fn row(cell: &Cell, rates: &CellRates, load: String, unit: SizeUnit) -> GatewayCell {
-    let per_second = |estimate: Option<Estimate>| interval(estimate, Interval::new);
-    let Rows { selection, rows: gateways, all, .. } = gateway_rows(cell, unit);
-    GatewayCell {
-        load,
-        mode: cell.mode,
-        requests: format::count(cell.gateways.iter().map(|gateway| gateway.requests).sum()),
-        generator: per_second(Some(rates.generator)),
-        gateway: per_second(rates.gateway),
-        destination: per_second(rates.destination),
-        agreement: agreement(rates),
-        selection,
-        gateways,
-        all,
-    }
+fn memory(usage: &ComponentSummary) -> Option<Estimate> {
+    usage.estimate(Metric::MemoryBytes)
 }
 
 /// Gateways sorted by name; of many, those with the most CPU first.
-fn gateway_rows(cell: &Cell, unit: SizeUnit) -> Rows<GatewayRow> {
+fn by_cpu(cell: &Cell) -> Vec<&GatewaySummary> {
     let mut gateways: Vec<&GatewaySummary> = cell.gateways.iter().collect();
     if gateways.len() > MAX_UNFOLDED_ROWS {
         let cores = |gateway: &GatewaySummary| component(cell, gateway).map(|usage| usage.cpu_cores.estimate);
         gateways.sort_by(|one, other| cores(other).partial_cmp(&cores(one)).unwrap_or(Ordering::Equal));
     }
-    let rows = gateways.into_iter().map(|gateway| gateway_row(cell, gateway, unit)).collect();
-    Rows::new(String::new(), rows, Vec::new(), "with most CPU")
+    gateways
+}
+
+/// Its own figures; durations in ms at p50, p90 and p99.
+fn own(cell: &Cell, gateway: &GatewaySummary, unit: SizeUnit, has_limit: bool) -> TableRow {
+    let usage = component(cell, gateway);
+    let absent = || format::ABSENT.to_owned();
+    let per_second = |bytes: Option<Estimate>| {
+        bytes.map_or_else(absent, |bytes| format!("{}/s", format::size(bytes.estimate)))
+    };
+    let throttled = gateway.throttled.map(|share| format::percent(share.estimate));
+    let [downstream, upstream] =
+        [gateway.duration_downstream_us, gateway.duration_upstream_us].map(durations);
+    let narrow = |durations: &[String; 3]| durations.join("/").replace("< ", "<");
+    let classes = gateway.responses_per_s.iter();
+    let responses: Vec<String> =
+        classes.map(|(class, rate)| format!("{class} {}", format::rate(rate.estimate))).collect();
+    let configuration = usage.and_then(|usage| usage.estimate(Metric::ConfigurationSizeBytes));
+    let mut row: TableRow = vec![
+        gateway.name.as_str().into(),
+        TableCell::figure(usage.map(|usage| usage.cpu_cores), format::cores_interval),
+    ];
+    row.extend(has_limit.then(|| throttled.unwrap_or_else(|| "no limit".to_owned()).into()));
+    row.extend([
+        TableCell::figure(usage.and_then(memory), |bytes| Interval::scaled(bytes, 1.0 / unit.bytes())),
+        downstream.join(" · ").into(),
+        upstream.join(" · ").into(),
+        narrow(&downstream).into(),
+        narrow(&upstream).into(),
+        per_second(gateway.bytes_received_s).into(),
+        per_second(gateway.bytes_sent_s).into(),
+        if responses.is_empty() { absent() } else { responses.join(", ") }.into(),
+        configuration.map_or_else(absent, |size| format::size(size.estimate)).into(),
+    ]);
+    row
 }
 
 /// Text such as `agree`, or `differ by 10 %`.
-fn agreement(rates: &CellRates) -> String {
+fn agreement(cell: &Cell) -> String {
+    cell.rates.as_ref().map_or_else(String::new, agreement_of)
+}
+
+fn agreement_of(rates: &CellRates) -> String {
     let known = [Some(rates.generator), rates.gateway, rates.destination].into_iter().flatten();
     let known: Vec<f64> = known.map(|rate| rate.estimate).collect();
     let (least, greatest) = known
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(least, greatest), rate| (least.min(*rate), greatest.max(*rate)));
     let apart = if greatest > 0.0 { 1.0 - least / greatest } else { 0.0 };
-    if apart <= AGREES { "agree".to_owned() } else { format!("differ by {}", format::percent(apart)) }
-}
-
-fn gateway_row(cell: &Cell, gateway: &GatewaySummary, unit: SizeUnit) -> GatewayRow {
-    let usage = component(cell, gateway);
-    let rate_of = |estimate: Option<Estimate>| {
-        estimate
-            .map_or_else(|| format::ABSENT.to_owned(), |bytes| format!("{}/s", format::size(bytes.estimate)))
-    };
-    let classes = gateway.responses_per_s.iter();
-    let responses: Vec<String> =
-        classes.map(|(class, rate)| format!("{class} {}", format::rate(rate.estimate))).collect();
-    let configuration = usage.and_then(|usage| usage.configuration.as_ref());
-    GatewayRow {
-        name: gateway.name.clone(),
-        cpu: interval(usage.map(|usage| usage.cpu_cores), format::cores_interval),
-        throttled: gateway
-            .throttled
-            .map_or_else(|| "no limit".to_owned(), |share| format::percent(share.estimate)),
-        memory: interval(usage.and_then(|usage| usage.memory_bytes), |bytes| {
-            Interval::scaled(bytes, 1.0 / unit.bytes())
-        }),
-        downstream: durations(gateway.duration_downstream_us),
-        upstream: durations(gateway.duration_upstream_us),
-        received: rate_of(gateway.bytes_received_s),
-        sent: rate_of(gateway.bytes_sent_s),
-        responses: if responses.is_empty() { format::ABSENT.to_owned() } else { responses.join(", ") },
-        configuration: configuration
-            .map_or_else(|| format::ABSENT.to_owned(), |read| format::size(read.size_bytes.estimate)),
-    }
+    if apart <= AGREES { AGREE.to_owned() } else { format!("differ by {}", format::percent(apart)) }
 }
 
 fn durations(percentiles: Option<GatewayPercentiles>) -> [String; 3] {
@@ -195,7 +214,7 @@ mod tests {
     fn observers_agree_within_one_percent() {
         let rates = |generator, gateway, destination| {
             let rate = |rate: f64| Estimate::single(rate);
-            agreement(&CellRates {
+            agreement_of(&CellRates {
                 generator: rate(generator),
                 gateway: Some(rate(gateway)),
                 destination: Some(rate(destination)),

@@ -39,6 +39,7 @@ pub mod services;
 pub mod side_by_side;
 pub mod svg;
 pub mod table;
+mod tables;
 pub mod terminal;
 mod witnesses;
 

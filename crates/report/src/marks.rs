@@ -43,7 +43,7 @@ pub fn mark(cell: &Cell, figure: Figure, n: usize) -> Option<Mark> {
             ),
             spoiled_values: None,
         }),
-        // Results of earlier versions do not give the reason.
+        // Not every trial measured it.
         (None, None) => (n > 0 && n < cell.places()).then(|| Mark {
             trials: n,
             short: of_trials(n),

@@ -1,9 +1,10 @@
 //! What pods reserve and how much of it they used, per mode under its highest load: the same figures for the
 //! terminal and for HTML.
 
-use crate::conditions::ConditionLabels;
+use crate::drivers::groups;
 use crate::format::{self, Interval, SizeUnit};
-use results::{Cell, Estimate, GroupReservation, Mode, ReservationSummary, Summary};
+use crate::tables::{Column, Group, Table, TableCell, TableRow};
+use results::{Cell, Estimate, GroupReservation, ReservationSummary, Summary};
 use serde::Serialize;
 
 /// Reserved and used resources.
@@ -11,86 +12,50 @@ use serde::Serialize;
 pub struct ReservationTable {
     /// Unit of memory.
     pub memory_unit: &'static str,
-    /// One cell per mode and values of the factors.
-    pub cells: Vec<ReservationCell>,
-}
-
-/// Reservations of one cell.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReservationCell {
-    /// Name of the mode.
-    pub mode: &'static str,
-    /// Load such as `450/s`.
-    pub load: String,
-    /// Counts: `5 namespaces, 20 services, …`.
-    pub counts: String,
-    /// One row per group of containers.
-    pub rows: Vec<ReservationRow>,
-}
-
-/// A group of containers.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReservationRow {
-    /// `app`, `generators` or `mesh`.
-    pub name: &'static str,
-    /// Number of containers.
-    pub containers: usize,
-    /// CPU requests in cores.
-    pub reserved_cpu: String,
-    /// CPU used, in cores.
-    pub used_cpu: Interval,
-    /// Used share of the reserved CPU; empty if nothing is reserved.
-    pub cpu_share: String,
-    /// Memory requests, in the table's unit.
-    pub reserved_memory: String,
-    /// Working set, in the table's unit.
-    pub used_memory: Interval,
-    /// Used share of the reserved memory; empty if nothing is reserved.
-    pub memory_share: String,
+    /// One group per mode and values of the factors, one row per group of containers.
+    pub table: Table,
 }
 
 impl ReservationTable {
     /// The table of a run; `None` if its topology reserves nothing.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
-        let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
-        let cells: Vec<(&Cell, &ReservationSummary)> = highest_loads(summary);
+        let cells = highest_loads(summary);
+        let reserved = cells.iter().filter_map(|cell| cell.reserved.as_ref());
         let unit = SizeUnit::for_sizes(
-            cells
-                .iter()
-                .flat_map(|(_, reserved)| reserved.groups.iter().map(|group| group.reserved_memory_bytes)),
+            reserved.flat_map(|all| all.groups.iter().map(|one| one.reserved_memory_bytes)),
         );
-        let row = |group: &GroupReservation| row(group, unit);
-        (!cells.is_empty()).then(|| Self {
-            memory_unit: unit.symbol(),
-            cells: cells
-                .iter()
-                .map(|(cell, reserved)| ReservationCell {
-                    mode: Mode::name(cell.mode),
-                    load: labels.label(cell.conditions()),
-                    counts: counts(reserved),
-                    rows: reserved.groups.iter().map(row).collect(),
-                })
-                .collect(),
-        })
+        let columns = vec![
+            Column::name("Group").terminal(""),
+            Column::number("Containers").terminal("containers"),
+            Column::number("CPU reserved").terminal("CPU, cores"),
+            Column::number("CPU used").terminal("used"),
+            Column::number("Share").terminal("share"),
+            Column::number("Memory reserved").terminal(&format!("memory, {}", unit.symbol())),
+            Column::number("Memory used").terminal("used"),
+            Column::number("Share").terminal("share"),
+        ];
+        let group = |cell: &Cell, place: String| {
+            let reserved = cell.reserved.iter();
+            let rows = reserved.clone().flat_map(|all| &all.groups).map(|group| row(group, unit)).collect();
+            Group { note: reserved.map(counts).collect(), ..Group::new(place, rows) }
+        };
+        let table = Table { columns, groups: groups(summary, &cells, group) };
+        (!cells.is_empty()).then(|| Self { memory_unit: unit.symbol(), table })
     }
 }
 
 /// Per mode and values of the factors, the cell with the highest load, preferably a valid one.
-fn highest_loads(summary: &Summary) -> Vec<(&Cell, &ReservationSummary)> {
-    let mut cells: Vec<(&Cell, &ReservationSummary)> = Vec::new();
-    for cell in &summary.cells {
-        let Some(reserved) = cell.reserved.as_ref().filter(|reserved| reserved.is_reserved()) else {
-            continue;
-        };
-        let is_same = |known: &&mut (&Cell, &ReservationSummary)| {
-            (known.0.mode, &known.0.factors) == (cell.mode, &cell.factors)
-        };
+fn highest_loads(summary: &Summary) -> Vec<&Cell> {
+    let mut cells: Vec<&Cell> = Vec::new();
+    let is_reserved = |cell: &&Cell| cell.reserved.as_ref().is_some_and(ReservationSummary::is_reserved);
+    for cell in summary.cells.iter().filter(is_reserved) {
+        let is_same = |known: &&mut &Cell| (known.mode, &known.factors) == (cell.mode, &cell.factors);
         match cells.iter_mut().find(is_same) {
             // Cells are sorted by load.
-            Some(known) if cell.valid > 0 || known.0.valid == 0 => *known = (cell, reserved),
+            Some(known) if cell.valid > 0 || known.valid == 0 => *known = cell,
             Some(_) => {}
-            None => cells.push((cell, reserved)),
+            None => cells.push(cell),
         }
     }
     cells
@@ -109,21 +74,21 @@ fn counts(reserved: &ReservationSummary) -> String {
     .join(", ")
 }
 
-fn row(group: &GroupReservation, unit: SizeUnit) -> ReservationRow {
-    let absent = || Interval { estimate: format::ABSENT.to_owned(), range: None };
+/// Used shares are empty if nothing is reserved.
+fn row(group: &GroupReservation, unit: SizeUnit) -> TableRow {
     let in_unit = |bytes: &Estimate| Interval::new(&bytes.map(|bytes| bytes / unit.bytes()));
     let share = |used: Option<Estimate>, reserved: f64| {
         let used = used.filter(|_| reserved > 0.0);
         used.map_or_else(String::new, |used| format::percent(used.estimate / reserved))
     };
-    ReservationRow {
-        name: group.group.name(),
-        containers: group.containers,
-        reserved_cpu: format::cores_number(group.reserved_cpu_cores),
-        used_cpu: group.used_cpu_cores.as_ref().map_or_else(absent, format::cores_interval),
-        cpu_share: share(group.used_cpu_cores, group.reserved_cpu_cores),
-        reserved_memory: format::digits(group.reserved_memory_bytes / unit.bytes()),
-        used_memory: group.used_memory_bytes.as_ref().map_or_else(absent, in_unit),
-        memory_share: share(group.used_memory_bytes, group.reserved_memory_bytes),
-    }
+    vec![
+        group.group.name().into(),
+        group.containers.into(),
+        format::cores_number(group.reserved_cpu_cores).into(),
+        TableCell::figure(group.used_cpu_cores, format::cores_interval),
+        share(group.used_cpu_cores, group.reserved_cpu_cores).into(),
+        format::digits(group.reserved_memory_bytes / unit.bytes()).into(),
+        TableCell::figure(group.used_memory_bytes, in_unit),
+        share(group.used_memory_bytes, group.reserved_memory_bytes).into(),
+    ]
 }

@@ -1,8 +1,9 @@
 //! Services of cells with several of them: requests, and CPU of applications and of the proxies in their
 //! pods.
 
-use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate, qualified};
+use crate::drivers::{groups, over_copies_estimate, qualified};
 use crate::format::{self, Interval};
+use crate::tables::{Column, Group, Table, TableCell, TableRow};
 use results::{Cell, Estimate, ServiceSummary, Summary};
 use serde::Serialize;
 use statistics::copies::grouped;
@@ -13,28 +14,7 @@ pub struct ServiceTable {
     /// True if any service has proxies in its pods.
     pub has_proxies: bool,
     /// One group per cell with several services of which something was measured.
-    pub cells: Vec<Group<ServiceRow>>,
-}
-
-/// A service, or its copies in several namespaces.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServiceRow {
-    /// Name; with its namespace if it is a single service.
-    pub name: String,
-    /// Namespace; empty in a topology with a single namespace, and for copies.
-    pub namespace: String,
-    /// Number of services in this row.
-    pub copies: usize,
-    /// Total number of pods.
-    pub replicas: usize,
-    /// Requests per second.
-    pub requests: Interval,
-    /// CPU of the applications in its pods, in cores.
-    pub cores: Interval,
-    /// CPU of the proxies in its pods, in cores.
-    pub proxy_cores: Interval,
-    /// CPU of applications and proxies together, in cores.
-    pub total_cores: String,
+    pub table: Table,
 }
 
 impl ServiceTable {
@@ -47,11 +27,25 @@ impl ServiceTable {
         let cells: Vec<&Cell> = summary.cells.iter().filter(has_figures).collect();
         let mut services = cells.iter().flat_map(|cell| &cell.services);
         let has_proxies = services.any(|service| service.proxy_cpu_cores.is_some());
-        (!cells.is_empty()).then_some(Self { has_proxies, cells: groups(summary, &cells, rows) })
+        let mut columns = vec![
+            Column::only_terminal("service"),
+            Column::name("Service"),
+            Column::number("Copies").of_copies(),
+            Column::text("Namespace"),
+            Column::number("Pods").terminal("pods"),
+            Column::number("Requests/s").terminal("requests/s"),
+            Column::number("CPU").terminal("CPU, cores"),
+        ];
+        if has_proxies {
+            columns.push(Column::number("CPU of proxies").terminal("proxies, cores"));
+            columns.push(Column::number("In all").terminal("in all"));
+        }
+        let table = Table { columns, groups: groups(summary, &cells, group) };
+        (!cells.is_empty()).then_some(Self { has_proxies, table })
     }
 }
 
-fn rows(cell: &Cell) -> Rows<ServiceRow> {
+fn group(cell: &Cell, place: String) -> Group {
     let mut all: Vec<&ServiceSummary> = cell.services.iter().collect();
     all.sort_by(|one, other| total(other).total_cmp(&total(one)));
     let mut copies = grouped(all.iter().copied(), |service| service.name.clone());
@@ -59,7 +53,7 @@ fn rows(cell: &Cell) -> Rows<ServiceRow> {
     copies.sort_by(|(_, one), (_, other)| sum(other).total_cmp(&sum(one)));
     let copies = copies.iter().map(|(_, services)| row(services)).collect();
     let all = all.iter().map(|service| row(&[service])).collect();
-    Rows::new(headline(cell), all, copies, "with most CPU")
+    Group::selected(place, headline(cell), all, copies, "with most CPU")
 }
 
 /// CPU of application and proxies in cores.
@@ -67,9 +61,10 @@ fn total(service: &ServiceSummary) -> f64 {
     [service.cpu_cores, service.proxy_cpu_cores].iter().flatten().map(|cores| cores.estimate).sum()
 }
 
-fn row(services: &[&ServiceSummary]) -> ServiceRow {
+/// A service, or its copies in several namespaces. Rows without proxies have cells for them that no column shows.
+fn row(services: &[&ServiceSummary]) -> TableRow {
     let figure = |read: fn(&ServiceSummary) -> Option<Estimate>, text: fn(&Estimate) -> Interval| {
-        interval(over_copies_estimate(services.iter().map(|service| read(service))), text)
+        TableCell::figure(over_copies_estimate(services.iter().map(|service| read(service))), text)
     };
     let measured = services.iter().any(|service| service.cpu_cores.is_some());
     let (name, namespace) = match services {
@@ -77,16 +72,22 @@ fn row(services: &[&ServiceSummary]) -> ServiceRow {
         copies => (copies.first().map(|service| service.name.clone()).unwrap_or_default(), String::new()),
     };
     let total_cores: f64 = services.iter().map(|service| total(service)).sum();
-    ServiceRow {
-        name,
-        namespace,
-        copies: services.len(),
-        replicas: services.iter().map(|service| service.replicas).sum(),
-        requests: figure(|service| service.requests_per_s, Interval::new),
-        cores: figure(|service| service.cpu_cores, format::cores_interval),
-        proxy_cores: figure(|service| service.proxy_cpu_cores, format::cores_interval),
-        total_cores: if measured { format::cores_number(total_cores) } else { format::ABSENT.to_owned() },
-    }
+    vec![
+        with_copies(name.clone(), services.len()).into(),
+        name.into(),
+        services.len().into(),
+        namespace.into(),
+        services.iter().map(|service| service.replicas).sum::<usize>().into(),
+        figure(|service| service.requests_per_s, Interval::new),
+        figure(|service| service.cpu_cores, format::cores_interval),
+        figure(|service| service.proxy_cpu_cores, format::cores_interval),
+        if measured { format::cores_number(total_cores) } else { format::ABSENT.to_owned() }.into(),
+    ]
+}
+
+/// `web ×5`, or the name of a single one.
+pub(crate) fn with_copies(name: String, copies: usize) -> String {
+    if copies == 1 { name } else { format!("{name} ×{copies}") }
 }
 
 /// `10 services: 1500 requests/s, 0.42 cores and 0.61 cores of their proxies in all`.

@@ -4,7 +4,7 @@
 use crate::RunData;
 use crate::conditions::ConditionLabels;
 use crate::format;
-use results::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Host, Role, TimeFigure};
+use results::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Host, Metric, Role, TimeFigure};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -88,13 +88,11 @@ const FIGURES: [(&str, &str, Read); 4] = [
     }),
 ];
 
-type ReadComponent = fn(&ComponentSummary) -> Option<Estimate>;
-
-/// Figures that mean the same in both environments.
-const COMPONENT_FIGURES: [(&str, &str, ReadComponent); 3] = [
-    ("CPU", "cores", |component| Some(component.cpu_cores)),
-    ("working set", "MB", |component| component.memory_working_set_bytes.map(in_megabytes)),
-    ("anonymous memory", "MB", |component| component.memory_anonymous_bytes.map(in_megabytes)),
+/// Figures that mean the same in both environments: name, unit, and how many of its own units that is.
+const COMPONENT_FIGURES: [(&str, &str, f64, Metric); 3] = [
+    ("CPU", "cores", 1.0, Metric::CpuCores),
+    ("working set", "MB", BYTES_PER_MB, Metric::MemoryWorkingSetBytes),
+    ("anonymous memory", "MB", BYTES_PER_MB, Metric::MemoryAnonymousBytes),
 ];
 
 impl SideBySide {
@@ -181,8 +179,12 @@ fn rows(label: &str, first: &Cell, second: &Cell) -> Vec<Row> {
         row(label, figure.to_owned(), unit, [read(first).into(), read(second).into()])
     });
     let of_components = components(first, second).into_iter().flat_map(|(one, other)| {
-        COMPONENT_FIGURES.into_iter().filter_map(move |(figure, unit, read)| {
-            row(label, format!("{figure} of {}", one.name), unit, [read(one).into(), read(other).into()])
+        COMPONENT_FIGURES.into_iter().filter_map(move |(figure, unit, scale, metric)| {
+            let readings = [one, other].map(|component| {
+                let estimate = component.estimate(metric);
+                Reading::from(estimate.map(|estimate| estimate.map(|value| value / scale)))
+            });
+            row(label, format!("{figure} of {}", one.name), unit, readings)
         })
     });
     percentiles.chain(of_cells).chain(of_components).collect()
@@ -264,14 +266,4 @@ fn difference_of_experiments(first: &RunData, second: &RunData) -> Option<Differ
     };
     let values = [only(&one, &other), only(&other, &one)];
     (values[0] != values[1]).then(|| Difference { what: "experiment".to_owned(), values })
-}
-
-fn in_megabytes(bytes: Estimate) -> Estimate {
-    let scaled = |value: f64| value / BYTES_PER_MB;
-    Estimate {
-        estimate: scaled(bytes.estimate),
-        low: bytes.low.map(scaled),
-        high: bytes.high.map(scaled),
-        ..bytes
-    }
 }

@@ -4,7 +4,7 @@ use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::marks::{Mark, mark};
 use results::{
-    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, Summary, TimeFigure,
+    Cell, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, RoleTotal, Summary, TimeFigure,
 };
 use statistics::words;
 
@@ -75,8 +75,7 @@ pub struct CellRow {
     pub memory_mark: Option<Mark>,
     /// In a closed loop, the change in responses per second to the baseline, in percent.
     pub completed_change: Option<Difference>,
-    /// CPU of all proxies together, in cores; `None` without proxies. Results of earlier versions have no
-    /// interval.
+    /// CPU of all proxies together, in cores; `None` without proxies.
     pub proxy_cores: Option<Interval>,
     /// Memory of all proxies together, in the table's unit.
     pub proxy_memory: Option<Interval>,
@@ -108,7 +107,7 @@ impl SpoiledValues {
         };
         let times = cell.response_time_us.as_ref();
         let has_time = |figure| unit.percentile(times, figure) != Interval::absent();
-        let total = cell.totals.iter().find(|total| total.role == Role::Proxy);
+        let total = proxies(cell);
         let has_memory = total.is_some_and(|total| total.memory_bytes.is_some());
         let memory = |bytes: f64| format::digits(bytes / memory_unit.bytes());
         Self {
@@ -196,7 +195,7 @@ impl ResultTable {
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
         let unit = TimeUnit::for_times(summary.cells.iter().flat_map(shown_times_us));
         let memory_unit = SizeUnit::for_sizes(
-            summary.cells.iter().filter_map(|cell| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes))),
+            summary.cells.iter().filter_map(|cell| Some(proxies(cell)?.memory_bytes?.estimate)),
         );
         let mut factors: Vec<String> = Vec::new();
         for key in summary.cells.iter().flat_map(|cell| cell.factors.keys()) {
@@ -249,12 +248,8 @@ impl CellRow {
         memory_unit: SizeUnit,
     ) -> Self {
         let percentiles = cell.response_time_us.as_ref();
-        let total = cell.totals.iter().find(|total| total.role == Role::Proxy);
-        let cores = total.map(|total| total.cpu_cores);
-        let cores = cores.or_else(|| sum(proxies(cell).map(|proxy| proxy.cpu_cores)).map(Estimate::single));
-        let memory = total.and_then(|total| total.memory_bytes);
-        let memory_bytes = memory
-            .or_else(|| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes)).map(Estimate::single));
+        let total = proxies(cell);
+        let memory_bytes = total.and_then(|total| total.memory_bytes);
         let added = |figure: TimeFigure, whole: Option<Estimate>| {
             let (estimate, verdict) = cell.added_us.as_ref()?.judged(figure)?;
             Some(Difference::of_whole((&estimate, verdict), whole, unit))
@@ -284,9 +279,9 @@ impl CellRow {
             memory_mark: total.and_then(|total| mark_of(cell, Figure::Memory, total.memory_bytes)),
             completed_change: throughput_change(summary, cell)
                 .map(|(change, verdict)| Difference::percent((&change, verdict))),
-            proxy_cores: cores.as_ref().map(format::cores_interval),
+            proxy_cores: total.map(|total| format::cores_interval(&total.cpu_cores)),
             proxy_memory: memory_bytes.map(|bytes| Interval::scaled(&bytes, 1.0 / memory_unit.bytes())),
-            proxies: proxies(cell).count(),
+            proxies: cell.components.iter().filter(|component| component.role == Role::Proxy).count(),
             errors: format::percent(cell.errors),
         }
     }
@@ -295,12 +290,8 @@ impl CellRow {
 /// Percentiles of a row.
 const SHOWN: [TimeFigure; 4] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99, TimeFigure::P99_9];
 
-/// The mark of a figure; results of earlier versions do not count its trials.
 fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Mark> {
-    match estimate {
-        Some(Estimate { n: 0, .. }) => None,
-        estimate => mark(cell, figure, estimate.map_or(0, |estimate| estimate.n)),
-    }
+    mark(cell, figure, estimate.map_or(0, |estimate| estimate.n))
 }
 
 /// Number of valid trials of a cell: `3 of 3`, `3 of 3, 1 taken again`.
@@ -335,13 +326,9 @@ pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<(Estimate, Fi
     summary.comparisons.iter().find(is_it)?.judged_throughput()
 }
 
-fn proxies(cell: &Cell) -> impl Iterator<Item = &ComponentSummary> {
-    cell.components.iter().filter(|component| component.role == Role::Proxy)
-}
-
-/// The sum of the estimates; `None` if there are none.
-fn sum(estimates: impl Iterator<Item = Estimate>) -> Option<f64> {
-    estimates.map(|estimate| estimate.estimate).reduce(|sum, next| sum + next)
+/// All proxies of a cell together.
+fn proxies(cell: &Cell) -> Option<&RoleTotal> {
+    cell.totals.iter().find(|total| total.role == Role::Proxy)
 }
 
 /// The 99.9th percentile is only in the full tables, so it does not affect the unit.

@@ -1,24 +1,22 @@
 //! The result on a terminal: findings, a table per load, drivers and services if there are several, proxy
 //! configuration and memory, and excluded trials.
 
-mod clocks;
 mod control_plane_size;
-mod drivers;
 mod fleet;
-mod fleets;
 mod footprint;
-mod gateways;
 mod load;
-mod reservations;
+mod parts;
 mod result_table;
 mod search;
 mod side_by_side;
 mod size;
 mod style;
+mod tables;
 
 pub use control_plane_size::control_plane_size_text;
 pub use fleet::fleet_text;
 pub use load::load_text;
+pub(crate) use parts::parts;
 pub(crate) use result_table::load_table;
 pub use search::search_text;
 pub use side_by_side::side_by_side_text;
@@ -26,18 +24,10 @@ pub use size::size_text;
 pub use style::Options;
 pub(crate) use style::{WIDE, plain};
 
-use crate::clocks::ClockTable;
 use crate::conditions::ConditionLabels;
-use crate::drivers::DriverTable;
-use crate::edges::EdgeTable;
-use crate::fleets::FleetTable;
-use crate::footprint::FootprintTable;
 use crate::format;
-use crate::gateways::GatewayTable;
 use crate::marks;
-use crate::reservations::ReservationTable;
 use crate::sentences;
-use crate::services::ServiceTable;
 use crate::table::ResultTable;
 use result_table::STAR;
 use results::{Cell, PublishedFigure, Summary};
@@ -68,36 +58,6 @@ pub fn render(summary: &Summary, options: Options) -> String {
         for wrapped in wrap(&plain(&line), options.width) {
             let _ = writeln!(text, "{wrapped}");
         }
-    }
-    text
-}
-
-/// Tables of fleets, drivers, services, gateways and proxies, each only if the run has it.
-pub(crate) fn parts(summary: &Summary, options: Options) -> String {
-    let mut text = String::new();
-    for line in FleetTable::new(summary).iter().flat_map(|table| fleets::lines(table, options)) {
-        let _ = writeln!(text, "{line}");
-    }
-    for line in ClockTable::new(summary).iter().flat_map(|table| clocks::lines(table, options)) {
-        let _ = writeln!(text, "{line}");
-    }
-    let drivers = DriverTable::new(summary).map(|table| drivers::drivers(&table, options));
-    let services = ServiceTable::new(summary).map(|table| drivers::services(&table, options));
-    let edges = EdgeTable::new(summary).map(|table| drivers::edges(&table, options));
-    for line in drivers.into_iter().chain(services).chain(edges).flatten() {
-        let _ = writeln!(text, "{line}");
-    }
-    for line in ReservationTable::new(summary).iter().flat_map(|table| reservations::lines(table, options)) {
-        let _ = writeln!(text, "{line}");
-    }
-    for line in GatewayTable::new(summary).iter().flat_map(|table| gateways::lines(table, options)) {
-        let _ = writeln!(text, "{line}");
-    }
-    if let Some(held) = FootprintTable::new(summary) {
-        for line in footprint::lines(&held, options) {
-            let _ = writeln!(text, "{line}");
-        }
-        text.push('\n');
     }
     text
 }

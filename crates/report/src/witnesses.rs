@@ -1,6 +1,5 @@
 //! Real sidecars beside a fleet: the same figures for the terminal and for HTML.
 
-use crate::drivers::interval;
 use crate::format::{self, Interval, TimeUnit};
 use results::FleetWitness;
 use serde::Serialize;
@@ -38,7 +37,7 @@ fn row(kind: &WitnessedKind) -> WitnessRow {
     WitnessRow {
         kind: kind.kind.clone(),
         compared: format::count(kind.compared as u64) + &missed,
-        later: interval(kind.later_us, |later| unit.interval(later)),
+        later: kind.later_us.as_ref().map_or_else(Interval::absent, |later| unit.interval(later)),
         rank: kind.rank.map_or_else(|| format::ABSENT.to_owned(), format::percent),
         nearest: time(kind.nearest_us),
         outside: time(Some(kind.outside_us)),

@@ -11,9 +11,9 @@ use report::html::render;
 use report::svg::escape;
 use report::terminal::Options;
 use results::{
-    Build, Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, Mode, NodeUsage,
-    ProxyConfiguration, ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof,
-    TrialRecord, UnavailableMode,
+    Build, ComponentSummary, Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, Metric,
+    Mode, NodeUsage, ProxyConfiguration, ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy,
+    TracingProof, TrialRecord, UnavailableMode,
 };
 
 /// The page, with checks that apply to every page.
@@ -155,13 +155,24 @@ fn unavailable_modes_are_named_with_components_if_any() {
 }
 
 #[test]
+fn modes_are_compared_by_every_figure_in_table_of_comparisons() {
+    let run = fixture::run(fixture::usual_trials());
+    let page = page(&run);
+    let table = section(&page, "tables").split("Each mode against each other").nth(1).expect("the table");
+    let table = table.split("</table>").next().unwrap_or_default();
+    assert_eq!(table.matches(">none</td>").count(), 4, "two modes at two rates");
+    assert!(!table.contains("\"></td>"), "a cell is empty: {table}");
+}
+
+#[test]
 fn proxy_holdings_are_shown_with_warnings() {
     let mut run = fixture::run(fixture::usual_trials());
     let proxies = run.summary.cells.iter_mut().filter(|cell| cell.mode == Mode::Sidecar);
     for proxy in
         proxies.flat_map(|cell| &mut cell.components).filter(|component| component.name == "client-proxy")
     {
-        proxy.configured_in_s = Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 });
+        let configured_in_s = Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 };
+        proxy.estimates.extend([(Metric::ConfiguredInS, configured_in_s)]);
         let configuration = proxy.configuration.as_mut().expect("the fixture has one");
         configuration.counts.rejected_updates = Some(3);
         configuration.varies = true;

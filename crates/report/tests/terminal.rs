@@ -3,7 +3,7 @@
 mod fixture;
 
 use report::terminal::{Options, load_text, render};
-use results::{Estimate, GrpcMessages, HistogramSummary, LoadResult, Mode, Summary, TrialRecord};
+use results::{Estimate, GrpcMessages, HistogramSummary, LoadResult, Metric, Mode, Summary, TrialRecord};
 
 fn text(summary: &Summary, width: usize) -> String {
     let text = render(summary, Options { width, colours: false });
@@ -79,8 +79,8 @@ fn proxy_configuration_and_memory_table() {
         cell.components.iter_mut().map(move |component| (mode, component))
     }) {
         if cell == Mode::Sidecar && component.configuration.is_some() {
-            component.configured_in_s =
-                Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 });
+            let configured_in_s = Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 };
+            component.estimates.extend([(Metric::ConfiguredInS, configured_in_s)]);
         }
     }
     let held = |width| {

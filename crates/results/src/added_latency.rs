@@ -16,8 +16,6 @@ pub struct AddedLatency {
     /// Difference of the 99th percentile.
     pub p99: Option<Estimate>,
     /// Verdict on each difference, adjusted for all tests of the run (docs/decisions/0017-families.md).
-    /// Absent in results from earlier versions.
-    #[serde(default)]
     pub verdicts: AddedVerdicts,
 }
 
@@ -36,17 +34,14 @@ pub struct AddedVerdicts {
 }
 
 impl AddedLatency {
-    /// Difference of a percentile and its verdict; results from earlier versions are judged by the interval
-    /// alone. Absent for other figures.
+    /// Difference of a percentile and its verdict; absent for other figures.
     #[must_use]
     pub fn judged(&self, figure: TimeFigure) -> Option<(Estimate, FindingVerdict)> {
-        let (estimate, verdict) = match figure {
-            TimeFigure::P50 => (self.p50, self.verdicts.p50),
-            TimeFigure::P90 => (self.p90, self.verdicts.p90),
-            TimeFigure::P99 => (self.p99, self.verdicts.p99),
-            _ => (None, None),
-        };
-        let estimate = estimate?;
-        Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::from_interval(&estimate))))
+        match figure {
+            TimeFigure::P50 => self.p50.zip(self.verdicts.p50),
+            TimeFigure::P90 => self.p90.zip(self.verdicts.p90),
+            TimeFigure::P99 => self.p99.zip(self.verdicts.p99),
+            _ => None,
+        }
     }
 }

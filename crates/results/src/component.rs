@@ -129,6 +129,12 @@ impl ComponentUsage {
         if self.window_s > 0.0 { (self.cpu_user_s + self.cpu_system_s) / self.window_s } else { 0.0 }
     }
 
+    /// A count in the window as a rate per second.
+    #[must_use]
+    pub fn per_s(&self, count: u64) -> Option<f64> {
+        (self.window_s > 0.0).then(|| count as f64 / self.window_s)
+    }
+
     /// Memory at the end of the window, bytes: the maximum of resident memory and working set; absent for the
     /// kernel. The working set excludes file pages that another cgroup read first; resident memory excludes
     /// kernel buffers.

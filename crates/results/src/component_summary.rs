@@ -1,8 +1,9 @@
 //! Usage of components over the valid trials of a cell.
 
 use crate::component::Role;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Estimates};
 use crate::footprint::{ConfigurationSummary, HeapSummary};
+use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
 
 /// Usage of all components of a role together, over the valid trials.
@@ -18,8 +19,8 @@ pub struct RoleTotal {
     pub cpu_cores_per_1000_rps: Estimate,
     /// Memory under load, bytes. Shared pages count for each component.
     pub memory_bytes: Option<Estimate>,
-    /// Working set under load, bytes, as a cluster shows it; absent if not all components have one, and in older results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Working set under load, bytes, as a cluster shows it; absent if not all components have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_working_set_bytes: Option<Estimate>,
     /// Anonymous part of it, bytes: pages that are not shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,33 +38,9 @@ pub struct ComponentSummary {
     pub cpu_cores: Estimate,
     /// CPU per 1000 completed requests/s, cores.
     pub cpu_cores_per_1000_rps: Estimate,
-    /// Memory under load, at the end of the window, bytes: the maximum of resident memory and working set;
-    /// absent for the kernel. The working set excludes file pages that another cgroup read first; resident
-    /// memory excludes kernel buffers.
-    pub memory_bytes: Option<Estimate>,
-    /// Resident memory of all its processes under load, including pages of program files, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_resident_bytes: Option<Estimate>,
-    /// Working set under load: memory charged to its cgroup, less what the kernel could drop at once, bytes.
-    /// Clusters report it per container. File pages are included only if no other cgroup had read them
-    /// before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_working_set_bytes: Option<Estimate>,
-    /// Anonymous memory under load (heaps and stacks), bytes: the cost of one more instance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_anonymous_bytes: Option<Estimate>,
-    /// `memory_bytes` before the generator started; absent if it was not read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_before_load_bytes: Option<Estimate>,
-    /// `memory_bytes` after the generator had ended; absent if it was not read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_after_load_bytes: Option<Estimate>,
-    /// Anonymous memory before the generator started, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_anonymous_before_load_bytes: Option<Estimate>,
-    /// Anonymous memory after the generator had ended, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_anonymous_after_load_bytes: Option<Estimate>,
+    /// Its other metrics by key.
+    #[serde(flatten)]
+    pub estimates: Estimates,
     /// Heap reported by the proxy before the generator started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_before_load: Option<HeapSummary>,
@@ -73,18 +50,47 @@ pub struct ComponentSummary {
     /// Configuration of the proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ConfigurationSummary>,
-    /// Propagation: from the API's response to the last write until the proxy shows the resulting
-    /// configuration, seconds; absent if nothing configures the proxy while it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub configured_in_s: Option<Estimate>,
-    /// For a gateway that serves domains: propagation of one further domain, written after the load, seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub further_domain_in_s: Option<Estimate>,
     /// Distinct reasons why parts of a proxy's footprint could not be read; empty if there were no problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// Bytes received by the pod's interface, per second.
-    pub network_bytes_received_s: Option<Estimate>,
-    /// Bytes sent by the pod's interface, per second.
-    pub network_bytes_sent_s: Option<Estimate>,
+}
+
+impl ComponentSummary {
+    /// Metrics that it has by key: those without a field of their own.
+    pub fn by_key() -> impl Iterator<Item = Metric> {
+        use Metric::{
+            ConfigurationDumpBytes, ConfigurationSizeBytes, CpuCores, CpuCoresPer1000Rps, HeapAfterLoadBytes,
+            HeapAllocatedAfterLoadBytes, HeapAllocatedBeforeLoadBytes, HeapBeforeLoadBytes,
+        };
+        let has_field = |metric: &Metric| {
+            matches!(
+                metric,
+                CpuCores
+                    | CpuCoresPer1000Rps
+                    | HeapAllocatedBeforeLoadBytes
+                    | HeapBeforeLoadBytes
+                    | HeapAllocatedAfterLoadBytes
+                    | HeapAfterLoadBytes
+                    | ConfigurationSizeBytes
+                    | ConfigurationDumpBytes
+            )
+        };
+        Metric::of_components().filter(move |metric| !has_field(metric))
+    }
+
+    /// Estimate of a metric.
+    #[must_use]
+    pub fn estimate(&self, metric: Metric) -> Option<Estimate> {
+        match metric {
+            Metric::CpuCores => Some(self.cpu_cores),
+            Metric::CpuCoresPer1000Rps => Some(self.cpu_cores_per_1000_rps),
+            Metric::HeapAllocatedBeforeLoadBytes => Some(self.heap_before_load?.allocated_bytes),
+            Metric::HeapBeforeLoadBytes => Some(self.heap_before_load?.heap_bytes),
+            Metric::HeapAllocatedAfterLoadBytes => Some(self.heap_after_load?.allocated_bytes),
+            Metric::HeapAfterLoadBytes => Some(self.heap_after_load?.heap_bytes),
+            Metric::ConfigurationSizeBytes => Some(self.configuration?.size_bytes),
+            Metric::ConfigurationDumpBytes => Some(self.configuration?.dump_bytes),
+            metric => self.estimates.get(metric),
+        }
+    }
 }

@@ -2,7 +2,11 @@
 
 use crate::TimeFigure;
 use crate::figure::Figure;
-use serde::{Deserialize, Serialize};
+use crate::metric::Metric;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// An estimate with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -14,8 +18,7 @@ pub struct Estimate {
     /// Upper end; absent with a single trial.
     pub high: Option<f64>,
     /// Number of trials. For a difference between two modes: number of repeats that have both, or if repeats
-    /// cannot be paired, number of trials of the mode that has fewer. 0 in results from earlier versions.
-    #[serde(default)]
+    /// cannot be paired, number of trials of the mode that has fewer.
     pub n: usize,
 }
 
@@ -51,22 +54,81 @@ impl Estimate {
     }
 }
 
+/// Estimates by metric; in result files, each under its key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Estimates(BTreeMap<Metric, Estimate>);
+
+impl Estimates {
+    /// Estimate of a metric.
+    #[must_use]
+    pub fn get(&self, metric: Metric) -> Option<Estimate> {
+        self.0.get(&metric).copied()
+    }
+
+    /// Adds the estimate of a metric, if any.
+    pub fn extend(&mut self, estimate: impl IntoIterator<Item = (Metric, Estimate)>) {
+        self.0.extend(estimate);
+    }
+
+    /// Estimates of these metrics. Those without one are left out.
+    pub fn read(
+        metrics: impl IntoIterator<Item = Metric>,
+        estimate: impl Fn(Metric) -> Option<Estimate>,
+    ) -> Self {
+        Self(metrics.into_iter().filter_map(|metric| Some((metric, estimate(metric)?))).collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for Estimates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EstimatesVisitor)
+    }
+}
+
+/// Reads the metrics of an object; its other fields are ignored.
+struct EstimatesVisitor;
+
+impl<'de> Visitor<'de> for EstimatesVisitor {
+    type Value = Estimates;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("estimates by metric")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Estimates, A::Error> {
+        let mut estimates = Estimates::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match Metric::ALL.iter().find(|metric| metric.key() == key) {
+                Some(metric) => {
+                    let estimate: Option<Estimate> = map.next_value()?;
+                    estimates.extend(estimate.map(|estimate| (*metric, estimate)));
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(estimates)
+    }
+}
+
 /// Percentiles over trials, microseconds. A percentile is absent if it falls among requests without a
 /// response in some trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// Arithmetic mean; absent in results from earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Arithmetic mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<Estimate>,
     /// Median.
     pub p50: Option<Estimate>,
-    /// 75th percentile; absent in results from earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// 75th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p75: Option<Estimate>,
     /// 90th percentile.
     pub p90: Option<Estimate>,
-    /// 95th percentile; absent in results from earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// 95th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p95: Option<Estimate>,
     /// 99th percentile.
     pub p99: Option<Estimate>,
@@ -80,8 +142,7 @@ pub struct Percentiles {
     /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Estimate>,
-    /// Percentiles that fall among requests without a response; absent if there are none, and in results from
-    /// earlier versions.
+    /// Percentiles that fall among requests without a response; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored: Option<CensoredPercentiles>,
 }

@@ -6,83 +6,22 @@ use crate::estimate::Estimate;
 use crate::factor::{CellKey, Conditions, FactorValue, Factors};
 use crate::finding_verdict::FindingVerdict;
 use crate::load_point::LoadPoint;
-use serde::{Deserialize, Deserializer, Serialize};
+use crate::metric::Metric;
+use serde::{Deserialize, Serialize};
 
-/// Names of figures in [`Finding::figure`]. The unit is at the end of each name.
-pub mod figures {
-    /// Median response time.
-    pub const P50: &str = "response_time_p50_us";
-    /// 99th percentile of the response time.
-    pub const P99: &str = "response_time_p99_us";
-    /// Fraction of failed requests and error statuses.
-    pub const ERRORS: &str = "errors";
-    /// 99.9th percentile of the response time.
-    pub const P99_9: &str = "response_time_p99.9_us";
-    /// Mean response time.
-    pub const MEAN: &str = "response_time_mean_us";
-    /// 99th percentile of the service time.
-    pub const SERVICE_P99: &str = "service_time_p99_us";
-    /// Responses per second.
-    pub const COMPLETED: &str = "rate_completed";
-    /// Change of the responses per second, as a fraction.
-    pub const COMPLETED_CHANGE: &str = "rate_completed_change";
-    /// Change of the CPU of all proxies per request, as a fraction.
-    pub const CPU_PER_REQUEST_CHANGE: &str = "cpu_per_request_change";
-    /// CPU, cores.
-    pub const CPU: &str = "cpu_cores";
-    /// CPU per 1000 requests/s, cores: the same number as milliseconds per request.
-    pub const CPU_PER_1000_RPS: &str = "cpu_cores_per_1000_rps";
-    /// Memory under load, bytes.
-    pub const MEMORY: &str = "memory_bytes";
-    /// Anonymous memory under load, bytes.
-    pub const MEMORY_ANONYMOUS: &str = "memory_anonymous_bytes";
-    /// Memory before the load, bytes.
-    pub const MEMORY_BEFORE_LOAD: &str = "memory_before_load_bytes";
-    /// Anonymous memory before the load, bytes.
-    pub const ANONYMOUS_BEFORE_LOAD: &str = "memory_anonymous_before_load_bytes";
-    /// Heap in use before the load, bytes.
-    pub const HEAP_BEFORE_LOAD: &str = "heap_allocated_before_load_bytes";
-    /// Size of a proxy's configuration, bytes.
-    pub const CONFIGURATION: &str = "configuration_size_bytes";
-    /// Propagation time of a change, seconds.
-    pub const CONFIGURED_IN: &str = "configured_in_s";
-    /// Change of the anonymous memory of all proxies under load, as a fraction.
-    pub const MEMORY_ANONYMOUS_CHANGE: &str = "memory_anonymous_change";
-    /// Change of the size of all proxies' configuration, as a fraction.
-    pub const CONFIGURATION_CHANGE: &str = "configuration_size_change";
-    /// Difference of the time until the last proxy has a changed configuration, microseconds.
-    pub const CONFIGURED_LAST: &str = "configured_last_us";
-    /// Reserved CPU, cores.
-    pub const RESERVED_CPU: &str = "reserved_cpu_cores";
-    /// Reserved memory, bytes.
-    pub const RESERVED_MEMORY: &str = "reserved_memory_bytes";
-    /// Busy CPU of the whole machine, as a fraction.
-    pub const MACHINE_BUSY: &str = "machine_busy";
-    /// Requests counted by proxies.
-    pub const REQUESTS: &str = "requests";
-    /// Connections counted by proxies, which do not read the requests in them.
-    pub const CONNECTIONS: &str = "connections";
+/// Figure of a finding.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FindingFigure {
+    /// A metric.
+    Metric(Metric),
+    /// Slope of a law, such as `cores per bytes/s`.
+    Slope(String),
+}
 
-    /// 99th percentile of the time from a change's acknowledgement to its arrival at a fleet's proxies.
-    pub const CONVERGENCE_P99: &str = "convergence_p99_us";
-    /// Time until the last proxy of a fleet had a change.
-    pub const CONVERGENCE_LAST: &str = "convergence_last_us";
-    /// CPU of all istiods, cores.
-    pub const ISTIOD_CPU_CORES: &str = "istiod_cpu_cores";
-    /// CPU time of all istiods; for a comparison of factor values, its change as a fraction.
-    pub const ISTIOD_CPU: &str = "istiod_cpu_s";
-    /// Memory of all istiods; for a comparison of factor values, its change as a fraction.
-    pub const ISTIOD_MEMORY: &str = "istiod_memory_bytes";
-    /// Anonymous memory of all istiods.
-    pub const ISTIOD_MEMORY_ANONYMOUS: &str = "istiod_memory_anonymous_bytes";
-    /// Bytes received by a fleet's proxies, per proxy; for a comparison of factor values, the change as a
-    /// fraction.
-    pub const BYTES_PER_PROXY: &str = "bytes_per_proxy";
-
-    /// Name of a response-time figure.
-    #[must_use]
-    pub fn response_time(figure: crate::TimeFigure) -> String {
-        format!("response_time_{}_us", figure.name())
+impl From<Metric> for FindingFigure {
+    fn from(metric: Metric) -> Self {
+        Self::Metric(metric)
     }
 }
 
@@ -125,9 +64,9 @@ pub struct Finding {
     /// Share of requests, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// One of [`figures`].
+    /// The figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub figure: Option<String>,
+    pub figure: Option<FindingFigure>,
     /// Value of the figure in `mode`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
@@ -176,17 +115,17 @@ impl Finding {
 
     /// Sets a figure without an interval.
     #[must_use]
-    pub fn with_value(mut self, figure: &str, value: f64) -> Self {
-        (self.figure, self.value) = (Some(figure.to_owned()), Some(value));
+    pub fn with_value(mut self, figure: impl Into<FindingFigure>, value: f64) -> Self {
+        (self.figure, self.value) = (Some(figure.into()), Some(value));
         self
     }
 
     /// Sets a figure with its interval.
     #[must_use]
-    pub fn with_figure(mut self, figure: &str, estimate: &Estimate) -> Self {
+    pub fn with_figure(mut self, figure: impl Into<FindingFigure>, estimate: &Estimate) -> Self {
         self = self.with_value(figure, estimate.estimate);
         self.estimate = Some(*estimate);
-        self.n = if estimate.n > 0 { Some(estimate.n) } else { self.n };
+        self.n = Some(estimate.n);
         self
     }
 
@@ -194,7 +133,7 @@ impl Finding {
     #[must_use]
     pub fn against(mut self, mode: Mode, difference: &Estimate, verdict: FindingVerdict) -> Self {
         (self.against, self.estimate, self.verdict) = (Some(mode), Some(*difference), Some(verdict));
-        self.n = if difference.n > 0 { Some(difference.n) } else { self.n };
+        self.n = Some(difference.n);
         self
     }
 
@@ -210,10 +149,19 @@ impl Finding {
         Some(self.conditions()?.cell(self.mode?))
     }
 
-    /// True if it is about this figure.
+    /// Metric that it is about, if any.
     #[must_use]
-    pub fn is_of(&self, figure: &str) -> bool {
-        self.figure.as_deref() == Some(figure)
+    pub fn metric(&self) -> Option<Metric> {
+        match self.figure {
+            Some(FindingFigure::Metric(metric)) => Some(metric),
+            _ => None,
+        }
+    }
+
+    /// True if it is about this metric.
+    #[must_use]
+    pub fn is_of(&self, metric: Metric) -> bool {
+        self.metric() == Some(metric)
     }
 
     /// True if its verdict is [`FindingVerdict::Shown`].
@@ -221,24 +169,6 @@ impl Finding {
     pub fn is_shown(&self) -> bool {
         self.verdict == Some(FindingVerdict::Shown)
     }
-}
-
-/// Deserializes findings, including those of earlier versions, which were sentences.
-pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Text(String),
-        Finding(Box<Finding>),
-    }
-    let written = Vec::<Written>::deserialize(deserializer)?;
-    Ok(written
-        .into_iter()
-        .map(|finding| match finding {
-            Written::Text(text) => Finding { text, ..Finding::default() },
-            Written::Finding(finding) => *finding,
-        })
-        .collect())
 }
 
 /// Kind of a finding.
@@ -326,7 +256,7 @@ pub enum FindingKind {
     /// A published figure (`subject`); `value` is the ratio of this run's figure to it. Shown: agrees; not
     /// shown: differs.
     Published,
-    /// Sentence of an earlier version, or a finding of a later one.
+    /// A finding of a later version.
     #[default]
     #[serde(other)]
     Text,
@@ -337,13 +267,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_of_earlier_and_later_versions_are_read() {
-        let json = r#"["A sentence.", {"kind": "order", "mode": "sidecar"}, {"kind": "of-a-later-version", "text": "T."}]"#;
-        let findings = read(&mut serde_json::Deserializer::from_str(json)).unwrap();
-        let kinds: Vec<_> = findings.iter().map(|finding| (finding.kind, finding.text.as_str())).collect();
-        let expected =
-            [(FindingKind::Text, "A sentence."), (FindingKind::Order, ""), (FindingKind::Text, "T.")];
-        assert_eq!(kinds, expected);
-        assert_eq!(findings[1].mode, Some(Mode::Sidecar));
+    fn findings_of_later_versions_are_read() {
+        let json = r#"{"kind": "of-a-later-version", "text": "T."}"#;
+        let finding: Finding = serde_json::from_str(json).unwrap();
+        assert_eq!((finding.kind, finding.text.as_str()), (FindingKind::Text, "T."));
     }
 }

@@ -1,7 +1,7 @@
 //! Estimates of a cell whose driver is a fleet of simulated proxies.
 
 use crate::component::is_istiod;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Estimates};
 use crate::fleet::{ControlPlaneFigures, FleetResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 pub struct FleetSummary {
     /// Requested number of proxies.
     pub proxies: u64,
-    /// Proxies with a complete configuration and every change expected of them.
-    pub converged: Option<Estimate>,
     /// Proxies that never received a configuration or a change: the maximum over the trials.
     pub never: u64,
+    /// Its metrics by key.
+    #[serde(flatten)]
+    pub estimates: Estimates,
     /// From the start of connecting to an open stream.
     pub connect_us: FleetTimes,
     /// From the start of connecting to the first complete configuration.
@@ -28,16 +29,6 @@ pub struct FleetSummary {
     /// Outages by cause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<FleetOutageSummary>,
-    /// Length of the measurement, seconds.
-    pub duration_s: Option<Estimate>,
-    /// Time to write the mesh, seconds.
-    pub written_s: Option<Estimate>,
-    /// Bytes received by all proxies.
-    pub bytes_received: Option<Estimate>,
-    /// Bytes received per proxy.
-    pub bytes_per_proxy: Option<Estimate>,
-    /// Responses per proxy.
-    pub pushes_per_proxy: Option<Estimate>,
     /// Responses by short type, such as `cds`.
     pub pushes: BTreeMap<String, FleetPushSummary>,
     /// Responses that the fleet rejected, over all trials.
@@ -45,18 +36,6 @@ pub struct FleetSummary {
     /// Protocol violations and broken streams by kind, over all trials.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub violations: BTreeMap<String, u64>,
-    /// CPU of all istiods, seconds.
-    pub istiod_cpu_s: Option<Estimate>,
-    /// CPU of all istiods over the length of the measurement, cores.
-    pub istiod_cpu_cores: Option<Estimate>,
-    /// CPU of all istiods until every proxy had its first configuration, seconds.
-    pub istiod_cpu_connecting_s: Option<Estimate>,
-    /// CPU of all istiods while changes were made, seconds.
-    pub istiod_cpu_changing_s: Option<Estimate>,
-    /// Maximum resident memory of all istiods together, bytes.
-    pub istiod_memory_bytes: Option<Estimate>,
-    /// CPU of the API server and etcd, seconds.
-    pub api_cpu_s: Option<Estimate>,
     /// Usage of each component in the measured window, as read by the environment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<FleetComponent>,
@@ -64,12 +43,6 @@ pub struct FleetSummary {
     /// milliseconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub istiod_chain_ms: BTreeMap<String, Estimate>,
-    /// CPU of the fleet itself, cores.
-    pub fleet_cpu_cores: Option<Estimate>,
-    /// Maximum resident memory of the fleet itself, bytes.
-    pub fleet_memory_bytes: Option<Estimate>,
-    /// From the kernel's receipt of a response until the fleet read it, 99th percentile.
-    pub fleet_lag_p99_us: Option<Estimate>,
 }
 
 /// A distribution over proxies, by trial.

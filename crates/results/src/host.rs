@@ -41,11 +41,7 @@ pub struct Host {
     /// Build of Meshmeter; absent in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// Older name of `noise_floor`, without pauses in results from earlier versions.
-    pub floor: Option<Floor>,
-    /// Noise floor: readings when there is nothing to measure. Absent in results from earlier versions: see
-    /// [`Host::noise_floor`].
-    #[serde(default)]
+    /// Noise floor: readings when there is nothing to measure; absent on a cluster.
     pub noise_floor: Option<Floor>,
     /// Pacing of the generators in all trials, and its reason; absent in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,20 +61,6 @@ pub struct Host {
     /// Outcome of the export of figures to other systems during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exports: Vec<ExportRecord>,
-}
-
-impl Host {
-    /// Sets the noise floor under both names.
-    pub fn set_noise_floor(&mut self, floor: Floor) {
-        self.floor = Some(floor.clone());
-        self.noise_floor = Some(floor);
-    }
-
-    /// Noise floor, under either name.
-    #[must_use]
-    pub fn noise_floor(&self) -> Option<&Floor> {
-        self.noise_floor.as_ref().or(self.floor.as_ref())
-    }
 }
 
 /// Cluster of a run, and what the run uses of it.
@@ -190,7 +172,7 @@ pub struct Floor {
     pub noise_fraction: f64,
     /// Time stolen by the hypervisor during this measurement, cores.
     pub steal_cores: f64,
-    /// Gaps observed by a spinning thread; absent in results from earlier versions.
+    /// Gaps observed by a spinning thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<Pauses>,
 }

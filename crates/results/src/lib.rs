@@ -26,10 +26,9 @@ mod factor;
 mod factor_difference;
 mod factor_effect;
 mod figure;
-pub mod finding;
+mod finding;
 mod finding_verdict;
 mod fleet;
-mod fleet_figure;
 mod fleet_progress;
 mod fleet_summary;
 mod footprint;
@@ -43,6 +42,7 @@ mod latency_histogram;
 mod load;
 mod load_point;
 mod machine;
+mod metric;
 mod mode;
 mod node;
 mod objective;
@@ -83,7 +83,7 @@ pub use control_plane_size::{
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
-pub use estimate::{CensoredPercentiles, Estimate, Percentiles};
+pub use estimate::{CensoredPercentiles, Estimate, Estimates, Percentiles};
 pub use event::{LoadEvent, SecondDetail};
 pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
@@ -91,17 +91,16 @@ pub use factor::{
     BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, component_of, is_of_components,
     short_names,
 };
-pub use factor_difference::{ComparedFigure, FactorDifference};
-pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
+pub use factor_difference::FactorDifference;
+pub use factor_effect::FactorEffect;
 pub use figure::{Figure, Figures};
-pub use finding::{Finding, FindingKind};
+pub use finding::{Finding, FindingFigure, FindingKind};
 pub use finding_verdict::FindingVerdict;
 pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
     FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,
     IDLE_PHASE, ReportedHistogram,
 };
-pub use fleet_figure::FleetFigure;
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
 pub use fleet_summary::{
     FleetChangeSummary, FleetComponent, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes,
@@ -128,6 +127,7 @@ pub use load::{
 };
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};
+pub use metric::{Clock, Metric, Unit};
 pub use mode::Mode;
 pub use node::NodeUsage;
 pub use objective::{BoundResult, ObjectiveResult};

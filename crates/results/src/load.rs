@@ -19,11 +19,9 @@ pub const LOAD_SCHEMA: &str = "meshmeter.load/1";
 pub struct LoadResult {
     /// Always [`LOAD_SCHEMA`].
     pub schema: String,
-    /// Version of Meshmeter that measured; empty in older results.
-    #[serde(default)]
+    /// Version of Meshmeter that measured.
     pub version: String,
-    /// Build of Meshmeter that measured; absent in results from earlier versions, and in merged results of
-    /// different builds.
+    /// Build of Meshmeter that measured; absent in merged results of different builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
     /// The targets, with their schemes and without credentials.
@@ -44,13 +42,11 @@ pub struct LoadResult {
     /// Connections kept open.
     pub connections: usize,
     /// Protocol of the connections.
-    #[serde(default)]
     pub protocol: SpokenProtocol,
     /// Maximum number of concurrent requests per connection, if the peer allows that many.
-    #[serde(default = "one")]
     pub streams: usize,
     /// Connections opened over the whole run by address, such as `10.1.0.7:80`, to servers whose name has several; empty
-    /// otherwise, and in results from earlier versions.
+    /// otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub addresses: BTreeMap<String, u64>,
     /// Number of TLS sessions over the whole run, by version and cipher, such as `TLSv1_3
@@ -80,8 +76,8 @@ pub struct LoadResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored_above_us: Option<f64>,
     /// Waits of requests without a response until they failed or the run ended: by similar waits the shortest,
-    /// microseconds, and how many. Empty without any; in results of earlier versions without those never sent, or empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "failed_waits_us")]
+    /// microseconds, and how many. Empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered_waits_us: Vec<(f64, u64)>,
     /// From the actual send to the end of the response.
     pub service_time_us: HistogramSummary,
@@ -103,11 +99,10 @@ pub struct LoadResult {
     pub arrival_uncertainty_us: Option<HistogramSummary>,
     /// Number of separate events at and beyond `p99`, `p99.9` and `p99.99` of the response times: consecutive
     /// or overlapping slow requests count as one event. Entries are missing if more requests are slow than
-    /// results can hold, and in results from earlier versions.
+    /// results can hold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub episodes: BTreeMap<String, u64>,
-    /// Slowest requests, so that episodes of several generators can be merged; absent in results from earlier
-    /// versions.
+    /// Slowest requests, so that episodes of several generators can be merged; absent if it kept none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<SlowRequests>,
     /// TCP connection setup time, over the whole run. If requests wait for the connection, as clients of a closed loop do for the
@@ -115,8 +110,7 @@ pub struct LoadResult {
     pub connect_time_us: HistogramSummary,
     /// TLS handshake time, from the open TCP connection until the session can carry requests, over the whole
     /// run; in other times as `connect_time_us` is. Full handshakes unless sessions are resumed. Empty if there were
-    /// none, and in older results.
-    #[serde(default)]
+    /// none.
     pub handshake_time_us: HistogramSummary,
     /// gRPC: messages of the calls; absent for other protocols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +118,6 @@ pub struct LoadResult {
     /// Bytes of the measured requests and responses, headers included.
     pub bytes: Bytes,
     /// Sizes of the measured responses, headers included, bytes.
-    #[serde(default)]
     pub response_size_bytes: SizeSummary,
     /// Resources used by the generator itself.
     pub generator: GeneratorUsage,
@@ -157,8 +150,7 @@ pub struct UrlResult {
     pub url: String,
     /// Requests sent, of those due in the window.
     pub sent: u64,
-    /// Requests that were due and never sent. They rank above all responses. 0 in results of earlier versions.
-    #[serde(default)]
+    /// Requests that were due and never sent. They rank above all responses.
     pub unsent: u64,
     /// Requests that were answered.
     pub completed: u64,
@@ -203,27 +195,19 @@ pub struct MergedPart {
     /// Source: name of the file, or of the generator.
     pub name: String,
     /// Delay of the start of its measurement relative to the first part, microseconds. Includes threads that
-    /// woke late for an agreed start. Absent in results from earlier versions.
+    /// woke late for an agreed start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_offset_us: Option<f64>,
     /// Requests sent in its window.
-    #[serde(default)]
     pub requests: u64,
     /// 99th percentile of its response time, microseconds; null if it falls among requests without a
     /// response.
-    #[serde(default)]
     pub p99_us: Option<f64>,
     /// CPU used in its window, cores.
-    #[serde(default)]
     pub cpu_cores: f64,
     /// Full result. Absent for one of several generators of a driver, which are only summarized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<LoadResult>>,
-}
-
-/// Default for older results, which had one request at a time per connection.
-fn one() -> usize {
-    1
 }
 
 /// Protocol of connections.
@@ -280,7 +264,6 @@ pub struct RequestCounts {
     pub sent: u64,
     /// Of `sent`, those sent after the end of the window: a small backlog is still sent, so that its waiting
     /// time is measured.
-    #[serde(default)]
     pub late: u64,
     /// Due in the window and never sent: the target or the generator did not keep up.
     pub unsent: u64,
@@ -420,7 +403,7 @@ impl Pacing {
 pub struct PacingUsage {
     /// Requested pacing.
     pub asked: Pacing,
-    /// Lag tolerance of [`Pacing::Economical`], microseconds; absent for the others, and in older results.
+    /// Lag tolerance of [`Pacing::Economical`], microseconds; absent for the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag_tolerance_us: Option<f64>,
     /// Share of the threads' time spent spinning, 0 to 1.
@@ -451,17 +434,15 @@ pub struct GeneratorUsage {
     /// request.
     pub busiest_thread_fraction: f64,
     /// Voluntary context switches of its worker threads.
-    #[serde(default)]
     pub voluntary_switches: u64,
     /// Involuntary context switches of its worker threads.
-    #[serde(default)]
     pub involuntary_switches: u64,
     /// Peak resident memory of the process, bytes.
     pub memory_peak_bytes: u64,
-    /// Kernel I/O interface of its connections; absent in older results.
+    /// Kernel I/O interface of its connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<GeneratorNetwork>,
-    /// Pacing of its threads; absent in older results.
+    /// Pacing of its threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<PacingUsage>,
     /// Gaps observed by its threads while spinning; absent if none was spinning.
@@ -470,8 +451,8 @@ pub struct GeneratorUsage {
 }
 
 impl GeneratorUsage {
-    /// Share of time that the busiest thread was on a CPU without spinning, 0 to 1. In older results, which
-    /// have no pacing, threads did not spin.
+    /// Share of time that the busiest thread was on a CPU without spinning, 0 to 1. Without pacing, as
+    /// in merged results, threads did not spin.
     #[must_use]
     pub fn busiest_working_fraction(&self) -> f64 {
         self.pacing.map_or(self.busiest_thread_fraction, |pacing| pacing.busiest_working_fraction)
@@ -518,7 +499,6 @@ pub struct SeriesPoint {
     /// Start of the second, from the start of the window.
     pub t_s: f64,
     /// Requests sent in this second.
-    #[serde(default)]
     pub sent: u64,
     /// Responses received completely in this second.
     pub completed: u64,
@@ -527,35 +507,29 @@ pub struct SeriesPoint {
     /// Median response time; 0 if no request ended. Like the others, null if it falls among failed requests.
     pub p50_us: Option<f64>,
     /// 90th percentile.
-    #[serde(default = "zero")]
     pub p90_us: Option<f64>,
     /// 99th percentile.
     pub p99_us: Option<f64>,
     /// 99.9th percentile.
-    #[serde(default = "zero", rename = "p99.9_us")]
+    #[serde(rename = "p99.9_us")]
     pub p99_9_us: Option<f64>,
     /// Maximum response time.
-    #[serde(default = "zero")]
     pub max_us: Option<f64>,
 }
 
 impl Default for SeriesPoint {
     fn default() -> Self {
+        let zero = Some(0.0);
         Self {
             t_s: 0.0,
             sent: 0,
             completed: 0,
             failed: 0,
-            p50_us: zero(),
-            p90_us: zero(),
-            p99_us: zero(),
-            p99_9_us: zero(),
-            max_us: zero(),
+            p50_us: zero,
+            p90_us: zero,
+            p99_us: zero,
+            p99_9_us: zero,
+            max_us: zero,
         }
     }
-}
-
-/// Default for figures that results from earlier versions lack.
-fn zero() -> Option<f64> {
-    Some(0.0)
 }

@@ -91,8 +91,7 @@ pub struct CpuPauses {
     pub p99_us: f64,
     /// Longest, microseconds.
     pub longest_us: f64,
-    /// Pauses by minimum length, ascending; empty in results from earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Pauses by minimum length, ascending.
     pub by_length: Vec<LongPauses>,
     /// Gaps per second in which the scheduler ran something else; not included in the other figures.
     pub switched_per_s: f64,

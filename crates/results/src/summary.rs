@@ -7,8 +7,8 @@ use crate::control_plane_model::ControlPlaneModel;
 use crate::estimate::Estimate;
 use crate::factor::{Conditions, Factors};
 use crate::factor_difference::FactorDifference;
-use crate::factor_effect::{FactorEffect, SizeEffect};
-use crate::finding::{self, Finding};
+use crate::factor_effect::FactorEffect;
+use crate::finding::Finding;
 use crate::finding_verdict::FindingVerdict;
 use crate::host::Host;
 use crate::load_point::LoadPoint;
@@ -53,9 +53,6 @@ pub struct Summary {
     /// Comparisons of values of each factor whose values are words: the first against each other one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor_differences: Vec<FactorDifference>,
-    /// Effects of `istio.surroundings.services` (the size of the mesh), once more.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub size_effects: Vec<SizeEffect>,
     /// Throughput as a function of a CPU limit, workers or replicas by the Universal Scalability Law; absent
     /// unless one of these took three or more values in a closed loop or under a saturating load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,12 +61,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_model: Option<ControlPlaneModel>,
     /// Findings, the headline first.
-    #[serde(deserialize_with = "finding::read")]
     pub findings: Vec<Finding>,
-    /// In results from earlier versions: findings about drivers, calls and services, which are now in
-    /// `findings`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub finding_records: Vec<Finding>,
     /// Published figures for the same question.
     pub published: Vec<PublishedFigure>,
 }
@@ -131,13 +123,13 @@ impl ModeComparison {
     /// Change of the throughput, with its verdict.
     #[must_use]
     pub fn judged_throughput(&self) -> Option<(Estimate, FindingVerdict)> {
-        judged(self.throughput, self.throughput_verdict)
+        self.throughput.zip(self.throughput_verdict)
     }
 
     /// Change of the CPU per request, with its verdict.
     #[must_use]
     pub fn judged_proxy_cpu(&self) -> Option<(Estimate, FindingVerdict)> {
-        judged(self.proxy_cpu_per_request, self.proxy_cpu_verdict)
+        self.proxy_cpu_per_request.zip(self.proxy_cpu_verdict)
     }
 
     /// Factors and load of both modes.
@@ -145,10 +137,4 @@ impl ModeComparison {
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
     }
-}
-
-/// Results from earlier versions are judged by the interval alone.
-fn judged(estimate: Option<Estimate>, verdict: Option<FindingVerdict>) -> Option<(Estimate, FindingVerdict)> {
-    let estimate = estimate?;
-    Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::from_interval(&estimate))))
 }

@@ -1,11 +1,11 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, the full record of one trial.
 
 use crate::Mode;
-use crate::component::{ComponentUsage, Role};
+use crate::component::ComponentUsage;
 use crate::configuration::{ConfigurationPush, FurtherDomain};
 use crate::driver::{DriverRecord, DriverView};
 use crate::edge::EdgeRecord;
-use crate::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+use crate::factor::{CellKey, Conditions, Factors};
 use crate::fleet::FleetResult;
 use crate::gateway::{GatewayRecord, TrialRates};
 use crate::host::ComponentVersion;
@@ -18,16 +18,10 @@ use crate::proxy::ProxySetup;
 use crate::service::ServiceRecord;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The value of [`TrialRecord::schema`].
 pub const TRIAL_SCHEMA: &str = "meshmeter.trial/1";
-
-/// Driver of a trial from earlier versions, which recorded no names.
-const ONLY_DRIVER: &str = "generator";
-/// Service of a trial from earlier versions.
-const ONLY_SERVICE: &str = "server";
 
 /// One trial: one cell, measured once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,12 +52,10 @@ pub struct TrialRecord {
     pub verdict: Verdict,
     /// Result of the only driver, or of all drivers merged; absent if none produced a result.
     pub result: Option<LoadResult>,
-    /// Drivers as stored: the result of a single driver is in `result`. Empty in results from earlier
-    /// versions. [`Self::drivers`] gives a uniform view.
+    /// Drivers as stored: the result of a single driver is in `result`. [`Self::drivers`] gives a uniform view.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<DriverRecord>,
-    /// Workloads that serve requests, as stored; empty in results from earlier versions. [`Self::services`]
-    /// gives a uniform view.
+    /// Workloads that serve requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRecord>,
     /// Calls between services; empty if services do not call each other.
@@ -72,16 +64,14 @@ pub struct TrialRecord {
     /// Proxies in their own pods that read the drivers' requests; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gateways: Vec<GatewayRecord>,
-    /// Load as counted by generators, gateways and destinations; absent if no driver has a result, and in
-    /// results from earlier versions.
+    /// Load as counted by generators, gateways and destinations; absent if no driver has a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<TrialRates>,
     /// Usage of each component in the generator's measured window.
     pub components: Vec<ComponentUsage>,
     /// Path verification.
     pub path: PathProof,
-    /// Mesh programs that the trial ran; empty in results from earlier versions, where all trials ran those
-    /// of `host.json`.
+    /// Mesh programs that the trial ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<ComponentVersion>,
     /// CPU of the whole machine in the window; absent if it was not observed.
@@ -102,8 +92,7 @@ pub struct TrialRecord {
     /// Propagation time of one further domain at the gateway; absent without domains under a control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub further_domain: Option<FurtherDomain>,
-    /// Proxies configured by the control plane; absent if it configured none, and in results from earlier
-    /// versions.
+    /// Proxies configured by the control plane; absent if it configured none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxies: Option<ProxySetup>,
     /// Number of the take and reason for the rerun; absent on the first take.
@@ -143,17 +132,6 @@ impl TrialRecord {
         self.further_domain.as_ref().filter(|domain| domain.gateway == gateway)?.in_force_s
     }
 
-    /// Adds the number of background services as a factor, for results from earlier versions that only have
-    /// it in their load.
-    #[must_use]
-    pub fn with_factors_of_load(mut self) -> Self {
-        if let Some(services) = self.load.surrounding_services {
-            let value = FactorValue::Number(services.into());
-            self.factors.entry(BACKGROUND_SERVICES.to_owned()).or_insert(value);
-        }
-        self
-    }
-
     /// Excludes the trial if its path proof is of another mode.
     #[must_use]
     pub fn with_proof_of_own_mode(mut self) -> Self {
@@ -165,18 +143,9 @@ impl TrialRecord {
         self
     }
 
-    /// Every driver with its result. Trials from earlier versions have one: the generator of the pair.
+    /// Every driver with its result.
     #[must_use]
     pub fn drivers(&self) -> Vec<DriverView<'_>> {
-        if self.drivers.is_empty() {
-            return vec![DriverView {
-                name: ONLY_DRIVER,
-                namespace: "",
-                target: ONLY_SERVICE,
-                result: self.result.as_ref(),
-                verdict: &self.verdict,
-            }];
-        }
         let single = self.drivers.len() == 1;
         let view = |driver| {
             let view = DriverView::new(driver);
@@ -193,24 +162,6 @@ impl TrialRecord {
     #[must_use]
     pub fn fleet(&self) -> Option<&FleetResult> {
         self.drivers.iter().find_map(|driver| driver.fleet.as_ref())
-    }
-
-    /// Every workload that serves requests. Trials from earlier versions have one: the server of the pair,
-    /// whose requests are only known if path verification needed them.
-    #[must_use]
-    pub fn services(&self) -> Cow<'_, [ServiceRecord]> {
-        if !self.services.is_empty() {
-            return Cow::Borrowed(&self.services);
-        }
-        let app = self.components.iter().find(|usage| usage.role == Role::App);
-        let service = app.map(|app| ServiceRecord {
-            name: ONLY_SERVICE.to_owned(),
-            replicas: 1,
-            requests: self.path.service.as_ref().map(|service| service.requests_received),
-            components: vec![app.name.clone()],
-            ..ServiceRecord::default()
-        });
-        Cow::Owned(service.into_iter().collect())
     }
 }
 

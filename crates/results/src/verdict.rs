@@ -13,8 +13,7 @@ pub struct Verdict {
     /// Why figures are spoiled; empty if none are. Each reason starts with its kind and a colon, such as
     /// `saturated: …`.
     pub reasons: Vec<String>,
-    /// Figures spoiled by each reason, in the order of `reasons`. Missing in files from earlier versions,
-    /// where any reason spoils all figures.
+    /// Figures spoiled by each reason, in the order of `reasons`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoiled: Vec<SpoiledFigures>,
     /// Notes on usable figures too, such as a service time that hides a stall.
@@ -68,17 +67,16 @@ impl Verdict {
     /// All figures that must not be used.
     #[must_use]
     pub fn spoiled_figures(&self) -> Figures {
-        // Files from earlier versions have no list: a reason then spoils all figures.
-        if self.spoiled.len() < self.reasons.len() || (self.spoiled.is_empty() && !self.valid) {
+        // Nothing was judged.
+        if self.reasons.is_empty() && !self.valid {
             return Figures::all();
         }
         self.spoiled.iter().fold(Figures::none(), |all, one| all.union(one.figures))
     }
 
-    /// Reasons with the figures that each spoils: all figures in files from earlier versions.
+    /// Reasons with the figures that each spoils.
     pub fn reasons_with_figures(&self) -> impl Iterator<Item = (&str, Figures)> {
-        let figures = |index: usize| self.spoiled.get(index).map_or_else(Figures::all, |one| one.figures);
-        self.reasons.iter().enumerate().map(move |(index, reason)| (reason.as_str(), figures(index)))
+        self.reasons.iter().zip(&self.spoiled).map(|(reason, one)| (reason.as_str(), one.figures))
     }
 }
 
@@ -97,15 +95,5 @@ mod tests {
         assert_eq!(verdict.spoiled[0].reason, "schedule-lag");
         let read: Verdict = serde_json::from_value(serde_json::to_value(&verdict).unwrap()).unwrap();
         assert_eq!(read, verdict);
-    }
-
-    #[test]
-    fn reason_from_earlier_version_spoils_all_figures() {
-        let old = r#"{"valid":false,"saturated":false,"reasons":["schedule-lag: late"],"notes":[]}"#;
-        let verdict: Verdict = serde_json::from_str(old).unwrap();
-        assert!(Figure::ALL.into_iter().all(|figure| !verdict.is_usable(figure)));
-        assert_eq!(verdict.reasons_with_figures().next(), Some(("schedule-lag: late", Figures::all())));
-        let good: Verdict = serde_json::from_str(r#"{"valid":true,"saturated":false,"reasons":[]}"#).unwrap();
-        assert!(Figure::ALL.into_iter().all(|figure| good.is_usable(figure)));
     }
 }

@@ -8,8 +8,8 @@ use experiment::published::{
 };
 use results::units::format_cores;
 use results::{
-    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, Mode, ProxyBuild, ProxySetup, PublishedFigure,
-    Role, Summary, TimeFigure,
+    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, Metric, Mode, ProxyBuild, ProxySetup,
+    PublishedFigure, Role, Summary, TimeFigure,
 };
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -125,13 +125,14 @@ fn of_fleet(figure: &Wanted<'_>, summary: &Summary) -> Option<Measured> {
     let measured = summary.cells.iter().filter(|cell| cell.valid > 0 && figure.is_of(cell));
     let fleets = measured.filter_map(|cell| cell.fleet.as_ref());
     let fleet = fleets.reduce(|best, one| if one.proxies > best.proxies { one } else { best })?;
+    let memory = fleet.estimates.get(Metric::IstiodMemoryBytes);
     let (estimate, text): (Estimate, fn(&Estimate) -> String) = match figure.value {
-        ReferenceValue::IstiodCpu(_) => (fleet.istiod_cpu_cores?, words::cores),
+        ReferenceValue::IstiodCpu(_) => (fleet.estimates.get(Metric::IstiodCpuCores)?, words::cores),
         ReferenceValue::IstiodMemoryPerProxy(_) => {
             let proxies = fleet.proxies.max(1) as f64;
-            (fleet.istiod_memory_bytes?.map(|bytes| bytes / proxies), words::memory)
+            (memory?.map(|bytes| bytes / proxies), words::memory)
         }
-        _ => (fleet.istiod_memory_bytes?, words::memory),
+        _ => (memory?, words::memory),
     };
     let proxies = if fleet.proxies == 1 { "proxy" } else { "proxies" };
     let text = format!("{} with {} {proxies}", text(&estimate), fleet.proxies);
@@ -334,8 +335,7 @@ fn resource(
 }
 
 /// Memory of the published kind, with the other kinds beside it: the kind decides the figure more than the
-/// proxy does. If no cgroup reports a working set, anonymous memory is nearest to it. The oldest results only
-/// have resident memory.
+/// proxy does. If no cgroup reports a working set, anonymous memory is nearest to it, then resident memory.
 fn memory(figure: &ReferenceFigure, cell: &Cell, kind: MemoryKind) -> Option<Measured> {
     const KINDS: [MemoryKind; 3] = [MemoryKind::WorkingSet, MemoryKind::Anonymous, MemoryKind::Resident];
     let of_kind = |shown: MemoryKind| {
@@ -356,14 +356,11 @@ fn memory(figure: &ReferenceFigure, cell: &Cell, kind: MemoryKind) -> Option<Mea
 }
 
 fn memory_of(component: &ComponentSummary, kind: MemoryKind) -> Option<Estimate> {
-    match kind {
-        MemoryKind::WorkingSet => component.memory_working_set_bytes,
-        MemoryKind::Anonymous => component.memory_anonymous_bytes,
-        // Older results only have `memory_bytes`; results with only a working set have it there too.
-        MemoryKind::Resident => component
-            .memory_resident_bytes
-            .or_else(|| component.memory_bytes.filter(|_| component.memory_working_set_bytes.is_none())),
-    }
+    component.estimate(match kind {
+        MemoryKind::WorkingSet => Metric::MemoryWorkingSetBytes,
+        MemoryKind::Anonymous => Metric::MemoryAnonymousBytes,
+        MemoryKind::Resident => Metric::MemoryResidentBytes,
+    })
 }
 
 fn memory_in_words(kind: MemoryKind) -> &'static str {

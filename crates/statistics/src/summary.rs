@@ -42,11 +42,12 @@ use estimates::commonest_kind;
 use experiment::Experiment;
 use experiment::plan::{PlannedCell, cells, max_reruns, topology_of};
 use results::{
-    Cell, CellKey, CellPath, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
-    LoadPoint, Mode, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, Summary, TrialOutcome, TrialRecord,
+    Cell, CellKey, CellPath, Clock, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
+    LoadPoint, Metric, Mode, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, Summary, TrialOutcome,
+    TrialRecord,
 };
 use std::collections::{BTreeMap, HashSet};
-use tables::Tables;
+use tables::{Subject, Tables};
 use verdicts::{Statement, Subjects, Tested};
 
 /// Verdict of a cell without a recorded trial.
@@ -115,10 +116,8 @@ pub fn summarize(
         host: host.clone(),
         cells,
         findings: Vec::new(),
-        finding_records: Vec::new(),
         published: Vec::new(),
         comparisons,
-        size_effects: factors::size_effects(&factor_effects),
         factor_effects,
         factor_differences,
         scaling: scaling::scaling(experiment, &keys, trials),
@@ -143,13 +142,14 @@ fn costs_tested(
 
 /// By mode the proxies' CPU at the highest rate against the lowest, with the first value of each factor.
 fn cpu_scalings(keys: &[PlannedCell], modes: &[Mode], tables: &Tables<'_>) -> Vec<CpuScaling> {
+    const PROXIES: Subject<'_> = Subject::Role(Role::Proxy);
     let of_mode = |mode: &Mode| {
-        let has_cpu = |cell: &&PlannedCell| tables.cpu(Role::Proxy, cell.key()).is_some();
+        let has_cpu = |cell: &&PlannedCell| tables.mean(PROXIES, Metric::CpuCores, cell.key()).is_some();
         let mut cells =
             keys.iter().filter(|cell| cell.mode == *mode && cell.load.rate.is_some()).filter(has_cpu);
         let lowest = cells.next()?;
         let highest = cells.rfind(|cell| cell.factors == lowest.factors)?;
-        let difference = tables.proxy_cores_change(highest.key(), lowest.key())?;
+        let difference = tables.change(PROXIES, Metric::CpuCores, highest.key(), lowest.key())?;
         let (lowest, highest) = (lowest.clone(), highest.clone());
         Some(CpuScaling { lowest, highest, difference, verdict: FindingVerdict::CannotTell })
     };
@@ -209,12 +209,12 @@ fn cell(
         events_beyond: events_beyond(trials, key.key()),
         objective: None,
         retakes,
-        response_time_us: tables.response_times(key.key()),
-        service_time_us: tables.service_times(key.key()),
+        response_time_us: tables.percentiles(key.key(), Clock::ResponseTime),
+        service_time_us: tables.percentiles(key.key(), Clock::ServiceTime),
         distribution: distribution::distribution(&verdict, all),
         verdict,
         added_us: comparison::added_to_floor(mode, key.conditions(), comparisons),
-        rate_completed: tables.throughput(key.key()),
+        rate_completed: tables.mean(Subject::Path, Metric::RateCompleted, key.key()),
         errors: errors.fraction,
         errors_high: errors.high,
         drivers: drivers::drivers(&experiment.objective, all, places),

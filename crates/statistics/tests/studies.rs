@@ -11,8 +11,8 @@ use experiment::{Experiment, Plan};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use results::{
-    Cell, ComparedFigure, DriverObjective, Estimate, FactorDifference, Finding, FindingKind, FindingVerdict,
-    Host, LoadPoint, Mode, ModeComparison, SizedFigure, Summary, TimeFigure, TrialRecord,
+    Cell, DriverObjective, Estimate, FactorDifference, Finding, FindingKind, FindingVerdict, Host, LoadPoint,
+    Metric, Mode, ModeComparison, Summary, TimeFigure, TrialRecord,
 };
 use simulator::{AFTER, Design, Shape, Upgrade};
 use statistics::{interval, objective_met, summarize};
@@ -142,7 +142,7 @@ fn coverage(design: &Design) -> BTreeMap<String, Share> {
             add(format!("throughput of {modes}"), comparison.throughput.as_ref(), change);
         }
         for effect in
-            summary.factor_effects.iter().filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us)
+            summary.factor_effects.iter().filter(|effect| effect.figure == Metric::ResponseTimeP50Us)
         {
             let subject = format!("p50 per connection of {}", effect.mode);
             add(subject, Some(&effect.per_unit), design.slope(place(effect.mode)));
@@ -272,7 +272,7 @@ fn coverage_of_words(design: &Design) -> BTreeMap<String, Share> {
             let (from, to) = (design.of_word(from), design.of_word(to));
             let covered = if let Some(index) = TIMES.into_iter().position(|time| time == *figure) {
                 covers(estimate, design.truth(place, load)[index] * (to - from))
-            } else if *figure == ComparedFigure::RateCompleted {
+            } else if *figure == Metric::RateCompleted {
                 covers(&relative.expect("there are responses"), from / to - 1.0)
             } else {
                 continue;
@@ -284,8 +284,7 @@ fn coverage_of_words(design: &Design) -> BTreeMap<String, Share> {
     shares
 }
 
-const TIMES: [ComparedFigure; 3] =
-    [ComparedFigure::ResponseTimeP50Us, ComparedFigure::ResponseTimeP90Us, ComparedFigure::ResponseTimeP99Us];
+const TIMES: [Metric; 3] = [Metric::ResponseTimeP50Us, Metric::ResponseTimeP90Us, Metric::ResponseTimeP99Us];
 
 /// Runs that compare values of a factor, in an open loop and in a closed loop.
 fn with_words(effect_of_word: f64) -> [Design; 3] {
@@ -322,9 +321,7 @@ fn value_that_adds_20_percent_is_found() {
         let mut found = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
             let differences = summary.factor_differences.iter();
-            for median in
-                differences.filter(|difference| difference.figure == ComparedFigure::ResponseTimeP50Us)
-            {
+            for median in differences.filter(|difference| difference.figure == Metric::ResponseTimeP50Us) {
                 found.add(study as u64, median.verdict == FindingVerdict::Shown);
             }
             let is_of_words = |finding: &&Finding| finding.kind == FindingKind::FactorDifference;
@@ -348,7 +345,7 @@ fn upgrades(upgrade: Upgrade) -> [Design; 2] {
     [base.clone(), Design { modes: "sidecar, ambient, ingress", repeats: 6, repeat: 0.1, ..base }]
 }
 
-fn shown_between_versions(summary: &Summary, figure: ComparedFigure) -> bool {
+fn shown_between_versions(summary: &Summary, figure: Metric) -> bool {
     let mut of_figure = summary.factor_differences.iter().filter(|difference| difference.figure == figure);
     of_figure.any(|difference| difference.verdict == FindingVerdict::Shown)
 }
@@ -360,9 +357,9 @@ fn version_that_costs_10_percent_more_is_found_and_leads_headline() {
         let (mut found, mut leads) = (Share::default(), Share::default());
         for (study, (_, summary)) in summaries(&design).enumerate() {
             for figure in [
-                ComparedFigure::ProxiesCpuCoresPer1000Rps,
-                ComparedFigure::ProxiesMemoryAnonymousBytes,
-                ComparedFigure::ProxiesConfigurationBytes,
+                Metric::ProxiesCpuCoresPer1000Rps,
+                Metric::ProxiesMemoryAnonymousBytes,
+                Metric::ProxiesConfigurationBytes,
             ] {
                 found.add(study as u64, shown_between_versions(&summary, figure));
             }
@@ -400,7 +397,7 @@ fn shown(summary: &Summary) -> usize {
         let times = FIGURES.map(|figure| comparison.response_time_us.judged(figure));
         times.into_iter().chain([comparison.judged_throughput(), comparison.judged_proxy_cpu()]).flatten()
     });
-    let effects = summary.factor_effects.iter().map(|effect| effect.judged());
+    let effects = summary.factor_effects.iter().map(|effect| effect.verdict);
     let values = summary.factor_differences.iter().map(|difference| difference.verdict);
     let verdicts = comparisons.map(|(_, verdict)| verdict).chain(effects).chain(values);
     verdicts.filter(|verdict| *verdict == FindingVerdict::Shown).count()
@@ -547,9 +544,8 @@ fn ten_times_the_spread(design: &Design) -> (Design, Share) {
     let mut found = Share::default();
     for (study, (_, summary)) in summaries(&design).enumerate() {
         let effects = summary.factor_effects.iter();
-        let of_connections = effects
-            .filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us)
-            .map(|effect| effect.judged());
+        let of_connections =
+            effects.filter(|effect| effect.figure == Metric::ResponseTimeP50Us).map(|effect| effect.verdict);
         let of_modes = summary.comparisons.iter().filter_map(|comparison| {
             comparison.response_time_us.judged(TimeFigure::P50).map(|(_, verdict)| verdict)
         });

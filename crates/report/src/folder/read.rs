@@ -104,7 +104,7 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
             ));
         }
         match parse_trial(&line) {
-            Ok(Some(trial)) => trials.push(as_of_today(trial)),
+            Ok(Some(trial)) => trials.push(trial.with_proof_of_own_mode()),
             Ok(None) => {}
             Err(_) if !whole => {
                 notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
@@ -117,15 +117,6 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
     }
     trials.sort_by_key(|trial| trial.index);
     Ok(trials)
-}
-
-/// The trial by today's rules: earlier versions did not rank requests without a response, and did not compare the mode of a proof
-/// with the trial's.
-fn as_of_today(trial: TrialRecord) -> TrialRecord {
-    let mut trial = trial.with_factors_of_load().with_proof_of_own_mode();
-    let of_drivers = trial.drivers.iter_mut().filter_map(|driver| driver.result.as_mut());
-    trial.result.iter_mut().chain(of_drivers).for_each(statistics::rank_unanswered);
-    trial
 }
 
 /// Parses a trial; `None` for a blank line.
@@ -153,17 +144,17 @@ mod tests {
         let line = include_bytes!("../../../../fuzz/corpus/trials/run").split(|byte| *byte == b'\n').next();
         let mut trial = parse_trial(line.unwrap()).unwrap().unwrap();
         trial.path.mode = Some(trial.mode);
-        assert_eq!(as_of_today(trial.clone()).verdict, trial.verdict);
+        assert_eq!(trial.clone().with_proof_of_own_mode().verdict, trial.verdict);
         assert!(trial.path.proven, "else the next lines show nothing");
         trial.path.mode = Some(if trial.mode == Mode::None { Mode::Sidecar } else { Mode::None });
-        let read = as_of_today(trial);
+        let read = trial.with_proof_of_own_mode();
         assert!(!read.path.proven && !read.verdict.valid);
         assert!(
             read.verdict.reasons.last().unwrap().starts_with("path-not-proven: the proof is of mode "),
             "{:?}",
             read.verdict
         );
-        assert_eq!(as_of_today(read.clone()), read);
+        assert_eq!(read.clone().with_proof_of_own_mode(), read);
     }
 
     #[test]

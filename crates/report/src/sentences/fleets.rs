@@ -2,8 +2,7 @@
 
 use super::Context;
 use crate::format;
-use results::finding::figures;
-use results::{Conditions, Estimate, Finding};
+use results::{Conditions, Estimate, Finding, Metric};
 use statistics::findings::counts_things;
 use statistics::words;
 
@@ -13,7 +12,7 @@ pub(super) fn convergence(group: &[&Finding]) -> String {
     let first = group[0];
     let of = |figure| group.iter().find(|finding| finding.is_of(figure)).and_then(|finding| finding.estimate);
     let proxies = format::count(first.candidates.unwrap_or(0) as u64);
-    let p99 = group.iter().find(|finding| finding.is_of(figures::CONVERGENCE_P99));
+    let p99 = group.iter().find(|finding| finding.is_of(Metric::ConvergenceP99Us));
     let within = match (p99.map(|finding| finding.estimate), first.subject.as_deref()) {
         (Some(Some(p99)), Some(event)) => {
             let time = words::latency(&p99);
@@ -31,10 +30,10 @@ pub(super) fn convergence(group: &[&Finding]) -> String {
         }
         (None, _) => format!("no change was timed at {proxies} proxies"),
     };
-    let last = of(figures::CONVERGENCE_LAST)
+    let last = of(Metric::ConvergenceLastUs)
         .map_or_else(String::new, |last| format!(", the last after {}", words::latency(&last)));
-    let cpu = of(figures::ISTIOD_CPU_CORES).map(|cores| words::cores(&cores));
-    let memory = of(figures::ISTIOD_MEMORY).map(|bytes| words::memory(&bytes));
+    let cpu = of(Metric::IstiodCpuCores).map(|cores| words::cores(&cores));
+    let memory = of(Metric::IstiodMemoryBytes).map(|bytes| words::memory(&bytes));
     let usage: Vec<String> = [cpu, memory].into_iter().flatten().collect();
     let usage =
         if usage.is_empty() { String::new() } else { format!("; istiod uses {}", words::list(&usage)) };
@@ -64,9 +63,9 @@ pub(super) fn not_converged(finding: &Finding) -> String {
 
 /// True if the effect of a factor concerns fleets.
 pub(super) fn is_of_fleet(finding: &Finding) -> bool {
-    [figures::CONVERGENCE_P99, figures::ISTIOD_CPU, figures::ISTIOD_MEMORY]
+    [Metric::ConvergenceP99Us, Metric::IstiodCpuS, Metric::IstiodMemoryBytes]
         .iter()
-        .any(|figure| finding.is_of(figure))
+        .any(|figure| finding.is_of(*figure))
 }
 
 /// Example: `Per 1000 of fleet.proxies more: p99 of convergence 120 ms (90–150) more; istiod's CPU no
@@ -95,9 +94,9 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
 
 fn clause(finding: &Finding) -> Option<String> {
     let (estimate, verdict) = (finding.estimate?, finding.verdict?);
-    let (what, text): (&str, fn(&Estimate) -> String) = match finding.figure.as_deref()? {
-        figures::CONVERGENCE_P99 => ("99th percentile of convergence", words::latency),
-        figures::ISTIOD_CPU => ("CPU time of istiod", cpu_seconds),
+    let (what, text): (&str, fn(&Estimate) -> String) = match finding.metric()? {
+        Metric::ConvergenceP99Us => ("99th percentile of convergence", words::latency),
+        Metric::IstiodCpuS => ("CPU time of istiod", cpu_seconds),
         _ => ("memory of istiod", words::memory),
     };
     Some(format!("{what}: {}", super::sizes::change(&estimate, verdict, text)))

@@ -1,14 +1,13 @@
 //! Memory and configuration of proxies before the load.
 
 use super::Context;
-use results::finding::figures;
-use results::{Cell, ConfigurationCounts, Finding, Role};
+use results::{Cell, ConfigurationCounts, Finding, Metric, Role};
 use statistics::words;
 
 /// Memory before the first request, and the largest configuration.
 pub(super) fn footprint(run: &Context<'_>, group: &[&Finding]) -> String {
     let (memory, configuration): (Vec<&Finding>, Vec<&Finding>) =
-        group.iter().partition(|finding| finding.is_of(figures::MEMORY_BEFORE_LOAD));
+        group.iter().partition(|finding| finding.is_of(Metric::MemoryBeforeLoadBytes));
     let amounts: Vec<String> =
         memory.iter().enumerate().map(|(index, finding)| amount(finding, index == 0)).collect();
     let cell = run.cell(group[0]);

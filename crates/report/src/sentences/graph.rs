@@ -1,8 +1,7 @@
 //! Drivers, calls and services.
 
 use super::place;
-use results::finding::figures;
-use results::{Finding, FindingVerdict};
+use results::{Finding, FindingVerdict, Metric};
 use statistics::words;
 
 /// Common parts of sentences about the greatest of several candidates.
@@ -31,7 +30,7 @@ pub(super) fn slowest_driver(finding: &Finding) -> String {
     let Greatest { place, name, candidates, value, .. } = Greatest::new(finding);
     let value = words::latency_value(value);
     let by = finding.estimate.as_ref().map(words::latency).unwrap_or_default();
-    let what = if finding.is_of(figures::P99) { "p99" } else { "mean" };
+    let what = if finding.is_of(Metric::ResponseTimeP99Us) { "p99" } else { "mean" };
     let of_all = format!("the median of {candidates} drivers");
     match finding.verdict {
         Some(FindingVerdict::Shown) => {

@@ -1,8 +1,7 @@
 //! Response times.
 
 use super::{Context, at_first, fleets, place, sizes, throughput, word_factors};
-use results::finding::figures;
-use results::{Estimate, Finding, Mode};
+use results::{Estimate, Finding, Metric, Mode};
 use statistics::words;
 
 /// The answer in one sentence.
@@ -11,17 +10,17 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Finding]) -> String {
     if first.from.is_some() {
         return word_factors::headline(group);
     }
-    if first.is_of(figures::COMPLETED) {
+    if first.is_of(Metric::RateCompleted) {
         return throughput::headline(group);
     }
-    if first.is_of(figures::CONVERGENCE_P99) {
+    if first.is_of(Metric::ConvergenceP99Us) {
         return fleets::convergence(group);
     }
-    if first.is_of(figures::ANONYMOUS_BEFORE_LOAD) {
+    if first.is_of(Metric::MemoryAnonymousBeforeLoadBytes) {
         return sizes::mesh_size(run, group);
     }
     let Some(mode) = first.mode else { return "Nothing can be said: no trial is valid.".to_owned() };
-    let cpu = group.iter().find(|finding| finding.is_of(figures::CPU)).and_then(|finding| finding.value);
+    let cpu = group.iter().find(|finding| finding.is_of(Metric::CpuCores)).and_then(|finding| finding.value);
     let cpu = |join: &str| {
         cpu.map_or_else(String::new, |cores| format!("{join} uses {} a proxy", words::cores_value(cores)))
     };
@@ -81,7 +80,7 @@ fn changes(finding: &Finding, added: &Estimate) -> String {
 }
 
 fn percentile(finding: &Finding) -> &'static str {
-    if finding.is_of(figures::P99) { "the 99th percentile" } else { "the median" }
+    if finding.is_of(Metric::ResponseTimeP99Us) { "the 99th percentile" } else { "the median" }
 }
 
 /// What a mode adds to both percentiles.
@@ -118,7 +117,7 @@ pub(super) fn hidden_waiting(group: &[&Finding]) -> String {
         "{}: the 99th percentile of the response time is {}, while service time reads {}. Requests waited for their turn \
          behind slow ones, and service time, which counts from the actual send, hides that.",
         place(group[0]),
-        time(figures::P99),
-        time(figures::SERVICE_P99)
+        time(Metric::ResponseTimeP99Us),
+        time(Metric::ServiceTimeP99Us)
     )
 }

@@ -1,8 +1,7 @@
 //! Order of the modes.
 
 use super::at;
-use results::finding::figures;
-use results::{Conditions, Finding, FindingVerdict, Mode};
+use results::{Conditions, Finding, FindingVerdict, Metric, Mode};
 use statistics::words;
 
 /// The baseline of an order of modes, which all its modes share.
@@ -16,7 +15,7 @@ pub(super) fn order(group: &[&Finding]) -> String {
     let best = group[0];
     let (here, elsewhere): (Vec<&Finding>, Vec<&Finding>) =
         group[1..].iter().partition(|finding| finding.conditions() == best.conditions());
-    let is_closed = best.is_of(figures::COMPLETED);
+    let is_closed = best.is_of(Metric::RateCompleted);
     let what = if is_closed { "throughput" } else { "the median" };
     let first = name(best.mode);
     let first = match best.value {
@@ -43,7 +42,7 @@ fn clause(of_mode: &[&Finding]) -> String {
     else {
         return format!("{mode} (not shown to differ from a better one)");
     };
-    let by = if shown.is_of(figures::COMPLETED_CHANGE) {
+    let by = if shown.is_of(Metric::RateCompletedChange) {
         let less = by.map_reversed(std::ops::Neg::neg);
         format!("{} below {}", words::change(&less), name(shown.against))
     } else {
@@ -60,7 +59,7 @@ fn clause(of_mode: &[&Finding]) -> String {
 
 /// Whether the other loads show the same steps.
 fn elsewhere(best: &Finding, steps: &[&Finding], others: &[&Finding]) -> String {
-    let preposition = if best.is_of(figures::COMPLETED) { "with" } else { "at" };
+    let preposition = if best.is_of(Metric::RateCompleted) { "with" } else { "at" };
     let (mut same, mut lacking) = (Vec::new(), Vec::new());
     for at in others.chunk_by(|one, next| one.conditions() == next.conditions()) {
         let missing: Vec<String> = at

@@ -2,8 +2,7 @@
 
 use super::{Context, at, place};
 use experiment::mesh_settings::ZtunnelPlacement;
-use results::finding::figures;
-use results::{Cell, Finding, Mode};
+use results::{Cell, Finding, Metric, Mode};
 use statistics::words;
 
 /// CPU and memory of each proxy of a mode.
@@ -27,11 +26,13 @@ fn usage(run: &Context<'_>, cell: Option<&Cell>, of_proxy: &[&Finding]) -> Strin
         && name == "ztunnel";
     let whose = if is_shared { " (one for both sides)" } else { "" };
     let mut component = cell.iter().flat_map(|cell| &cell.components);
+    let anonymous = component
+        .find(|component| component.name == name)
+        .and_then(|it| it.estimate(Metric::MemoryAnonymousBytes));
     let anonymous =
-        component.find(|component| component.name == name).and_then(|it| it.memory_anonymous_bytes);
-    let anonymous = anonymous.filter(|_| has(of_proxy, figures::MEMORY)).map_or_else(String::new, |bytes| {
-        format!(", {} of it anonymous", words::memory_value(bytes.estimate))
-    });
+        anonymous.filter(|_| has(of_proxy, Metric::MemoryBytes)).map_or_else(String::new, |bytes| {
+            format!(", {} of it anonymous", words::memory_value(bytes.estimate))
+        });
     format!("{name}{whose} uses {}{anonymous}", cpu_and_memory(of_proxy))
 }
 
@@ -42,7 +43,7 @@ fn usage_of_copies(copies: usize, of_proxy: &[&Finding]) -> String {
         .iter()
         .filter_map(|finding| {
             let sum = finding.value?;
-            let is_cpu = finding.is_of(figures::CPU);
+            let is_cpu = finding.is_of(Metric::CpuCores);
             Some(if is_cpu { words::cores_value(sum) } else { words::memory_value(sum) })
         })
         .collect();
@@ -54,12 +55,12 @@ fn usage_of_copies(copies: usize, of_proxy: &[&Finding]) -> String {
 fn cpu_and_memory(of_component: &[&Finding]) -> String {
     let amounts = of_component.iter().filter_map(|finding| {
         let estimate = finding.estimate.as_ref()?;
-        Some(if finding.is_of(figures::CPU) { words::cores(estimate) } else { words::memory(estimate) })
+        Some(if finding.is_of(Metric::CpuCores) { words::cores(estimate) } else { words::memory(estimate) })
     });
     words::list(&amounts.collect::<Vec<_>>())
 }
 
-fn has(findings: &[&Finding], figure: &str) -> bool {
+fn has(findings: &[&Finding], figure: Metric) -> bool {
     findings.iter().any(|finding| finding.is_of(figure))
 }
 
@@ -75,14 +76,14 @@ pub(super) fn control_plane(group: &[&Finding]) -> String {
 
 /// CPU of a proxy at the lowest and at the highest rate.
 pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&Finding]) -> String {
-    let of = |figure: &str| -> Vec<(String, String)> {
+    let of = |figure: Metric| -> Vec<(String, String)> {
         let findings = group.iter().filter(|finding| finding.is_of(figure));
         let parts = findings.filter_map(|finding| {
             Some((words::cores_value(finding.value?), finding.conditions().map(words::at)?))
         });
         parts.collect()
     };
-    let (cores, per_1000_rps) = (of(figures::CPU), of(figures::CPU_PER_1000_RPS));
+    let (cores, per_1000_rps) = (of(Metric::CpuCores), of(Metric::CpuCoresPer1000Rps));
     let ([(low, at_low), (high, at_high)], [(low_per, _), (high_per, _)]) =
         (cores.as_slice(), per_1000_rps.as_slice())
     else {
@@ -116,7 +117,7 @@ fn amount(of_group: &[&Finding]) -> String {
         .iter()
         .filter_map(|finding| {
             let reserved = finding.value?;
-            let text = if finding.is_of(figures::RESERVED_CPU) {
+            let text = if finding.is_of(Metric::ReservedCpuCores) {
                 words::cores_value(reserved)
             } else {
                 words::memory_value(reserved)

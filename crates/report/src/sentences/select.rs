@@ -1,7 +1,6 @@
 //! Selects the sentences for each part of a report.
 
-use results::finding::figures;
-use results::{Finding, FindingKind, FindingVerdict, Summary};
+use results::{Finding, FindingKind, FindingVerdict, Metric, Summary};
 
 /// Maximum number of findings beside the headline in the opening of a report.
 const MAX_BESIDE_HEADLINE: usize = 4;
@@ -62,7 +61,6 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
     let all = sentences(summary);
     let Some((_, headline)) = all.first().copied() else { return (None, Vec::new()) };
     let beside = &all[1..];
-    // Reports of earlier versions only had sentences, the most important first.
     let of_kind = |kind: FindingKind| beside.iter().copied().filter(move |(other, _)| *other == kind);
     let unproven = summary.findings.iter().find(|finding| is_unproven_path(finding));
     let unproven = unproven.map(|finding| (FindingKind::Path, finding.text.as_str()));
@@ -89,10 +87,10 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
 fn repeats_headline(summary: &Summary, text: &str) -> bool {
     let headline = summary.findings.first();
     let mut stated = summary.findings.iter().filter(|finding| finding.text == text);
-    headline.is_some_and(|headline| headline.is_of(figures::P50))
+    headline.is_some_and(|headline| headline.is_of(Metric::ResponseTimeP50Us))
         && stated.all(|finding| {
             finding.kind == FindingKind::AddedLatency
-                && finding.is_of(figures::P50)
+                && finding.is_of(Metric::ResponseTimeP50Us)
                 && finding.mode == headline.and_then(|headline| headline.mode)
         })
 }

@@ -1,10 +1,7 @@
 //! The size of the mesh, and other factors.
 
 use super::Context;
-use results::finding::figures;
-use results::{
-    BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Finding, FindingVerdict, SizeEffect, SizedFigure,
-};
+use results::{BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Finding, FindingVerdict, Metric};
 use statistics::words;
 
 /// Propagation is stated per this number of services, since it is a fraction of a millisecond per service.
@@ -12,9 +9,9 @@ const THOUSAND: f64 = 1000.0;
 
 /// Index of the sentence that states a finding about the size of the mesh.
 pub(super) fn part(finding: &Finding) -> u8 {
-    match finding.figure.as_deref() {
-        Some(figures::ANONYMOUS_BEFORE_LOAD | figures::HEAP_BEFORE_LOAD) => 0,
-        Some(figures::CONFIGURED_IN) => 1,
+    match finding.metric() {
+        Some(Metric::MemoryAnonymousBeforeLoadBytes | Metric::HeapAllocatedBeforeLoadBytes) => 0,
+        Some(Metric::ConfiguredInS) => 1,
         _ => 2,
     }
 }
@@ -33,17 +30,19 @@ fn held(run: &Context<'_>, group: &[&Finding]) -> String {
         .chunk_by(|one, next| one.subject == next.subject)
         .filter_map(|of_proxy| {
             let cost = |figure| cost(of_proxy.iter().find(|finding| finding.is_of(figure))?);
-            let heap = cost(figures::HEAP_BEFORE_LOAD);
+            let heap = cost(Metric::HeapAllocatedBeforeLoadBytes);
             let heap = heap.map_or_else(String::new, |heap| format!(", {heap} of heap in use"));
             let name = of_proxy[0].subject.as_deref()?;
-            Some(format!("{name} {} of memory{heap}", cost(figures::ANONYMOUS_BEFORE_LOAD)?))
+            Some(format!("{name} {} of memory{heap}", cost(Metric::MemoryAnonymousBeforeLoadBytes)?))
         })
         .collect();
     let mode = group[0].mode.map_or("", |mode| mode.name());
-    let is_it = |effect: &&SizeEffect| {
-        Some(effect.mode) == group[0].mode && effect.figure == SizedFigure::MemoryAnonymousBeforeLoadBytes
+    let is_it = |effect: &&FactorEffect| {
+        effect.factor == BACKGROUND_SERVICES
+            && Some(effect.mode) == group[0].mode
+            && effect.figure == Metric::MemoryAnonymousBeforeLoadBytes
     };
-    let sizes = run.summary.size_effects.iter().find(is_it).map_or(&[][..], |effect| &effect.sizes);
+    let sizes = run.summary.factor_effects.iter().find(is_it).map_or(&[][..], |effect| &effect.values);
     let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
     format!(
         "Each other service of the mesh costs {} (mode {mode} in this run, before the load, from meshes of {} other services).",
@@ -84,7 +83,7 @@ fn propagation(group: &[&Finding]) -> String {
 
 /// Response time and CPU in the largest mesh against the smallest.
 fn requests(run: &Context<'_>, group: &[&Finding]) -> String {
-    let median = effect(run, group[0], BACKGROUND_SERVICES, SizedFigure::ResponseTimeP50Us);
+    let median = effect(run, group[0], BACKGROUND_SERVICES, Metric::ResponseTimeP50Us);
     let values = median.map_or(&[][..], |effect| &effect.values);
     let (smallest, largest) = (values.first().unwrap_or(&0.0), values.last().unwrap_or(&0.0));
     let mode = group[0].mode.map_or("", |mode| mode.name());
@@ -99,7 +98,7 @@ fn requests(run: &Context<'_>, group: &[&Finding]) -> String {
 pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
     let (Some(key), Some(mode)) = (group[0].subject.as_deref(), group[0].mode) else { return String::new() };
     let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
-    let effect = effect(run, group[0], key, SizedFigure::ResponseTimeP50Us);
+    let effect = effect(run, group[0], key, Metric::ResponseTimeP50Us);
     let typed = |number: Option<&f64>| {
         let value = number.and_then(|number| typed.iter().find(|value| value.quantity(key) == Some(*number)));
         value.map(ToString::to_string).unwrap_or_default()
@@ -117,12 +116,7 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
 }
 
 /// The effect on a figure where a finding states an effect.
-fn effect<'a>(
-    run: &Context<'a>,
-    finding: &Finding,
-    key: &str,
-    figure: SizedFigure,
-) -> Option<&'a FactorEffect> {
+fn effect<'a>(run: &Context<'a>, finding: &Finding, key: &str, figure: Metric) -> Option<&'a FactorEffect> {
     run.summary.factor_effects.iter().find(|effect| {
         effect.factor == key
             && effect.figure == figure
@@ -141,16 +135,12 @@ fn cost_of_one(run: &Context<'_>, finding: &Finding, key: &str) -> String {
     };
     let cost = |figure, of: &str, text: fn(&Estimate) -> String| {
         let effect = effect(run, finding, key, figure)?;
-        let is_shown = effect.judged() == FindingVerdict::Shown;
+        let is_shown = effect.verdict == FindingVerdict::Shown;
         is_shown.then(|| format!("{} {of}", change(&effect.per_unit, FindingVerdict::Shown, text)))
     };
     let costs: Vec<String> = [
-        cost(SizedFigure::ResponseTimeP50Us, "in the median", words::latency),
-        cost(
-            SizedFigure::ProxiesMemoryAnonymousBytes,
-            "anonymous memory of all proxies",
-            words::size_interval,
-        ),
+        cost(Metric::ResponseTimeP50Us, "in the median", words::latency),
+        cost(Metric::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies", words::size_interval),
     ]
     .into_iter()
     .flatten()
@@ -163,10 +153,12 @@ fn changes(group: &[&Finding]) -> String {
         .iter()
         .filter_map(|finding| {
             let (estimate, verdict) = (finding.estimate.as_ref()?, finding.verdict?);
-            let (what, text): (_, fn(&Estimate) -> String) = match finding.figure.as_deref() {
-                Some(figures::P50) => ("median response time", words::latency),
-                Some(figures::COMPLETED) => ("throughput", words::rate_interval),
-                Some(figures::MEMORY_ANONYMOUS) => ("anonymous memory of all proxies", words::size_interval),
+            let (what, text): (_, fn(&Estimate) -> String) = match finding.metric() {
+                Some(Metric::ResponseTimeP50Us) => ("median response time", words::latency),
+                Some(Metric::RateCompleted) => ("throughput", words::rate_interval),
+                Some(Metric::MemoryAnonymousBytes) => {
+                    ("anonymous memory of all proxies", words::size_interval)
+                }
                 _ => ("CPU of all proxies per request", words::cpu_time),
             };
             Some(format!("{what}: {}", change(estimate, verdict, text)))

@@ -1,8 +1,7 @@
 //! Which figures can be trusted: saturation, objective, path, and figures that the run is too short for.
 
 use super::{Context, place};
-use results::finding::figures;
-use results::{Cell, Finding, FindingVerdict, HopProof};
+use results::{Cell, Finding, FindingVerdict, HopProof, Metric};
 use statistics::copies::grouped;
 use statistics::objective::misses;
 use statistics::words;
@@ -89,8 +88,7 @@ pub(super) fn driver_objective(finding: &Finding) -> String {
         Some("not-shown") => "are not shown to meet the objective",
         _ => "missed the objective",
     };
-    let figure = finding.figure.as_deref().unwrap_or_default();
-    let figure = figure.trim_start_matches("response_time_").trim_end_matches("_us");
+    let figure = finding.metric().map_or("", |metric| metric.spoiled_by().name());
     let time = finding.estimate.as_ref().map(|time| format!(", {figure} {}", words::latency(time)));
     format!(
         "{}: {n} of {of} drivers {outcome}, the slowest {}{}.",
@@ -121,7 +119,7 @@ pub(super) fn machine_pauses(run: &Context<'_>, group: &[&Finding]) -> String {
 }
 
 fn percentile_name(finding: &Finding) -> &'static str {
-    if finding.is_of(figures::P99) { "99th" } else { "99.9th" }
+    if finding.is_of(Metric::ResponseTimeP99Us) { "99th" } else { "99.9th" }
 }
 
 /// What the proxies' own counters prove about a mode.
@@ -140,7 +138,7 @@ pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
         _ => "",
     };
     let verb =
-        if finding.is_of(figures::CONNECTIONS) { "carried every connection" } else { "saw every request" };
+        if finding.is_of(Metric::Connections) { "carried every connection" } else { "saw every request" };
     format!("Path of {subject}: {who} {verb}{tls}, by {whose} own counters{}.", spoken(&cells))
 }
 

@@ -1,7 +1,6 @@
 //! Values of a factor compared with its first value.
 
-use results::finding::figures;
-use results::{Conditions, Estimate, Factors, Finding, FindingVerdict, short_names};
+use results::{Conditions, Estimate, Factors, Finding, FindingVerdict, Metric, short_names};
 use statistics::words;
 
 /// Example: `waf instead of no-filters adds 0.21 ms (0.18–0.24) to the median and takes 18 % (16 to 20) of
@@ -87,26 +86,25 @@ fn same_programs(finding: &Finding) -> &'static str {
 }
 
 fn name(finding: &Finding) -> Option<&'static str> {
-    Some(match finding.figure.as_deref()? {
-        figures::P50 => "the median",
-        figures::P99 => "the 99th percentile",
-        figures::MEMORY_ANONYMOUS_CHANGE => "anonymous memory of all proxies",
-        figures::CONFIGURATION_CHANGE => "the size of the proxies' configuration",
-        figures::CONFIGURED_LAST => "the time until the last proxy is configured",
-        figures::COMPLETED_CHANGE => "throughput",
-        figures::CPU_PER_REQUEST_CHANGE => "CPU of all proxies per request",
-        figures::CONVERGENCE_P99 => "the 99th percentile of convergence",
-        figures::ISTIOD_CPU => "CPU time of istiod",
-        figures::ISTIOD_MEMORY => "resident memory of istiod",
-        figures::ISTIOD_MEMORY_ANONYMOUS => "anonymous memory of istiod",
-        figures::BYTES_PER_PROXY => "bytes per proxy",
+    Some(match finding.metric()? {
+        Metric::ResponseTimeP50Us => "the median",
+        Metric::ResponseTimeP99Us => "the 99th percentile",
+        Metric::MemoryAnonymousChange => "anonymous memory of all proxies",
+        Metric::ConfigurationSizeChange => "the size of the proxies' configuration",
+        Metric::ConfiguredLastUs => "the time until the last proxy is configured",
+        Metric::RateCompletedChange => "throughput",
+        Metric::CpuPerRequestChange => "CPU of all proxies per request",
+        Metric::ConvergenceP99Us => "the 99th percentile of convergence",
+        Metric::IstiodCpuS => "CPU time of istiod",
+        Metric::IstiodMemoryBytes => "resident memory of istiod",
+        Metric::IstiodMemoryAnonymousBytes => "anonymous memory of istiod",
+        Metric::BytesPerProxy => "bytes per proxy",
         _ => return None,
     })
 }
 
 fn is_time(finding: &Finding) -> bool {
-    let times = [figures::P50, figures::P99, figures::CONFIGURED_LAST, figures::CONVERGENCE_P99];
-    times.into_iter().any(|figure| finding.is_of(figure))
+    finding.metric().is_some_and(Metric::is_time)
 }
 
 fn shown(finding: &Finding) -> Option<String> {
@@ -115,10 +113,10 @@ fn shown(finding: &Finding) -> Option<String> {
     let size = if is_less { estimate.map_reversed(std::ops::Neg::neg) } else { estimate };
     let text: fn(&Estimate) -> String = if is_time(finding) { words::latency } else { words::change };
     let size = text(&size);
-    Some(match (finding.figure.as_deref()?, is_less) {
+    Some(match (finding.metric()?, is_less) {
         (_, false) if is_time(finding) => format!("adds {size} to {}", name(finding)?),
         (_, true) if is_time(finding) => format!("takes {size} off {}", name(finding)?),
-        (figures::COMPLETED_CHANGE, true) => format!("takes {size} of throughput"),
+        (Metric::RateCompletedChange, true) => format!("takes {size} of throughput"),
         (_, less) => format!("{} {} by {size}", if less { "lowers" } else { "raises" }, name(finding)?),
     })
 }

@@ -9,8 +9,8 @@ mod compared;
 mod control_plane;
 mod witnesses;
 
-use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
+use super::tables::drawn_table;
 use crate::format::{self, SizeUnit, TimeUnit};
 use experiment::settings::fleet::{ChangeKind, ProxyKind};
 use results::{FleetChange, FleetOutage, FleetPushes, FleetResult, HistogramSummary};

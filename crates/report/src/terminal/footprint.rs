@@ -38,6 +38,7 @@ pub(super) fn lines(table: &FootprintTable, options: Options) -> Vec<String> {
     for warning in &table.warnings {
         lines.extend(wrap(&plain(warning), options.width));
     }
+    lines.push(String::new());
     lines
 }
 

@@ -1,7 +1,7 @@
 //! Two runs side by side on a terminal.
 
-use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
+use super::tables::drawn_table;
 use crate::side_by_side::SideBySide;
 
 /// The comparison as text, ending with a line break.

@@ -1,7 +1,7 @@
 //! The answer of `meshmeter size` on a terminal.
 
-use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
+use super::tables::drawn_table;
 use crate::format::{self, Interval, SizeUnit};
 use crate::sentences::size::{
     binding, money, size_comparison, size_name, size_opening, size_place, size_recommendation,

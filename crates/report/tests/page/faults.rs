@@ -56,9 +56,7 @@ fn missing_figures_do_not_break_page() {
         }
         for component in &mut cell.components {
             component.cpu_cores = missing;
-            component.memory_bytes = Some(missing);
-            component.memory_before_load_bytes = Some(missing);
-            component.configured_in_s = Some(missing);
+            component.estimates.extend(ComponentSummary::by_key().map(|metric| (metric, missing)));
             if let Some(configuration) = &mut component.configuration {
                 configuration.size_bytes = missing;
             }

@@ -69,9 +69,7 @@ impl Measured {
             configuration_bytes: configuration_bytes(fleet),
             connecting_cpu_s: fleet.of_istiods(|istiod| istiod.cpu_connecting_s),
             arrivals_per_s: if rest_s > 0.0 { arrivals(fleet) / rest_s } else { 0.0 },
-            memory_bytes: fleet.of_istiods(|istiod| {
-                istiod.memory_peak_bytes.or(istiod.memory_bytes).map(|bytes| bytes as f64)
-            }),
+            memory_bytes: fleet.istiod_memory_bytes(),
             windows: windows(fleet),
             changes: changes(fleet, visible),
         })

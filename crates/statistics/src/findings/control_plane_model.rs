@@ -1,7 +1,7 @@
 //! Costs of the control plane: a finding per law of the main model.
 
 use super::run::Run;
-use results::{CostLaw, Finding, FindingKind, FindingVerdict};
+use results::{CostLaw, Finding, FindingFigure, FindingKind, FindingVerdict};
 
 /// A law does not hold if a cell deviates from it by more than this fraction.
 const LACK_OF_FIT: f64 = 0.25;
@@ -22,10 +22,10 @@ fn finding(subject: &str, law: &CostLaw) -> Option<Finding> {
     let slope = law.terms.get(1)?;
     let fits = law.greatest_residual().is_some_and(|residual| residual <= LACK_OF_FIT);
     let verdict = slope.verdict.unwrap_or_else(|| FindingVerdict::from_interval(&slope.coefficient));
-    let figure = format!("{} per {}", law.unit, slope.variable);
+    let figure = FindingFigure::Slope(format!("{} per {}", law.unit, slope.variable));
     Some(Finding {
         verdict: Some(if fits { verdict } else { FindingVerdict::NotShown }),
-        ..Finding::new(FindingKind::ControlPlaneCost).about(subject).with_figure(&figure, &slope.coefficient)
+        ..Finding::new(FindingKind::ControlPlaneCost).about(subject).with_figure(figure, &slope.coefficient)
     })
 }
 

@@ -1,8 +1,7 @@
 //! Numeric factors: the change from the smallest to the largest value.
 
 use super::run::{Run, distance_from_reference};
-use results::finding::figures;
-use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, Mode, SizedFigure};
+use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, Metric, Mode};
 
 /// Findings per factor and mode, except for the size of the mesh, which has its own.
 pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
@@ -20,31 +19,35 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -
         all.filter(|effect| effect.factor == key && effect.mode == mode)
     };
     let distance = |effect: &FactorEffect| effect.load.as_ref().map_or(0.0, distance_from_reference);
-    let medians = effects().filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us);
+    let medians = effects().filter(|effect| effect.figure == Metric::ResponseTimeP50Us);
     let Some(median) = medians.min_by(|one, other| distance(one).total_cmp(&distance(other))) else {
         return Vec::new();
     };
-    let beside = |figure: SizedFigure| {
+    let beside = |figure: Metric| {
         let place = (&median.load, &median.factors);
         effects().find(move |effect| effect.figure == figure && (&effect.load, &effect.factors) == place)
     };
-    let finding = |effect: &FactorEffect, figure: &str| {
+    let finding = |effect: &FactorEffect, figure: Metric| {
         let change: &Estimate = &effect.from_least_to_greatest;
         Finding {
             mode: Some(mode),
             factors: effect.factors.clone(),
             load: effect.load.clone(),
-            verdict: Some(effect.judged()),
+            verdict: Some(effect.verdict),
             ..Finding::new(kind).about(key).with_figure(figure, change)
         }
     };
-    let completed = beside(SizedFigure::RateCompleted);
-    let completed = completed.map(|effect| finding(effect, figures::COMPLETED));
-    let cpu = beside(SizedFigure::ProxiesCpuCoresPer1000Rps);
-    let cpu = cpu.map(|effect| finding(effect, figures::CPU_PER_1000_RPS));
+    let completed = beside(Metric::RateCompleted);
+    let completed = completed.map(|effect| finding(effect, Metric::RateCompleted));
+    let cpu = beside(Metric::ProxiesCpuCoresPer1000Rps);
+    let cpu = cpu.map(|effect| finding(effect, Metric::CpuCoresPer1000Rps));
     // What each other service costs before the load is more exact.
-    let memory =
-        beside(SizedFigure::ProxiesMemoryAnonymousBytes).filter(|_| kind == FindingKind::FactorEffect);
-    let memory = memory.map(|effect| finding(effect, figures::MEMORY_ANONYMOUS));
-    completed.into_iter().chain([finding(median, figures::P50)]).chain(cpu).chain(memory).collect()
+    let memory = beside(Metric::ProxiesMemoryAnonymousBytes).filter(|_| kind == FindingKind::FactorEffect);
+    let memory = memory.map(|effect| finding(effect, Metric::MemoryAnonymousBytes));
+    completed
+        .into_iter()
+        .chain([finding(median, Metric::ResponseTimeP50Us)])
+        .chain(cpu)
+        .chain(memory)
+        .collect()
 }

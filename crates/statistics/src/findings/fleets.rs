@@ -2,21 +2,13 @@
 //! both grow with.
 
 use super::run::Run;
-use results::finding::figures;
-use results::{
-    Cell, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, FleetFigure, FleetSummary,
-    SizedFigure,
-};
+use results::{Cell, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, FleetSummary, Metric};
 
 /// Maximum number of cells with a sentence besides the headline's.
 const MAX_CELLS: usize = 7;
 
 /// Figures of a factor's effect that are reported.
-const TOLD: [(SizedFigure, &str); 3] = [
-    (SizedFigure::Fleet(FleetFigure::ConvergenceP99Us), figures::CONVERGENCE_P99),
-    (SizedFigure::Fleet(FleetFigure::IstiodCpuS), figures::ISTIOD_CPU),
-    (SizedFigure::Fleet(FleetFigure::IstiodMemoryBytes), figures::ISTIOD_MEMORY),
-];
+const REPORTED: [Metric; 3] = [Metric::ConvergenceP99Us, Metric::IstiodCpuS, Metric::IstiodMemoryBytes];
 
 /// Headline: the largest fleet.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
@@ -48,21 +40,18 @@ pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for factor in &run.experiment.factors {
         let own = || run.summary.factor_effects.iter().filter(|effect| effect.factor == factor.key);
-        let Some(first) = own().find(|effect| TOLD.iter().any(|(figure, _)| *figure == effect.figure)) else {
+        let Some(first) = own().find(|effect| REPORTED.contains(&effect.figure)) else {
             continue;
         };
         // With the first values of the other factors.
         let beside = own().filter(|effect| effect.factors == first.factors);
-        let of = |(figure, name): &(SizedFigure, &str)| {
-            let effect = beside.clone().find(|effect| effect.figure == *figure)?;
-            Some(of_effect(effect, name))
-        };
-        findings.extend(TOLD.iter().filter_map(of));
+        let of = |figure: Metric| beside.clone().find(|effect| effect.figure == figure).map(of_effect);
+        findings.extend(REPORTED.into_iter().filter_map(of));
     }
     findings
 }
 
-fn of_effect(effect: &FactorEffect, name: &str) -> Finding {
+fn of_effect(effect: &FactorEffect) -> Finding {
     let estimate = if counts_things(&effect.factor) {
         effect.per_unit.map(|slope| slope * 1000.0)
     } else {
@@ -72,8 +61,8 @@ fn of_effect(effect: &FactorEffect, name: &str) -> Finding {
         mode: Some(effect.mode),
         factors: effect.factors.clone(),
         load: effect.load.clone(),
-        verdict: Some(effect.judged()),
-        ..Finding::new(FindingKind::FactorEffect).about(&effect.factor).with_figure(name, &estimate)
+        verdict: Some(effect.verdict),
+        ..Finding::new(FindingKind::FactorEffect).about(&effect.factor).with_figure(effect.figure, &estimate)
     }
 }
 
@@ -113,21 +102,21 @@ fn of_cell(kind: FindingKind, cell: &Cell, fleet: &FleetSummary) -> Vec<Finding>
         subject: event.map(|event| event.kind.clone()),
         ..Finding::of_cell(kind, cell)
     };
-    let figure = |name: &str, estimate: &Option<Estimate>| {
-        estimate.as_ref().map(|estimate| finding().with_figure(name, estimate))
+    let figure = |metric: Metric, estimate: Option<Estimate>| {
+        estimate.map(|estimate| finding().with_figure(metric, &estimate))
     };
     // A percentile that falls among proxies never reached has no time.
     let never = || Finding {
-        figure: Some(figures::CONVERGENCE_P99.to_owned()),
+        figure: Some(Metric::ConvergenceP99Us.into()),
         verdict: Some(FindingVerdict::CannotTell),
         ..finding()
     };
-    let convergence = figure(figures::CONVERGENCE_P99, &times.p99);
+    let convergence = figure(Metric::ConvergenceP99Us, times.p99);
     let convergence = convergence.or_else(|| (times.never > 0).then(never));
     let others = [
-        figure(figures::CONVERGENCE_LAST, &times.last),
-        figure(figures::ISTIOD_CPU_CORES, &fleet.istiod_cpu_cores),
-        figure(figures::ISTIOD_MEMORY, &fleet.istiod_memory_bytes),
+        figure(Metric::ConvergenceLastUs, times.last),
+        figure(Metric::IstiodCpuCores, fleet.estimates.get(Metric::IstiodCpuCores)),
+        figure(Metric::IstiodMemoryBytes, fleet.estimates.get(Metric::IstiodMemoryBytes)),
     ];
     convergence.into_iter().chain(others.into_iter().flatten()).collect()
 }

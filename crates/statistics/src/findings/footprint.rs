@@ -3,8 +3,7 @@
 use super::resources;
 use super::run::Run;
 use crate::copies::{Spread, groups_of};
-use results::finding::figures;
-use results::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict};
+use results::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict, Metric};
 
 /// If memory before the load is more than this fraction of that under load, the load is not what needs it.
 const MAX_MEMORY_SHARE_BEFORE_LOAD: f64 = 0.5;
@@ -17,17 +16,22 @@ pub(super) fn before_the_load(run: &Run<'_>) -> Vec<Finding> {
 
 fn of_cell(cell: &Cell) -> Vec<Finding> {
     let proxies = resources::proxies_of(cell);
-    let known: Vec<&ComponentSummary> =
-        proxies.iter().copied().filter(|proxy| proxy.memory_before_load_bytes.is_some()).collect();
+    let known: Vec<&ComponentSummary> = proxies
+        .iter()
+        .copied()
+        .filter(|proxy| proxy.estimate(Metric::MemoryBeforeLoadBytes).is_some())
+        .collect();
     let is_theirs = known.len() == proxies.len()
         && known.iter().all(|proxy| {
-            let moments = proxy.memory_before_load_bytes.zip(proxy.memory_bytes);
+            let moments =
+                proxy.estimate(Metric::MemoryBeforeLoadBytes).zip(proxy.estimate(Metric::MemoryBytes));
             moments.is_some_and(|(before, under)| is_most(&before, &under))
         });
     let verdict = if is_theirs { FindingVerdict::Shown } else { FindingVerdict::NotShown };
     let mut findings = Vec::new();
     for group in groups_of(cell, known) {
-        let before = group.components.iter().filter_map(|proxy| proxy.memory_before_load_bytes);
+        let before =
+            group.components.iter().filter_map(|proxy| proxy.estimate(Metric::MemoryBeforeLoadBytes));
         let before: Vec<Estimate> = before.collect();
         let estimate = match before.as_slice() {
             [only] => Some(*only),
@@ -41,7 +45,7 @@ fn of_cell(cell: &Cell) -> Vec<Finding> {
                 verdict: Some(verdict),
                 ..Finding::of_cell(FindingKind::Footprint, cell)
                     .about(group.name)
-                    .with_figure(figures::MEMORY_BEFORE_LOAD, &estimate)
+                    .with_figure(Metric::MemoryBeforeLoadBytes, &estimate)
             }
         }));
     }
@@ -58,7 +62,7 @@ fn largest_configuration(cell: &Cell, proxies: &[&ComponentSummary]) -> Option<F
         .filter_map(|proxy| Some((proxy, proxy.configuration.as_ref()?.size_bytes)))
         .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate))?;
     let finding = Finding::of_cell(FindingKind::Footprint, cell).about(&proxy.name);
-    Some(finding.with_figure(figures::CONFIGURATION, &size))
+    Some(finding.with_figure(Metric::ConfigurationSizeBytes, &size))
 }
 
 /// True if `before` is more than [`MAX_MEMORY_SHARE_BEFORE_LOAD`] of `under`, allowing for both intervals.

@@ -13,8 +13,7 @@ use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
 use experiment::plan::PlannedCell;
-use results::finding::figures;
-use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Mode, Role, TrialRecord};
+use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Metric, Mode, Role, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// With fewer drivers the median is not a useful reference.
@@ -69,7 +68,7 @@ fn slowest_driver(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Great
     }
     let medians: BTreeMap<usize, f64> =
         of_repeats.into_iter().filter_map(|(repeat, all)| Some((repeat, Spread::new(all)?.median))).collect();
-    let figure = if resolves { figures::P99 } else { figures::MEAN };
+    let figure = if resolves { Metric::ResponseTimeP99Us } else { Metric::ResponseTimeMeanUs };
     let reported = Reported { cell, kind: FindingKind::SlowestDriver, against: None, figure };
     Greatest::new(&reported, &figures, |_| Some(&medians), resolution_us)
 }
@@ -78,8 +77,12 @@ fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest>
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| medians_of_calls(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
-    let reported =
-        Reported { cell, kind: FindingKind::GreatestAddedTime, against: Some(against), figure: figures::P50 };
+    let reported = Reported {
+        cell,
+        kind: FindingKind::GreatestAddedTime,
+        against: Some(against),
+        figure: Metric::ResponseTimeP50Us,
+    };
     Greatest::new(&reported, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
 }
 
@@ -91,8 +94,12 @@ fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> 
     if with.len() < 2 {
         return None;
     }
-    let reported =
-        Reported { cell, kind: FindingKind::GreatestAddedCpu, against: Some(against), figure: figures::CPU };
+    let reported = Reported {
+        cell,
+        kind: FindingKind::GreatestAddedCpu,
+        against: Some(against),
+        figure: Metric::CpuCores,
+    };
     Greatest::new(&reported, &with, |name| without.get(name), |_| 0.0)
 }
 
@@ -135,7 +142,7 @@ fn cpu_of_services(trials: Vec<&TrialRecord>) -> Figures {
             .iter()
             .filter_map(|usage| Some((usage.name.as_str(), usage.pod.as_deref()?)))
             .collect();
-        for service in trial.services().iter() {
+        for service in &trial.services {
             let cores = service
                 .components
                 .iter()
@@ -153,7 +160,7 @@ struct Reported<'a> {
     cell: &'a PlannedCell,
     kind: FindingKind,
     against: Option<Mode>,
-    figure: &'static str,
+    figure: Metric,
 }
 
 /// The candidate that exceeds its reference the most.
@@ -162,7 +169,7 @@ pub(crate) struct Greatest {
     cell: PlannedCell,
     kind: FindingKind,
     against: Option<Mode>,
-    figure: &'static str,
+    figure: Metric,
     name: String,
     /// Mean of the candidate's figure.
     value: f64,

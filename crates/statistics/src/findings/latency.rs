@@ -3,8 +3,7 @@
 use super::run::Run;
 use super::{pauses, resources};
 use crate::curve::{Distribution, merged};
-use results::finding::figures;
-use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Mode, TimeFigure};
+use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Metric, Mode, TimeFigure};
 
 /// A response time above this multiple of the service time hides waiting, if it is at least a millisecond.
 const HIDES_FACTOR: f64 = 3.0;
@@ -16,8 +15,9 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     for mode in run.modes_with_proxies() {
         let Some(cell) = run.reference_cell(mode) else { continue };
         if let Some(median) = median(cell) {
-            let cpu = resources::cores_per_proxy(cell)
-                .map(|cores| Finding::of_cell(FindingKind::Headline, cell).with_value(figures::CPU, cores));
+            let cpu = resources::cores_per_proxy(cell).map(|cores| {
+                Finding::of_cell(FindingKind::Headline, cell).with_value(Metric::CpuCores, cores)
+            });
             return [median].into_iter().chain(cpu).collect();
         }
     }
@@ -38,9 +38,9 @@ fn median(cell: &Cell) -> Option<Finding> {
     let Some(median) = times.p50 else {
         // The median falls among requests without a response.
         let verdict = Some(FindingVerdict::CannotTell);
-        return Some(Finding { figure: Some(figures::P50.to_owned()), verdict, ..finding });
+        return Some(Finding { figure: Some(Metric::ResponseTimeP50Us.into()), verdict, ..finding });
     };
-    let finding = finding.with_figure(figures::P50, &median);
+    let finding = finding.with_figure(Metric::ResponseTimeP50Us, &median);
     let added = cell.added_us.and_then(|added| added.judged(TimeFigure::P50));
     Some(match (added, cell.mode.floor()) {
         (Some((added, verdict)), Some(floor)) => finding.against(floor, &added, verdict),
@@ -63,10 +63,12 @@ pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
                 Finding::of_cell(FindingKind::AddedLatency, cell).with_figure(name, &times.figure(figure)?);
             Some(finding.against(floor, &added, verdict))
         };
-        findings.extend(finding(figures::P50, TimeFigure::P50));
+        findings.extend(finding(Metric::ResponseTimeP50Us, TimeFigure::P50));
         if run.resolves(cell, Figure::P99) {
             let share = pauses::share(run, cell, TimeFigure::P99);
-            findings.extend(finding(figures::P99, TimeFigure::P99).map(|tail| Finding { share, ..tail }));
+            findings.extend(
+                finding(Metric::ResponseTimeP99Us, TimeFigure::P99).map(|tail| Finding { share, ..tail }),
+            );
         }
     }
     findings
@@ -90,8 +92,8 @@ pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
         if response_us > service_us * HIDES_FACTOR && response_us > service_us + MIN_HIDDEN_US {
             let finding =
                 |figure, us| Finding::of_cell(FindingKind::HiddenWaiting, cell).with_value(figure, us);
-            findings.push(finding(figures::P99, response_us));
-            findings.push(finding(figures::SERVICE_P99, service_us));
+            findings.push(finding(Metric::ResponseTimeP99Us, response_us));
+            findings.push(finding(Metric::ServiceTimeP99Us, service_us));
         }
     }
     findings

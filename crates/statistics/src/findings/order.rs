@@ -4,10 +4,9 @@
 //! mode is compared with the nearest better one from which it differs, and the modes between are named.
 
 use super::run::{Run, distance_from_reference};
-use results::finding::figures;
 use results::{
-    Cell, Conditions, Estimate, Finding, FindingKind, FindingVerdict, LoadPoint, Mode, ModeComparison,
-    TimeFigure,
+    Cell, Conditions, Estimate, Finding, FindingKind, FindingVerdict, LoadPoint, Metric, Mode,
+    ModeComparison, TimeFigure,
 };
 
 /// A mode's cell, the better mode, and their difference if there is one.
@@ -67,8 +66,8 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Finding> {
 fn of_mode(cell: &Cell) -> Finding {
     let finding = Finding::of_cell(FindingKind::Order, cell);
     match (is_closed(&cell.load), cell.rate_completed, cell.response_time_us.and_then(|times| times.p50)) {
-        (true, Some(rate), _) => finding.with_figure(figures::COMPLETED, &rate),
-        (false, _, Some(median)) => finding.with_figure(figures::P50, &median),
+        (true, Some(rate), _) => finding.with_figure(Metric::RateCompleted, &rate),
+        (false, _, Some(median)) => finding.with_figure(Metric::ResponseTimeP50Us, &median),
         _ => finding,
     }
 }
@@ -76,7 +75,7 @@ fn of_mode(cell: &Cell) -> Finding {
 fn of_pair(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Finding {
     let mut finding = of_mode(cell);
     if is_closed(at.load) {
-        finding.figure = Some(figures::COMPLETED_CHANGE.into());
+        finding.figure = Some(Metric::RateCompletedChange.into());
     }
     let Some(by) = by else {
         let (against, verdict) = (Some(than), Some(FindingVerdict::CannotTell));

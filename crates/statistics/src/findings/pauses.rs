@@ -6,13 +6,13 @@
 //! many as lie beyond the percentile.
 
 use super::run::Run;
-use results::finding::figures;
-use results::{Cell, CpuPauses, Finding, FindingKind, LongPauses, TimeFigure};
+use results::{Cell, CpuPauses, Finding, FindingKind, Metric, TimeFigure};
 
 /// Percentiles of cells that pauses of the machine can cause.
 pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
     let of_cell = |cell: &Cell| {
-        let percentiles = [(TimeFigure::P99, figures::P99), (TimeFigure::P99_9, figures::P99_9)];
+        let percentiles =
+            [(TimeFigure::P99, Metric::ResponseTimeP99Us), (TimeFigure::P99_9, Metric::ResponseTimeP99_9Us)];
         let made = percentiles.map(|(figure, name)| {
             let share = share(run, cell, figure)?;
             let time = cell.response_time_us?.figure(figure)?;
@@ -28,7 +28,7 @@ pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
 /// the fraction beyond the percentile, if the percentile has too few events, or if the machine's pauses are
 /// unknown.
 pub(super) fn share(run: &Run<'_>, cell: &Cell, figure: TimeFigure) -> Option<f64> {
-    let pauses = run.summary.host.noise_floor()?.pauses.as_ref()?.overall()?;
+    let pauses = run.summary.host.noise_floor.as_ref()?.pauses.as_ref()?.overall()?;
     let times = cell.response_time_us?;
     let (median_us, value_us) = (times.p50?.estimate, times.figure(figure)?.estimate);
     // The generator, the service and each proxy have a CPU each, as far as the machine has them.
@@ -40,24 +40,16 @@ pub(super) fn share(run: &Run<'_>, cell: &Cell, figure: TimeFigure) -> Option<f6
 
 /// The fraction of requests of this length on one CPU that pauses delay by at least `more_us`.
 fn reached(pauses: &CpuPauses, request_us: f64, more_us: f64) -> f64 {
-    let mut classes = classes(pauses).into_iter();
+    let mut classes = pauses.by_length.iter();
     let Some(long) = classes.find(|long| long.at_least_us >= more_us && long.per_s > 0.0) else { return 0.0 };
     let mean_us = (long.fraction / long.per_s * 1e6).max(long.at_least_us);
     long.per_s * (request_us + mean_us - more_us.max(0.0)) / 1e6
 }
 
-/// Pauses by length; results of earlier versions only have two lengths.
-fn classes(pauses: &CpuPauses) -> Vec<LongPauses> {
-    if !pauses.by_length.is_empty() {
-        return pauses.by_length.clone();
-    }
-    let class = |at_least_us, per_s| LongPauses { at_least_us, per_s, fraction: per_s * at_least_us / 1e6 };
-    vec![class(100.0, pauses.notable_per_s), class(1_000.0, pauses.long_per_s)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use results::LongPauses;
 
     fn pauses(by_length: &[(f64, f64, f64)]) -> CpuPauses {
         let long = |(at_least_us, per_s, fraction): &(f64, f64, f64)| LongPauses {
@@ -77,13 +69,5 @@ mod tests {
         assert!(near(reached(&seen, 0.0, 1_000.0), 0.009));
         assert_eq!(reached(&seen, 100.0, 1_500.0), 0.0, "how many are as long is not known");
         assert_eq!(reached(&pauses(&[(50.0, 0.0, 0.0)]), 100.0, 10.0), 0.0);
-    }
-
-    #[test]
-    fn results_of_earlier_versions_have_two_lengths() {
-        let seen = CpuPauses { notable_per_s: 20.0, long_per_s: 9.0, ..CpuPauses::default() };
-        assert!((reached(&seen, 100.0, 1_000.0) - 9.0 * 100.0 / 1e6).abs() < 1e-9);
-        assert!((reached(&seen, 100.0, 80.0) - 20.0 * 120.0 / 1e6).abs() < 1e-9);
-        assert_eq!(reached(&seen, 100.0, 1_001.0), 0.0);
     }
 }

@@ -1,8 +1,7 @@
 //! What pods reserve, and how much of it they used.
 
 use super::run::Run;
-use results::finding::figures;
-use results::{Cell, Estimate, Finding, FindingKind, GroupReservation, ResourceGroup};
+use results::{Cell, Estimate, Finding, FindingKind, GroupReservation, Metric, ResourceGroup};
 
 /// For the reference cells; empty if the topology reserves nothing.
 pub(super) fn reserved_and_used(run: &Run<'_>) -> Vec<Finding> {
@@ -32,7 +31,7 @@ fn of_group(cell: &Cell, name: &str, group: &GroupReservation) -> [Finding; 2] {
         ..Finding::of_cell(FindingKind::Reservation, cell).about(name).with_value(figure, reserved)
     };
     [
-        finding(figures::RESERVED_CPU, group.reserved_cpu_cores, group.used_cpu_cores),
-        finding(figures::RESERVED_MEMORY, group.reserved_memory_bytes, group.used_memory_bytes),
+        finding(Metric::ReservedCpuCores, group.reserved_cpu_cores, group.used_cpu_cores),
+        finding(Metric::ReservedMemoryBytes, group.reserved_memory_bytes, group.used_memory_bytes),
     ]
 }

@@ -4,8 +4,7 @@ use super::run::Run;
 use crate::copies::{ComponentGroup, Spread, groups_of};
 use crate::figure_table::Difference;
 use experiment::plan::PlannedCell;
-use results::finding::figures;
-use results::{Cell, ComponentSummary, Finding, FindingKind, FindingVerdict, Role};
+use results::{Cell, ComponentSummary, Finding, FindingKind, FindingVerdict, Metric, Role};
 
 /// The proxies of a cell, in the order of its components.
 pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
@@ -44,15 +43,17 @@ fn usage(cell: &Cell, group: &ComponentGroup<'_>) -> Vec<Finding> {
         ..finding().with_figure(figure, &spread.with_range())
     };
     let cores = Spread::new(group.components.iter().map(|proxy| proxy.cpu_cores.estimate));
-    let memory = group.components.iter().filter_map(|proxy| proxy.memory_bytes);
+    let memory = group.components.iter().filter_map(|proxy| proxy.estimate(Metric::MemoryBytes));
     let memory = Spread::new(memory.map(|bytes| bytes.estimate));
-    let cores = cores.map(|spread| of_copies(figures::CPU, spread));
-    cores.into_iter().chain(memory.map(|spread| of_copies(figures::MEMORY, spread))).collect()
+    let cores = cores.map(|spread| of_copies(Metric::CpuCores, spread));
+    cores.into_iter().chain(memory.map(|spread| of_copies(Metric::MemoryBytes, spread))).collect()
 }
 
 fn usage_of_one(finding: impl Fn() -> Finding, component: &ComponentSummary) -> Vec<Finding> {
-    let memory = component.memory_bytes.map(|bytes| finding().with_figure(figures::MEMORY, &bytes));
-    [finding().with_figure(figures::CPU, &component.cpu_cores)].into_iter().chain(memory).collect()
+    let memory = component
+        .estimate(Metric::MemoryBytes)
+        .map(|bytes| finding().with_figure(Metric::MemoryBytes, &bytes));
+    [finding().with_figure(Metric::CpuCores, &component.cpu_cores)].into_iter().chain(memory).collect()
 }
 
 /// The control plane at the reference load.
@@ -122,7 +123,7 @@ fn per_proxy(cell: &Cell) -> [Option<Finding>; 2] {
     };
     let cores = cores_per_proxy(cell);
     [
-        cores.map(|cores| finding(figures::CPU, cores)),
-        cores.map(|_| finding(figures::CPU_PER_1000_RPS, per_1000_rps / proxies.len() as f64)),
+        cores.map(|cores| finding(Metric::CpuCores, cores)),
+        cores.map(|_| finding(Metric::CpuCoresPer1000Rps, per_1000_rps / proxies.len() as f64)),
     ]
 }

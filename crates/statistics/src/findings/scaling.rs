@@ -1,8 +1,7 @@
 //! Scaling laws: how throughput grows with a CPU limit, workers or replicas.
 
 use super::run::Run;
-use results::finding::figures;
-use results::{Finding, FindingKind, FindingVerdict, ScalingLaw};
+use results::{Finding, FindingKind, FindingVerdict, Metric, ScalingLaw};
 
 /// A finding for the first law of each factor and mode.
 pub(super) fn scaling(run: &Run<'_>) -> Vec<Finding> {
@@ -30,6 +29,6 @@ fn finding(law: &ScalingLaw) -> Finding {
         verdict: Some(verdict),
         ..Finding::new(FindingKind::Scaling)
             .about(law.factor.as_str())
-            .with_figure(figures::COMPLETED, &law.parameters.lambda)
+            .with_figure(Metric::RateCompleted, &law.parameters.lambda)
     }
 }

@@ -3,8 +3,7 @@
 
 use super::factors;
 use super::run::Run;
-use results::finding::figures;
-use results::{BACKGROUND_SERVICES, Finding, FindingKind, Mode, SizeEffect, SizedFigure};
+use results::{BACKGROUND_SERVICES, FactorEffect, Finding, FindingKind, Metric, Mode};
 
 /// Effects of the size of the mesh, per mode with proxies.
 pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
@@ -32,41 +31,39 @@ fn headline_mode(run: &Run<'_>) -> Option<Mode> {
     }
 }
 
-fn effects<'a>(run: &Run<'a>, mode: Mode, figure: SizedFigure) -> impl Iterator<Item = &'a SizeEffect> {
-    let all = run.summary.size_effects.iter();
-    let first = run.summary.size_effects.first().map(|effect| &effect.factors);
-    all.filter(move |effect| effect.mode == mode && effect.figure == figure && Some(&effect.factors) == first)
+fn effects<'a>(run: &Run<'a>, mode: Mode, figure: Metric) -> impl Iterator<Item = &'a FactorEffect> {
+    let all = || run.summary.factor_effects.iter().filter(|effect| effect.factor == BACKGROUND_SERVICES);
+    let first = all().next().map(|effect| &effect.factors);
+    all().filter(move |effect| {
+        effect.mode == mode && effect.figure == figure && Some(&effect.factors) == first
+    })
 }
 
 /// Memory of each proxy, and of its heap, per background service.
 fn held(run: &Run<'_>, mode: Mode) -> Vec<Finding> {
-    let of = |figure, name| {
-        effects(run, mode, figure).filter(move |effect| effect.component == Some(String::clone(name)))
+    let heap = |name: &str| {
+        let mut heaps = effects(run, mode, Metric::HeapAllocatedBeforeLoadBytes);
+        heaps.find(|effect| effect.component.as_deref() == Some(name)).map(finding)
     };
-    effects(run, mode, SizedFigure::MemoryAnonymousBeforeLoadBytes)
+    effects(run, mode, Metric::MemoryAnonymousBeforeLoadBytes)
         .filter_map(|memory| Some((memory, memory.component.as_ref()?)))
-        .flat_map(|(memory, name)| {
-            let heap = of(SizedFigure::HeapAllocatedBeforeLoadBytes, name);
-            let heap = heap.map(|effect| finding(effect, figures::HEAP_BEFORE_LOAD)).next();
-            [Some(finding(memory, figures::ANONYMOUS_BEFORE_LOAD)), heap]
-        })
+        .flat_map(|(memory, name)| [Some(finding(memory)), heap(name)])
         .flatten()
         .collect()
 }
 
 fn propagation(run: &Run<'_>, mode: Mode) -> impl Iterator<Item = Finding> {
-    let effects = effects(run, mode, SizedFigure::ConfiguredInS);
-    effects.filter(|effect| effect.component.is_some()).map(|effect| finding(effect, figures::CONFIGURED_IN))
+    let effects = effects(run, mode, Metric::ConfiguredInS);
+    effects.filter(|effect| effect.component.is_some()).map(finding)
 }
 
 /// What each background service adds.
-fn finding(effect: &SizeEffect, figure: &str) -> Finding {
-    let slope = &effect.for_each_service;
+fn finding(effect: &FactorEffect) -> Finding {
     Finding {
         mode: Some(effect.mode),
         factors: effect.factors.clone(),
         subject: effect.component.clone(),
-        verdict: Some(effect.judged()),
-        ..Finding::new(FindingKind::MeshSize).with_figure(figure, slope)
+        verdict: Some(effect.verdict),
+        ..Finding::new(FindingKind::MeshSize).with_figure(effect.figure, &effect.per_unit)
     }
 }

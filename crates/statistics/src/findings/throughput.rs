@@ -4,8 +4,7 @@ use super::order::{difference, is_closed, is_worse};
 use super::run::{Run, distance_from_reference};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
-use results::finding::figures;
-use results::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Role, RoleTotal};
+use results::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Metric, Role, RoleTotal};
 
 /// Throughput of the baseline and the loss with each mode; empty without a closed loop, or if no loss is
 /// shown.
@@ -33,7 +32,7 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
             let verdict = if is_worse { FindingVerdict::Shown } else { FindingVerdict::NotShown };
             let cell = run.summary.cells.iter().find(|cell| cell.key() == at.cell(comparison.mode))?;
             Some(Finding {
-                figure: Some(figures::COMPLETED_CHANGE.into()),
+                figure: Some(Metric::RateCompletedChange.into()),
                 ..Finding::of_cell(FindingKind::Headline, cell).against(baseline.mode, &change, verdict)
             })
         })
@@ -41,7 +40,8 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     if !losses.iter().any(Finding::is_shown) {
         return Vec::new();
     }
-    let baseline = Finding::of_cell(FindingKind::Headline, baseline).with_figure(figures::COMPLETED, &rate);
+    let baseline =
+        Finding::of_cell(FindingKind::Headline, baseline).with_figure(Metric::RateCompleted, &rate);
     [baseline].into_iter().chain(losses).collect()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
         cells.iter().filter_map(move |cell| {
             let total = cell.totals.iter().copied().find(|total: &RoleTotal| total.role == role)?;
             let finding = Finding::of_cell(FindingKind::CpuPerRequest, cell).about(name);
-            Some(finding.with_figure(figures::CPU_PER_1000_RPS, &total.cpu_cores_per_1000_rps))
+            Some(finding.with_figure(Metric::CpuCoresPer1000Rps, &total.cpu_cores_per_1000_rps))
         })
     };
     let proxies: Vec<Finding> = of(Role::Proxy, "proxies").collect();
@@ -76,7 +76,7 @@ pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
         let mean = busy_share(trials.iter().copied())?;
         (mean >= FULL_MACHINE).then(|| Finding {
             n: Some(trials.len()),
-            ..Finding::new(FindingKind::FullMachine).at(at).with_value(figures::MACHINE_BUSY, mean)
+            ..Finding::new(FindingKind::FullMachine).at(at).with_value(Metric::MachineBusy, mean)
         })
     };
     conditions.into_iter().filter_map(busy).collect()

@@ -6,10 +6,9 @@ use crate::objective::is_within;
 use crate::summary::distribution::is_saturated;
 use crate::trials::{are_enough, events_beyond, is_valid, reason_kind};
 use experiment::Objective;
-use results::finding::figures;
 use results::{
-    Cell, CellKey, DriverObjective, DriverSummary, Figure, Finding, FindingKind, FindingVerdict, LoadResult,
-    Mode, Percentiles, TimeFigure, TrialRecord, UnavailableMode,
+    Cell, CellKey, Clock, DriverObjective, DriverSummary, Figure, Finding, FindingKind, FindingVerdict,
+    LoadResult, Metric, Mode, Percentiles, TimeFigure, TrialRecord, UnavailableMode,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +25,7 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<Finding> {
         let mean = completed.iter().sum::<f64>() / completed.len() as f64;
         let finding = Finding::of_cell(FindingKind::Saturation, cell);
         let finding =
-            if completed.is_empty() { finding } else { finding.with_value(figures::COMPLETED, mean) };
+            if completed.is_empty() { finding } else { finding.with_value(Metric::RateCompleted, mean) };
         (!saturated.is_empty()).then_some(Finding {
             verdict: Some(FindingVerdict::Shown),
             n: Some(saturated.len()),
@@ -48,7 +47,7 @@ pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
         let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
         Some(match undecided(objective, cell.response_time_us.as_ref(), cell.valid) {
             _ if outcome == DriverObjective::Met => finding,
-            None if too_many_errors => finding.with_value(figures::ERRORS, cell.errors),
+            None if too_many_errors => finding.with_value(Metric::Errors, cell.errors),
             None => finding,
             Some(figure) => with_time(finding, cell.response_time_us.as_ref(), figure),
         })
@@ -93,10 +92,12 @@ fn undecided(objective: &Objective, times: Option<&Percentiles>, valid: usize) -
 }
 
 fn with_time(finding: Finding, times: Option<&Percentiles>, figure: TimeFigure) -> Finding {
-    let name = figures::response_time(figure);
-    match times.and_then(|times| times.figure(figure)) {
-        Some(time) => finding.with_figure(&name, &time),
-        None => Finding { figure: Some(name), ..finding },
+    let mut percentiles = Metric::of_clock(Clock::ResponseTime);
+    let metric = percentiles.find(|metric| metric.spoiled_by() == figure.figure());
+    let time = times.and_then(|times| times.figure(figure));
+    match metric.zip(time) {
+        Some((metric, time)) => finding.with_figure(metric, &time),
+        None => Finding { figure: metric.map(Metric::into), ..finding },
     }
 }
 
@@ -107,11 +108,11 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<Finding> {
         let first = cells.first().filter(|cell| !cell.path.proxies.is_empty())?;
         let trials = |cells: &mut dyn Iterator<Item = &&Cell>| cells.map(|cell| cell.valid).sum();
         let is_proven = cells.iter().all(|cell| cell.path.proven);
-        let counted = if counts_connections(run, mode) { figures::CONNECTIONS } else { figures::REQUESTS };
+        let counted = if counts_connections(run, mode) { Metric::Connections } else { Metric::Requests };
         Some(Finding {
             mode: Some(mode),
             candidates: Some(first.path.proxies.len()),
-            figure: Some(counted.to_owned()),
+            figure: Some(counted.into()),
             verdict: Some(if is_proven { FindingVerdict::Shown } else { FindingVerdict::NotShown }),
             n: Some(trials(&mut cells.iter().filter(|cell| cell.path.proven))),
             of: Some(trials(&mut cells.iter())),
@@ -190,7 +191,9 @@ pub(super) fn counted_by_cell<'a>(
 /// Figures that the run is too short for.
 pub(super) fn limits(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, percentile) in [(figures::P99, Figure::P99), (figures::P99_9, Figure::P99_9)] {
+    for (name, percentile) in
+        [(Metric::ResponseTimeP99Us, Figure::P99), (Metric::ResponseTimeP99_9Us, Figure::P99_9)]
+    {
         let results = || run.summary.cells.iter().flat_map(|cell| run.trials.valid_results(cell.key()));
         let events = results().filter_map(|result| events_beyond(result, percentile));
         let fewest = events.fold(f64::INFINITY, f64::min);

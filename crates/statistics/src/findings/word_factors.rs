@@ -1,10 +1,7 @@
 //! Factors with non-numeric values: what each other value changes relative to the first.
 
 use super::run::{Run, distance_from_reference};
-use results::finding::figures;
-use results::{
-    ComparedFigure, Estimate, FactorDifference, Finding, FindingKind, FleetFigure, is_of_components,
-};
+use results::{Estimate, FactorDifference, Finding, FindingKind, Metric, is_of_components};
 
 /// Per factor, mode and value at the reference load, with the first values of the other factors. Figures are
 /// the median (open loop) or the throughput (closed loop), and CPU per request. For a fleet they are the 99th
@@ -22,12 +19,7 @@ pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
 /// One difference per factor, mode and value: the first of those nearest to the reference load.
 fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifference> {
     let mut nearest: Vec<&FactorDifference> = Vec::new();
-    let is_main = |figure| {
-        matches!(
-            figure,
-            ComparedFigure::ResponseTimeP50Us | ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us)
-        )
-    };
+    let is_main = |figure| matches!(figure, Metric::ResponseTimeP50Us | Metric::ConvergenceP99Us);
     for median in all.iter().filter(|difference| is_main(difference.figure)) {
         let known = nearest.iter_mut().find(|known| {
             (&known.factor, known.mode, &known.to) == (&median.factor, median.mode, &median.to)
@@ -43,34 +35,28 @@ fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifferen
     nearest
 }
 
-/// The name of a difference's figure in findings, and the reported change: times in their unit, everything
-/// else as a fraction.
-pub(super) fn reported(difference: &FactorDifference) -> Option<(&'static str, Estimate)> {
-    Some(match difference.figure {
-        ComparedFigure::ResponseTimeP50Us => (figures::P50, difference.estimate),
-        ComparedFigure::RateCompleted => (figures::COMPLETED_CHANGE, difference.relative?),
-        ComparedFigure::ProxiesCpuCoresPer1000Rps => (figures::CPU_PER_REQUEST_CHANGE, difference.relative?),
-        ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us) => {
-            (figures::CONVERGENCE_P99, difference.estimate)
-        }
-        ComparedFigure::Fleet(FleetFigure::IstiodCpuS) => (figures::ISTIOD_CPU, difference.relative?),
-        ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes) => {
-            (figures::ISTIOD_MEMORY, difference.relative?)
-        }
-        ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes) => {
-            (figures::ISTIOD_MEMORY_ANONYMOUS, difference.relative?)
-        }
-        ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => (figures::BYTES_PER_PROXY, difference.relative?),
-        ComparedFigure::ProxiesMemoryAnonymousBytes if is_of_components(&difference.factor) => {
-            (figures::MEMORY_ANONYMOUS_CHANGE, difference.relative?)
-        }
-        ComparedFigure::ProxiesConfigurationBytes => (figures::CONFIGURATION_CHANGE, difference.relative?),
-        ComparedFigure::ConfiguredLastUs => (figures::CONFIGURED_LAST, difference.estimate),
-        ComparedFigure::ResponseTimeP99Us if is_of_components(&difference.factor) => {
-            (figures::P99, difference.estimate)
-        }
+/// The figure of a difference in findings, and the reported change: times in their unit, everything else as a
+/// fraction.
+pub(super) fn reported(difference: &FactorDifference) -> Option<(Metric, Estimate)> {
+    let is_of_components = is_of_components(&difference.factor);
+    let change = match difference.figure {
+        Metric::ResponseTimeP99Us if !is_of_components => return None,
+        metric @ (Metric::ResponseTimeP50Us
+        | Metric::ResponseTimeP99Us
+        | Metric::ConvergenceP99Us
+        | Metric::ConfiguredLastUs) => return Some((metric, difference.estimate)),
+        Metric::ProxiesMemoryAnonymousBytes if !is_of_components => return None,
+        Metric::ProxiesMemoryAnonymousBytes => Metric::MemoryAnonymousChange,
+        Metric::RateCompleted => Metric::RateCompletedChange,
+        Metric::ProxiesCpuCoresPer1000Rps => Metric::CpuPerRequestChange,
+        Metric::ProxiesConfigurationBytes => Metric::ConfigurationSizeChange,
+        metric @ (Metric::IstiodCpuS
+        | Metric::IstiodMemoryBytes
+        | Metric::IstiodMemoryAnonymousBytes
+        | Metric::BytesPerProxy) => metric,
         _ => return None,
-    })
+    };
+    Some((change, difference.relative?))
 }
 
 pub(super) fn finding(kind: FindingKind, difference: &FactorDifference) -> Option<Finding> {

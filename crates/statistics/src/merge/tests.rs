@@ -3,7 +3,7 @@
 use super::*;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use results::{ExpectedStatuses, SeriesPoint, Verdict};
+use results::{ExpectedStatuses, Figures, SeriesPoint, Verdict};
 use std::time::Duration;
 
 /// The start of the earliest generator, in seconds since the epoch.
@@ -233,12 +233,8 @@ fn partial_overlap_is_reported_with_its_length() {
 fn invalid_part_spoils_merge_and_differences_are_noted() {
     let seconds = vec![vec![100; 10]];
     let mut other = part("b.json", 0, &seconds);
-    other.result.verdict = Verdict {
-        valid: false,
-        saturated: true,
-        reasons: vec!["saturated: 5/s of 10/s".to_owned()],
-        ..Verdict::default()
-    };
+    other.result.verdict.spoil("saturated: 5/s of 10/s", Figures::all());
+    other.result.verdict.saturated = true;
     other.result.urls = vec!["http://10.0.0.2/".to_owned()];
     other.result.version = String::new();
     other.result.rate.offered = None;

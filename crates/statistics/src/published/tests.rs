@@ -45,13 +45,12 @@ fn inverted_change_keeps_interval() {
 
 /// A cell with one proxy and these memory figures.
 fn cell(memory: &Value) -> Cell {
-    let zero = json!({"estimate": 0.0, "low": null, "high": null});
+    let zero = json!({"estimate": 0.0, "low": null, "high": null, "n": 1});
     let mut proxy = json!({
         "name": "client-proxy", "role": "proxy", "cpu_cores": zero, "cpu_cores_per_1000_rps": zero,
-        "memory_bytes": null, "network_bytes_received_s": null, "network_bytes_sent_s": null,
     });
     for (kind, bytes) in memory.as_object().unwrap() {
-        proxy[kind] = json!({"estimate": bytes, "low": null, "high": null});
+        proxy[kind] = json!({"estimate": bytes, "low": null, "high": null, "n": 1});
     }
     serde_json::from_value(json!({
         "mode": "sidecar",
@@ -96,15 +95,12 @@ fn memory_is_of_published_or_nearest_kind_and_names_it() {
         "memory_working_set_bytes": 30e6, "memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6,
     });
     let without_group = json!({"memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6});
-    let old = json!({"memory_bytes": 110e6});
     let (working_set, anonymous) = (MemoryKind::WorkingSet, MemoryKind::Anonymous);
     let cases = [
         (&all, working_set, Some("client-proxy 30 MB, anonymous 29 MB, resident 110 MB")),
         (&all, anonymous, Some("client-proxy 29 MB, working set 30 MB, resident 110 MB")),
         (&all, MemoryKind::Resident, Some("client-proxy 110 MB, working set 30 MB, anonymous 29 MB")),
         (&without_group, working_set, Some("client-proxy anonymous 29 MB, resident 110 MB")),
-        (&old, working_set, Some("client-proxy resident 110 MB")),
-        (&old, anonymous, None),
     ];
     for (memory, kind, expected) in cases {
         let value = ReferenceValue::Memory(kind, 60_000_000);

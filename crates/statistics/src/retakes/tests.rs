@@ -34,11 +34,10 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         started_at: String::new(),
         deployment: None,
         outcome: TrialOutcome::Finished,
-        verdict: Verdict {
-            valid: reasons.is_empty(),
-            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
-            ..Verdict::default()
-        },
+        verdict: reasons.iter().fold(Verdict::usable(), |mut verdict, reason| {
+            verdict.spoil(*reason, Figures::all());
+            verdict
+        }),
         result: Some(result),
         drivers: Vec::new(),
         services: Vec::new(),

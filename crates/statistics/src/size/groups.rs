@@ -7,8 +7,8 @@ use crate::retakes::fills_machine;
 use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid, shows_saturation};
 use experiment::Experiment;
 use results::{
-    Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Mode, Role, SizeNote, SizeNoteKind,
-    SizeQuestion, TrialRecord,
+    Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Metric, Mode, Role, SizeNote,
+    SizeNoteKind, SizeQuestion, TrialRecord,
 };
 
 /// Factors that determine the size of a proxy.
@@ -347,8 +347,8 @@ impl Usage {
         Some(Self {
             cpu_cores: used.cpu_cores,
             cpu_cores_per_1000_rps: used.cpu_cores_per_1000_rps,
-            working_set_bytes: used.memory_working_set_bytes,
-            memory_bytes: used.memory_bytes,
+            working_set_bytes: used.estimate(Metric::MemoryWorkingSetBytes),
+            memory_bytes: used.estimate(Metric::MemoryBytes),
             throttled,
         })
     }

@@ -1,10 +1,14 @@
 //! Comparison of modes with the same factors and load: times by their difference, throughput and CPU by their
 //! ratio.
 
-use super::tables::Tables;
+use super::tables::{Subject, Tables};
 use super::verdicts::{Statement, Tested};
 use crate::figure_table::Difference;
-use results::{AddedLatency, AddedVerdicts, Conditions, Mode, ModeComparison, TimeFigure};
+use results::{AddedLatency, AddedVerdicts, Conditions, Metric, Mode, ModeComparison};
+
+const TIMES: [Metric; 3] = [Metric::ResponseTimeP50Us, Metric::ResponseTimeP90Us, Metric::ResponseTimeP99Us];
+const RATE: Metric = Metric::RateCompleted;
+const CPU: Metric = Metric::ProxiesCpuCoresPer1000Rps;
 
 /// Compares every mode with every earlier one that leads to the same server, under all conditions. Also
 /// returns what each comparison tests.
@@ -22,33 +26,33 @@ pub(super) fn comparisons(
     let (mut comparisons, mut tested) = (Vec::new(), Vec::new());
     for (at, (mode, than)) in conditions.iter().flat_map(|at| comparable(*at)) {
         let position = comparisons.len();
-        let mut test = |statement: fn(usize) -> Statement, difference: Option<Difference>| {
-            tested.extend(difference.map(|difference| Tested { statement: statement(position), difference }));
+        let mut test = |metric: Metric, difference: Option<Difference>| {
+            let statement = Statement::Modes(metric, position);
+            tested.extend(difference.map(|difference| Tested { statement, difference }));
             difference.map(|difference| difference.estimate)
         };
-        let added = |figure| tables.added(at.cell(mode), at.cell(than), figure);
-        let differences = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99].map(added);
+        let differences = TIMES.map(|metric| tables.difference(metric, at.cell(mode), at.cell(than)));
         if differences.iter().all(Option::is_none) {
             continue;
         }
-        let in_closed_loop = || tables.throughput_change(at.cell(mode), at.cell(than));
+        let change = |metric| tables.change(Subject::Path, metric, at.cell(mode), at.cell(than));
+        let is_closed_loop = at.load.rate.is_none();
         // A bypassed sidecar is idle: a ratio to almost nothing is meaningless.
         let carry_requests = than.floor().is_some() && mode.floor().is_some();
-        let proxy_cpu = || tables.proxy_cpu_change(at.cell(mode), at.cell(than));
         comparisons.push(ModeComparison {
             factors: at.factors.clone(),
             load: at.load.clone(),
             mode,
             than,
             response_time_us: AddedLatency {
-                p50: test(Statement::P50, differences[0]),
-                p90: test(Statement::P90, differences[1]),
-                p99: test(Statement::P99, differences[2]),
+                p50: test(TIMES[0], differences[0]),
+                p90: test(TIMES[1], differences[1]),
+                p99: test(TIMES[2], differences[2]),
                 verdicts: AddedVerdicts::default(),
             },
-            throughput: test(Statement::Throughput, at.load.rate.is_none().then(in_closed_loop).flatten()),
+            throughput: test(RATE, is_closed_loop.then(|| change(RATE)).flatten()),
             throughput_verdict: None,
-            proxy_cpu_per_request: test(Statement::ProxyCpu, carry_requests.then(proxy_cpu).flatten()),
+            proxy_cpu_per_request: test(CPU, carry_requests.then(|| change(CPU)).flatten()),
             proxy_cpu_verdict: None,
         });
     }

@@ -2,10 +2,11 @@
 
 use super::estimates::estimate;
 use super::footprint;
-use super::tables::Tables;
+use super::tables::{Subject, Tables};
 use crate::trials::usable;
 use results::{
-    CellKey, ComponentSummary, ComponentUsage, Estimate, Figure, ProxyFootprint, Role, RoleTotal, TrialRecord,
+    CellKey, ComponentSummary, ComponentUsage, Estimate, Estimates, Figure, Metric, ProxyFootprint, Role,
+    RoleTotal, TrialRecord,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -44,65 +45,40 @@ fn each_alone(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<'_>) -
             all[position].1.push((trial, usage));
         }
     }
-    let indices =
-        |figure| -> HashSet<usize> { usable(trials, figure).iter().map(|trial| trial.index).collect() };
-    let usable = Usable { memory: indices(Figure::Memory), network: indices(Figure::Network) };
+    let usable = Figure::ALL
+        .map(|figure| -> HashSet<usize> { usable(trials, figure).iter().map(|trial| trial.index).collect() });
     let of = |((name, role), usages): ((&str, Role), Usages<'_>)| {
-        component(name, role, &usages, &usable, tables.component_cpu(name, role, cell))
+        let cpu = |metric| tables.mean(Subject::Component(name, role), metric, cell);
+        let cpu = (cpu(Metric::CpuCores)?, cpu(Metric::CpuCoresPer1000Rps).unwrap_or_default());
+        Some(component(name, role, cpu, &usages, &usable))
     };
     all.into_iter().filter_map(of).collect()
 }
 
-/// Indices of the trials in which each figure is usable.
-struct Usable {
-    memory: HashSet<usize>,
-    network: HashSet<usize>,
-}
-
+/// `usable`: by figure, the indices of the trials in which it is usable.
 fn component(
     name: &str,
     role: Role,
+    (cpu_cores, cpu_cores_per_1000_rps): (Estimate, Estimate),
     all: &Usages<'_>,
-    usable: &Usable,
-    [cpu_cores, cpu_cores_per_1000_rps]: [Option<Estimate>; 2],
-) -> Option<ComponentSummary> {
-    let each = |usable: &HashSet<usize>, read: &dyn Fn(&ComponentUsage) -> Option<f64>| {
-        let usages = all.iter().filter(|(trial, _)| usable.contains(&trial.index));
-        estimate(usages.filter_map(|(_, usage)| read(usage)))
+    usable: &[HashSet<usize>; Figure::ALL.len()],
+) -> ComponentSummary {
+    let usable =
+        |figure: Figure| all.iter().filter(move |(trial, _)| usable[figure as usize].contains(&trial.index));
+    let read = |metric: Metric| {
+        estimate(usable(metric.spoiled_by()).filter_map(|(trial, usage)| metric.read_of(trial, usage)))
     };
-    let memory = |read: &dyn Fn(&ComponentUsage) -> Option<u64>| {
-        each(&usable.memory, &|usage| read(usage).map(|bytes| bytes as f64))
-    };
-    let read = || all.iter().filter(|(trial, _)| usable.memory.contains(&trial.index));
-    let held: Vec<&ProxyFootprint> = read().filter_map(|(_, usage)| usage.holdings.as_ref()).collect();
-    let a_second =
-        |usage: &ComponentUsage, bytes: u64| (usage.window_s > 0.0).then(|| bytes as f64 / usage.window_s);
-    Some(ComponentSummary {
+    let held: Vec<&ProxyFootprint> =
+        usable(Figure::Memory).filter_map(|(_, usage)| usage.holdings.as_ref()).collect();
+    ComponentSummary {
         name: name.to_owned(),
         role,
-        cpu_cores: cpu_cores?,
-        cpu_cores_per_1000_rps: cpu_cores_per_1000_rps.unwrap_or_default(),
-        memory_bytes: memory(&ComponentUsage::memory_bytes),
-        memory_resident_bytes: memory(&|usage| {
-            Some(usage.memory_resident_bytes).filter(|bytes| *bytes > 0 && usage.role != Role::Kernel)
-        }),
-        memory_working_set_bytes: memory(&|usage| usage.memory_working_set_bytes),
-        memory_anonymous_bytes: memory(&|usage| usage.memory_anonymous_bytes),
-        memory_before_load_bytes: memory(&|usage| usage.memory_before_load_bytes),
-        memory_after_load_bytes: memory(&|usage| usage.memory_after_load_bytes),
-        memory_anonymous_before_load_bytes: memory(&|usage| usage.memory_anonymous_before_load_bytes),
-        memory_anonymous_after_load_bytes: memory(&|usage| usage.memory_anonymous_after_load_bytes),
+        cpu_cores,
+        cpu_cores_per_1000_rps,
+        estimates: Estimates::read(ComponentSummary::by_key(), read),
         heap_before_load: footprint::heap(&held, |holdings| holdings.heap_before_load),
         heap_after_load: footprint::heap(&held, |holdings| holdings.heap_after_load),
         configuration: footprint::configuration(&held),
-        configured_in_s: estimate(
-            read().filter_map(|(trial, _)| trial.push.as_ref()?.in_force_s.get(name).copied()),
-        ),
-        further_domain_in_s: estimate(read().filter_map(|(trial, _)| trial.further_domain_in_s(name))),
         unread: footprint::unread(&held),
-        network_bytes_received_s: each(&usable.network, &|usage| {
-            a_second(usage, usage.network?.received_bytes)
-        }),
-        network_bytes_sent_s: each(&usable.network, &|usage| a_second(usage, usage.network?.sent_bytes)),
-    })
+    }
 }

@@ -9,7 +9,7 @@ use experiment::topology::{Resources, pair};
 use experiment::{Objective, Plan};
 use results::{
     ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, Figures, LOAD_SCHEMA,
-    LatencyHistogram, LoadResult, PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role, ServiceProof,
+    LatencyHistogram, LoadResult, PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role,
     ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TimeFigure, TrialOutcome, Verdict, WarmupCounts,
 };
 use std::collections::BTreeMap;
@@ -83,7 +83,10 @@ pub(super) fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) 
     let components = pods
         .map(|pod| ComponentUsage { cpu_user_s: 0.5, ..ComponentUsage::new(pod, Role::App, WINDOW_S) })
         .collect();
-    let reasons: Vec<String> = drivers.iter().flat_map(|driver| driver.verdict.reasons.clone()).collect();
+    let mut verdict = Verdict::usable();
+    for reason in drivers.iter().flat_map(|driver| &driver.verdict.reasons) {
+        verdict.spoil(reason, Figures::all());
+    }
     let (result, drivers) = stored(drivers);
     TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
@@ -95,7 +98,7 @@ pub(super) fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) 
         started_at: "2026-11-20T10:00:00Z".to_owned(),
         deployment: None,
         outcome: TrialOutcome::Finished,
-        verdict: Verdict { valid: reasons.is_empty(), reasons, ..Verdict::default() },
+        verdict,
         result,
         drivers,
         services,
@@ -141,7 +144,7 @@ pub(super) fn summary(experiment: &Experiment, trials: &[TrialRecord]) -> Summar
 }
 
 pub(super) fn spoil(driver: &mut DriverRecord, reason: &str) {
-    driver.verdict = Verdict { valid: false, reasons: vec![reason.to_owned()], ..Verdict::default() };
+    driver.verdict.spoil(reason, Figures::all());
 }
 
 fn objectives(drivers: &[DriverSummary]) -> Vec<DriverObjective> {
@@ -291,7 +294,9 @@ fn bounds_of_mean_and_max_apply_per_driver() {
             // One slow request in one trial, which no interval would show.
             2 if index == 3 => result.response_time_us.max = Some(9000.0),
             // A request without a response is slower than any bound.
-            3 if index == 1 => result.requests.failed = 1,
+            3 if index == 1 => {
+                (result.response_time_us.censored, result.response_time_us.max) = (1, None);
+            }
             _ => {}
         }
     });
@@ -349,35 +354,19 @@ fn driver_has_one_value_per_repeat_with_several_takes() {
 }
 
 #[test]
-fn single_driver_is_stored_once_and_read_like_older_trials() {
+fn single_driver_is_stored_once_and_has_the_figures_of_its_cell() {
     let (experiment, trials) = five_tenants(|_, _, _| {});
     let load = &trials[0].load;
     let trials: Vec<TrialRecord> = (0..5).map(|index| trial(load, index, vec![driver(1, 500.0)])).collect();
     let text = serde_json::to_string(&trials[0]).expect("a trial is plain data");
     assert_eq!(text.matches("\"response_time_us\"").count(), 1, "its histograms stand once");
 
-    let mut older = serde_json::to_value(&trials[0]).expect("a trial is plain data");
-    let fields = older.as_object_mut().expect("an object");
-    fields.remove("drivers");
-    fields.remove("services");
-    let mut older: TrialRecord = serde_json::from_value(older).expect("older trials are read");
-    let [view] = older.drivers()[..] else { panic!("one driver") };
-    assert_eq!(
-        (view.name, view.namespace, view.target, view.result),
-        ("generator", "", "server", older.result.as_ref())
-    );
-    assert_eq!(older.services()[0].requests, None);
-    older.path.service = Some(ServiceProof { requests_received: 1200, ..ServiceProof::default() });
-    assert_eq!((older.services()[0].name.as_str(), older.services()[0].requests), ("server", Some(1200)));
-
-    for trials in [trials, vec![older]] {
-        let summary = summary(&experiment, &trials);
-        let cell = &summary.cells[0];
-        assert_eq!(cell.drivers.len(), 1);
-        assert_eq!(cell.drivers[0].response_time_us, cell.response_time_us);
-        assert_eq!(cell.drivers[0].rate_completed, cell.rate_completed);
-        assert!((cell.services[0].requests_per_s.unwrap().estimate - 100.0).abs() < 1e-9);
-    }
+    let summary = summary(&experiment, &trials);
+    let cell = &summary.cells[0];
+    assert_eq!(cell.drivers.len(), 1);
+    assert_eq!(cell.drivers[0].response_time_us, cell.response_time_us);
+    assert_eq!(cell.drivers[0].rate_completed, cell.rate_completed);
+    assert!((cell.services[0].requests_per_s.unwrap().estimate - 100.0).abs() < 1e-9);
 }
 
 /// One of twenty requests has no response after half a second: too many for times to be usable.

@@ -206,8 +206,8 @@ fn slowest_driver_is_named_only_if_interval_shows_it() {
         (Some("tenant-5/generator"), Some(FindingVerdict::Shown), Some(5), Some(5))
     );
     assert_eq!(
-        (named.figure.as_deref(), named.candidates, named.against),
-        (Some("response_time_p99_us"), Some(5), None)
+        (named.metric(), named.candidates, named.against),
+        (Some(Metric::ResponseTimeP99Us), Some(5), None)
     );
     let by = named.estimate.expect("a difference");
     assert!(by.low.unwrap() > 1400.0 && named.value > Some(2200.0), "{named:?}");

@@ -1,7 +1,6 @@
 //! Estimates over the trials of a cell.
 
 use crate::interval;
-use crate::unanswered::unanswered;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use results::{
     CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles, TimeFigure,
@@ -72,9 +71,8 @@ pub(super) fn with_censored<'a>(
     percentiles: Percentiles,
     usable: impl Fn(Figure) -> Vec<&'a LoadResult>,
 ) -> Percentiles {
-    let is_censored = |result: &&LoadResult, figure| match figure {
-        Figure::Max => unanswered(result) > 0,
-        _ => result.response_time_us.requests() > 0 && result.response_time_us.figure(figure).is_none(),
+    let is_censored = |result: &&LoadResult, figure| {
+        result.response_time_us.requests() > 0 && result.response_time_us.figure(figure).is_none()
     };
     let first = quantiles().find_map(|from| {
         let censored: Vec<&LoadResult> =

@@ -8,17 +8,15 @@
 
 use super::estimates::resolution_us;
 use super::tables::Tables;
-use super::totals::Sum;
 use super::verdicts::{Statement, Tested};
 use crate::figure_table::{Difference, FigureTable};
-use crate::fleet;
 use crate::interval;
 use crate::trials::usable;
 use experiment::Experiment;
 use experiment::definition::Factor;
 use results::{
-    BACKGROUND_SERVICES, ComparedFigure, ComponentUsage, Conditions, Estimate, FactorEffect, Factors, Figure,
-    FleetFigure, LoadPoint, Mode, ProxyFootprint, Role, SizeEffect, SizedFigure, TimeFigure, TrialRecord,
+    BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Factors, Figure, FindingVerdict, LoadPoint,
+    Metric, Mode, Role, TrialRecord,
 };
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -86,24 +84,6 @@ struct Slope {
     p_value: Option<f64>,
 }
 
-/// The effects of the size of the mesh, in the form that results had before there were other factors.
-pub(super) fn size_effects(effects: &[FactorEffect]) -> Vec<SizeEffect> {
-    let of_size = effects.iter().filter(|effect| effect.factor == BACKGROUND_SERVICES);
-    of_size
-        .map(|effect| SizeEffect {
-            figure: effect.figure,
-            factors: effect.factors.clone(),
-            mode: effect.mode,
-            component: effect.component.clone(),
-            load: effect.load.clone(),
-            sizes: effect.values.iter().map(|services| *services as usize).collect(),
-            for_each_service: effect.per_unit,
-            from_smallest_to_largest: effect.from_least_to_greatest,
-            verdict: effect.verdict,
-        })
-        .collect()
-}
-
 /// The values of a factor as numbers, ascending; `None` if one is not a number.
 pub(super) fn quantities(factor: &Factor) -> Option<Vec<f64>> {
     let values = factor.values.iter().map(|value| value.quantity(&factor.key));
@@ -120,8 +100,31 @@ pub(super) fn without(factors: &Factors, key: &str) -> Factors {
         .collect()
 }
 
-/// Reads a figure of a trial's component.
-type OfComponent = fn(&TrialRecord, &ComponentUsage) -> Option<f64>;
+/// What each proxy holds before the load.
+const HELD: [Metric; 6] = [
+    Metric::HeapAllocatedBeforeLoadBytes,
+    Metric::MemoryAnonymousBeforeLoadBytes,
+    Metric::MemoryBeforeLoadBytes,
+    Metric::ConfigurationSizeBytes,
+    Metric::ConfiguredInS,
+    Metric::FurtherDomainInS,
+];
+/// Metrics under one load. Only programs are compared by anonymous memory of istiod: sizes of fleets change all of it.
+const UNDER_LOAD: [Metric; 13] = [
+    Metric::ResponseTimeP50Us,
+    Metric::ResponseTimeP99Us,
+    Metric::ProxiesCpuCoresPer1000Rps,
+    Metric::RateCompleted,
+    Metric::ProxiesMemoryAnonymousBytes,
+    Metric::ConvergenceP50Us,
+    Metric::ConvergenceP90Us,
+    Metric::ConvergenceP99Us,
+    Metric::ConvergenceLastUs,
+    Metric::FirstConfigurationLastUs,
+    Metric::IstiodCpuS,
+    Metric::IstiodMemoryBytes,
+    Metric::BytesPerProxy,
+];
 
 /// Trials that differ only in one factor, load and repeat.
 struct Group<'a> {
@@ -150,48 +153,26 @@ impl Group<'_> {
 
     /// What each proxy holds before the load.
     fn held(&self, usable: &[&TrialRecord]) -> Vec<Slope> {
-        let figures: [(SizedFigure, OfComponent); 6] = [
-            (SizedFigure::HeapAllocatedBeforeLoadBytes, |_, usage| {
-                let heap = |held: &ProxyFootprint| held.heap_before_load;
-                Some(usage.holdings.as_ref().and_then(heap)?.allocated_bytes as f64)
-            }),
-            (SizedFigure::MemoryAnonymousBeforeLoadBytes, |_, usage| {
-                usage.memory_anonymous_before_load_bytes.map(|bytes| bytes as f64)
-            }),
-            (SizedFigure::MemoryBeforeLoadBytes, |_, usage| {
-                usage.memory_before_load_bytes.map(|bytes| bytes as f64)
-            }),
-            (SizedFigure::ConfigurationSizeBytes, |_, usage| {
-                let configuration = |held: &ProxyFootprint| held.configuration;
-                Some(usage.holdings.as_ref().and_then(configuration)?.size_bytes as f64)
-            }),
-            (SizedFigure::ConfiguredInS, |trial, usage| {
-                trial.push.as_ref()?.in_force_s.get(&usage.name).copied()
-            }),
-            (SizedFigure::FurtherDomainInS, |trial, usage| trial.further_domain_in_s(&usage.name)),
-        ];
         let mut names: Vec<&str> = Vec::new();
         for usage in usable.iter().flat_map(|trial| &trial.components) {
             if usage.role == Role::Proxy && !names.contains(&usage.name.as_str()) {
                 names.push(&usage.name);
             }
         }
-        let of = |name: &str, figure: SizedFigure, read: OfComponent| {
+        let of = |name: &str, metric: Metric| {
             let points = self.points(usable, |trial| {
                 let usage = trial.components.iter().find(|usage| usage.name == name)?;
-                read(trial, usage)
+                metric.read_of(trial, usage)
             });
-            let slope = self.effect(&points, figure, |_| 0.0, None)?;
+            let slope = self.effect(&points, metric, None)?;
             let effect = FactorEffect { component: Some(name.to_owned()), ..slope.effect };
             Some(Slope { effect, ..slope })
         };
-        names
-            .into_iter()
-            .flat_map(|name| figures.into_iter().filter_map(move |(figure, read)| of(name, figure, read)))
-            .collect()
+        let all = names.into_iter().flat_map(|name| HELD.map(|metric| (name, metric)));
+        all.filter_map(|(name, metric)| of(name, metric)).collect()
     }
 
-    /// Response times, CPU and memory under one load, and the throughput of a closed loop.
+    /// Effects under one load; the throughput only of a closed loop.
     fn under_load(&self, level: &LoadPoint, trials: &[&TrialRecord], tables: &Tables<'_>) -> Vec<Slope> {
         let trials: Vec<&TrialRecord> =
             trials.iter().copied().filter(|trial| is_level(&trial.load, level)).collect();
@@ -205,54 +186,16 @@ impl Group<'_> {
             .iter()
             .filter_map(|trial| Some((self.position(trial)?, tables.position(trial.cell())?)))
             .collect();
-        let row = |figure| Some(Row { table: tables.compared(figure)?, cells: &cells });
-        let time = |sized, compared, figure: TimeFigure| {
-            let usable = usable(&trials, figure.figure());
-            let read = |trial: &TrialRecord| figure.of(&trial.result.as_ref()?.response_time_us);
-            // A difference has two readings, each rounded to the histogram's resolution.
-            let resolution = |greatest| resolution_us(greatest) * 2.0;
-            self.effect(&self.points(&usable, read), sized, resolution, row(compared))
+        let of = |metric: Metric| {
+            let row = tables.of_path(metric).map(|table| Row { table, cells: &cells });
+            let points = self.points(&usable(&trials, metric.spoiled_by()), |trial| metric.read(trial));
+            let slope = self.effect(&points, metric, row)?;
+            let effect = FactorEffect { load: load.clone(), ..slope.effect };
+            Some(Slope { effect, ..slope })
         };
-        let plain = |figure, sized, compared, read: fn(&TrialRecord) -> Option<f64>| {
-            self.effect(&self.points(&usable(&trials, figure), read), sized, |_| 0.0, row(compared))
-        };
-        let per_1000_rps = ComparedFigure::ProxiesCpuCoresPer1000Rps;
-        let cpu = plain(Figure::Cpu, SizedFigure::ProxiesCpuCoresPer1000Rps, per_1000_rps, |trial| {
-            Sum::for_role(Role::Proxy, trial)?.cpu_cores_per_1000_rps()
-        });
-        let completed = || {
-            let compared = ComparedFigure::RateCompleted;
-            plain(Figure::Throughput, SizedFigure::RateCompleted, compared, |trial| {
-                Some(trial.result.as_ref()?.rate.completed)
-            })
-        };
-        let of_memory = ComparedFigure::ProxiesMemoryAnonymousBytes;
-        let memory = plain(Figure::Memory, SizedFigure::ProxiesMemoryAnonymousBytes, of_memory, |trial| {
-            Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes
-        });
-        let of_fleet = |figure: FleetFigure| {
-            let usable = usable(&trials, figure.figure());
-            let read = |trial: &TrialRecord| fleet::value(figure, trial);
-            let resolution = |greatest| if figure.is_time() { resolution_us(greatest) * 2.0 } else { 0.0 };
-            let row = row(ComparedFigure::Fleet(figure));
-            self.effect(&self.points(&usable, read), SizedFigure::Fleet(figure), resolution, row)
-        };
-        let of_requests = [
-            time(SizedFigure::ResponseTimeP50Us, ComparedFigure::ResponseTimeP50Us, TimeFigure::P50),
-            time(SizedFigure::ResponseTimeP99Us, ComparedFigure::ResponseTimeP99Us, TimeFigure::P99),
-            cpu,
-            level.clients.and_then(|_| completed()),
-            memory,
-        ];
-        let under_load = |slope: Slope| Slope {
-            effect: FactorEffect { load: load.clone(), ..slope.effect },
-            p_value: slope.p_value,
-        };
-        // Only programs are compared by anonymous memory: sizes of fleets change all of it.
-        let figures = FleetFigure::ALL.into_iter();
-        let of_fleets =
-            figures.filter(|figure| *figure != FleetFigure::IstiodMemoryAnonymousBytes).map(of_fleet);
-        of_requests.into_iter().chain(of_fleets).flatten().map(under_load).collect()
+        let is_open_loop = level.clients.is_none();
+        let metrics = UNDER_LOAD.into_iter();
+        metrics.filter(|metric| !(is_open_loop && *metric == Metric::RateCompleted)).filter_map(of).collect()
     }
 
     /// Index of a trial's value in `values`.
@@ -275,22 +218,17 @@ impl Group<'_> {
         all.into_iter().map(|(repeat, values)| (repeat, of_repeat(values))).collect()
     }
 
-    /// A figure against the factor. `resolution` maps the greatest figure to the smallest measurable
-    /// difference, `row` is where the figure is among all cells.
-    fn effect(
-        &self,
-        repeats: &Points,
-        figure: SizedFigure,
-        resolution: impl Fn(f64) -> f64,
-        row: Option<Row<'_>>,
-    ) -> Option<Slope> {
+    /// A figure against the factor. `row` is where the figure is among all cells.
+    fn effect(&self, repeats: &Points, figure: Metric, row: Option<Row<'_>>) -> Option<Slope> {
         let positions: BTreeSet<usize> = repeats.values().flat_map(BTreeMap::keys).copied().collect();
         let (least, greatest) = (*positions.first()?, *positions.last()?);
         if least == greatest {
             return None;
         }
         let figures = repeats.values().flat_map(BTreeMap::values);
-        let resolution = resolution(figures.copied().fold(0.0, f64::max));
+        let greatest_value = figures.copied().fold(0.0, f64::max);
+        // A difference has two readings, each rounded to the histogram's resolution.
+        let resolution = if figure.clock().is_some() { resolution_us(greatest_value) * 2.0 } else { 0.0 };
         let slopes: Vec<f64> = repeats.values().filter_map(|values| self.slope(values)).collect();
         let at = |position: usize| -> BTreeMap<usize, f64> {
             let repeats = repeats.iter();
@@ -314,7 +252,7 @@ impl Group<'_> {
             load: None,
             per_unit: line.estimate,
             from_least_to_greatest,
-            verdict: None,
+            verdict: FindingVerdict::CannotTell,
         };
         Some(Slope { effect, p_value: line.p_value })
     }
@@ -366,7 +304,6 @@ pub(super) fn is_level(one: &LoadPoint, other: &LoadPoint) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::FindingVerdict;
 
     fn group<'a>(factors: &'a Factors, values: &'a [f64]) -> Group<'a> {
         Group { factor: BACKGROUND_SERVICES, values, factors, mode: Mode::Sidecar }
@@ -398,30 +335,24 @@ mod tests {
             line(2, 1, 0.0),
             line(2, 2, 20.0),
         ]);
-        let (none, figure) = (Factors::new(), SizedFigure::HeapAllocatedBeforeLoadBytes);
-        let effect = group(&none, &values).effect(&points, figure, |_| 0.0, None).unwrap().effect;
-        let size = &size_effects(std::slice::from_ref(&effect))[0];
-        assert_eq!(size.sizes, [0, 200, 1000]);
-        let slope = size.for_each_service;
+        let (none, figure) = (Factors::new(), Metric::HeapAllocatedBeforeLoadBytes);
+        let effect = group(&none, &values).effect(&points, figure, None).unwrap().effect;
+        assert_eq!(effect.values, values);
+        let slope = effect.per_unit;
         assert!((slope.estimate - 70.0).abs() < 0.1, "{slope:?}");
         assert!(slope.low.unwrap() > 69.5 && slope.high.unwrap() < 70.5, "{slope:?}");
         assert!((effect.from_least_to_greatest.estimate - 70_000.0).abs() < 30.0);
-        // Among many others its chance may not be small enough, whatever its interval.
-        let among_others = FactorEffect { verdict: Some(FindingVerdict::NotShown), ..effect };
-        let size = &size_effects(&[among_others])[0];
-        assert_eq!((size.judged(), size.for_each_service.excludes_zero()), (FindingVerdict::NotShown, true));
     }
 
     #[test]
     fn single_repeat_has_no_interval_and_single_value_no_slope() {
-        let (none, figure) = (Factors::new(), SizedFigure::ConfiguredInS);
+        let (none, figure) = (Factors::new(), Metric::ConfiguredInS);
         let group = group(&none, &[0.0, 10.0]);
-        let effect =
-            group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, |_| 0.0, None).unwrap().effect;
+        let effect = group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, None).unwrap().effect;
         assert!((effect.per_unit.estimate - 0.1).abs() < 1e-9);
         assert_eq!((effect.per_unit.low, effect.from_least_to_greatest.high), (None, None));
-        assert!(group.effect(&points(&[(0, 1, 1.0), (1, 1, 2.0)]), figure, |_| 0.0, None).is_none());
+        assert!(group.effect(&points(&[(0, 1, 1.0), (1, 1, 2.0)]), figure, None).is_none());
         // Repeats that were cut short have no slope. Values that no repeat has in common have none at all.
-        assert!(group.effect(&points(&[(0, 0, 1.0), (1, 1, 2.0)]), figure, |_| 0.0, None).is_none());
+        assert!(group.effect(&points(&[(0, 0, 1.0), (1, 1, 2.0)]), figure, None).is_none());
     }
 }

@@ -1,14 +1,14 @@
 //! A fleet of simulated proxies over the trials of a cell.
 
 use super::estimates::{estimate, percentiles_alone};
-use super::tables::Tables;
+use super::tables::{Subject, Tables};
 use crate::fleet::{self, of_kind};
 use crate::trials::usable;
 use experiment::xds::ResourceType;
 use results::{
-    CellKey, ComponentUsage, Estimate, Figure, FleetChangeSummary, FleetComponent, FleetFigure,
+    CellKey, ComponentUsage, Estimate, Estimates, Figure, FleetChangeSummary, FleetComponent,
     FleetOutageSummary, FleetPushSummary, FleetPushes, FleetResult, FleetSummary, FleetTimes,
-    HistogramSummary, Role, TrialRecord,
+    HistogramSummary, Metric, Role, TrialRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,34 +17,34 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
     let all: Vec<&FleetResult> = trials.iter().filter_map(|trial| trial.fleet()).collect();
     let proxies = all.iter().map(|fleet| fleet.proxies.wanted).max()?;
     let of_trials = OfTrials { trials };
-    let value = |figure, read: &dyn Fn(&FleetResult) -> Option<f64>| of_trials.estimate(figure, read);
-    let table = |figure: FleetFigure| tables.of_fleet(figure, cell);
-    let per_proxy = |count: f64, fleet: &FleetResult| {
-        (fleet.proxies.wanted > 0).then(|| count / fleet.proxies.wanted as f64)
+    let table = |metric| tables.mean(Subject::Path, metric, cell);
+    let alone = |metric: Metric| {
+        let fleets = usable(trials, metric.spoiled_by()).into_iter().filter(|trial| trial.fleet().is_some());
+        estimate(fleets.filter_map(|trial| metric.read(trial)))
     };
+    let mut estimates = Estimates::read(ALONE, alone);
+    for metric in POOLED {
+        estimates.extend(table(metric).map(|estimate| (metric, estimate)));
+    }
+    // Not filtered by usability: even a late fleet shows how late it was.
+    let lag = estimate(trials.iter().filter_map(|trial| Metric::FleetLagP99Us.read(trial)));
+    estimates.extend(lag.map(|lag| (Metric::FleetLagP99Us, lag)));
     let mut convergence = of_trials.times(|fleet| Some(fleet.convergence_us.clone()));
-    convergence.p50 = table(FleetFigure::ConvergenceP50Us);
-    convergence.p90 = table(FleetFigure::ConvergenceP90Us);
-    convergence.p99 = table(FleetFigure::ConvergenceP99Us);
-    convergence.last = table(FleetFigure::ConvergenceLastUs);
+    convergence.p50 = table(Metric::ConvergenceP50Us);
+    convergence.p90 = table(Metric::ConvergenceP90Us);
+    convergence.p99 = table(Metric::ConvergenceP99Us);
+    convergence.last = table(Metric::ConvergenceLastUs);
     let mut first_configuration = of_trials.times(|fleet| Some(fleet.first_configuration_us.clone()));
-    first_configuration.last = table(FleetFigure::FirstConfigurationLastUs);
+    first_configuration.last = table(Metric::FirstConfigurationLastUs);
     Some(FleetSummary {
         proxies,
-        converged: value(Figure::P50, &|fleet| Some(fleet.proxies.converged as f64)),
         never: all.iter().map(|fleet| fleet.proxies.never).max().unwrap_or(0),
+        estimates,
         connect_us: of_trials.times(|fleet| Some(fleet.connect_us.clone())),
         first_configuration_us: first_configuration,
         convergence_us: convergence,
         changes: of_trials.changes(),
         outages: of_trials.outages(),
-        duration_s: value(Figure::Cpu, &|fleet| Some(fleet.duration_s)),
-        written_s: value(Figure::Cpu, &|fleet| Some(fleet.mesh.as_ref()?.written_s)),
-        bytes_received: value(Figure::Network, &|fleet| Some(fleet.bytes_received as f64)),
-        bytes_per_proxy: table(FleetFigure::BytesPerProxy),
-        pushes_per_proxy: value(Figure::Network, &|fleet| {
-            per_proxy(fleet.pushes.values().map(|pushes| pushes.count).sum::<u64>() as f64, fleet)
-        }),
         pushes: of_trials.pushes(),
         rejections: all.iter().map(|fleet| fleet.rejections).sum(),
         violations: all.iter().flat_map(|fleet| &fleet.violations).fold(
@@ -54,29 +54,27 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
                 sums
             },
         ),
-        istiod_cpu_s: table(FleetFigure::IstiodCpuS),
-        istiod_cpu_cores: value(Figure::Cpu, &|fleet| {
-            let cpu_s = fleet.of_istiods(|istiod| istiod.cpu_s)?;
-            (fleet.duration_s > 0.0).then(|| cpu_s / fleet.duration_s)
-        }),
-        istiod_cpu_connecting_s: value(Figure::Cpu, &|fleet| {
-            fleet.of_istiods(|istiod| istiod.cpu_connecting_s)
-        }),
-        istiod_cpu_changing_s: value(Figure::Cpu, &|fleet| fleet.of_istiods(|istiod| istiod.cpu_changing_s)),
-        istiod_memory_bytes: table(FleetFigure::IstiodMemoryBytes),
-        api_cpu_s: value(Figure::Cpu, &|fleet| fleet.of_api(|one| one.cpu_s)),
         components: of_trials.components(),
         istiod_chain_ms: of_trials.chain(),
-        fleet_cpu_cores: value(Figure::Cpu, &|fleet| {
-            (fleet.duration_s > 0.0).then(|| fleet.fleet.cpu_s / fleet.duration_s)
-        }),
-        fleet_memory_bytes: value(Figure::Memory, &|fleet| Some(fleet.fleet.memory_peak_bytes as f64)),
-        // Not filtered by usability: even a late fleet shows how late it was.
-        fleet_lag_p99_us: estimate(
-            all.iter().filter_map(|fleet| fleet::of_times(&fleet.fleet.lag_us, Figure::P99)),
-        ),
     })
 }
+
+/// Metrics of a fleet whose noise is estimated from all cells.
+const POOLED: [Metric; 3] = [Metric::BytesPerProxy, Metric::IstiodCpuS, Metric::IstiodMemoryBytes];
+/// Metrics of a fleet that are estimated from its own cell.
+const ALONE: [Metric; 11] = [
+    Metric::Converged,
+    Metric::DurationS,
+    Metric::WrittenS,
+    Metric::BytesReceived,
+    Metric::PushesPerProxy,
+    Metric::IstiodCpuCores,
+    Metric::IstiodCpuConnectingS,
+    Metric::IstiodCpuChangingS,
+    Metric::ApiCpuS,
+    Metric::FleetCpuCores,
+    Metric::FleetMemoryBytes,
+];
 
 /// Trials of a cell.
 struct OfTrials<'a> {
@@ -87,10 +85,6 @@ impl OfTrials<'_> {
     /// Results of the trials in which a figure is usable, one per repeat.
     fn usable(&self, figure: Figure) -> Vec<&FleetResult> {
         usable(self.trials, figure).into_iter().filter_map(TrialRecord::fleet).collect()
-    }
-
-    fn estimate(&self, figure: Figure, read: &dyn Fn(&FleetResult) -> Option<f64>) -> Option<Estimate> {
-        estimate(self.usable(figure).into_iter().filter_map(read))
     }
 
     /// A distribution over the trials. Its maximum is the mean of the trials' maxima.

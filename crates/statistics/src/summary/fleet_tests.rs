@@ -119,9 +119,9 @@ fn fleet_figures_have_estimates_over_trials() {
     // For two changes of one kind, the last arrival is that of the slower change.
     let added = large.changes[0].convergence_us.last.unwrap().estimate;
     assert!((added - 350_000.0).abs() < 2_000.0, "{added}");
-    assert_eq!(large.bytes_per_proxy.unwrap().estimate, 5_000.0);
+    assert_eq!(large.estimates.get(Metric::BytesPerProxy).unwrap().estimate, 5_000.0);
     assert_eq!(large.pushes["cds"].count.unwrap().estimate, 4_000.0);
-    assert!((large.istiod_cpu_cores.unwrap().estimate - 2.001).abs() < 1e-6);
+    assert!((large.estimates.get(Metric::IstiodCpuCores).unwrap().estimate - 2.001).abs() < 1e-6);
     assert!((large.istiod_chain_ms["push"].estimate - 25.0).abs() < 1e-9);
 }
 
@@ -147,14 +147,14 @@ fn factor_has_effects_on_convergence_and_control_plane() {
         let mut effects = summary.factor_effects.iter();
         effects.find(|effect| effect.figure == figure).unwrap_or_else(|| panic!("{figure:?}"))
     };
-    let memory = effect(SizedFigure::Fleet(FleetFigure::IstiodMemoryBytes));
+    let memory = effect(Metric::IstiodMemoryBytes);
     assert!((memory.per_unit.estimate - 1_000_000.0).abs() < 1.0, "{memory:?}");
-    assert_eq!(memory.verdict, Some(FindingVerdict::Shown));
-    let last = effect(SizedFigure::Fleet(FleetFigure::ConvergenceLastUs));
+    assert_eq!(memory.verdict, FindingVerdict::Shown);
+    let last = effect(Metric::ConvergenceLastUs);
     assert!((last.per_unit.estimate - 200.0).abs() < 5.0, "200 ms per 1000 proxies: {last:?}");
     let of_factor = summary.findings.iter().filter(|finding| finding.kind == FindingKind::FactorEffect);
-    let figures: Vec<&str> = of_factor.filter_map(|finding| finding.figure.as_deref()).collect();
-    assert_eq!(figures, ["convergence_p99_us", "istiod_cpu_s", "istiod_memory_bytes"]);
+    let figures: Vec<Metric> = of_factor.filter_map(|finding| finding.metric()).collect();
+    assert_eq!(figures, [Metric::ConvergenceP99Us, Metric::IstiodCpuS, Metric::IstiodMemoryBytes]);
     let headline = &summary.findings[0];
     assert_eq!((headline.kind, headline.candidates), (FindingKind::Headline, Some(2000)));
 }
@@ -220,24 +220,18 @@ fn istiods_compared(with_anonymous: bool) -> Summary {
 
 #[test]
 fn istiods_are_compared_by_anonymous_memory_where_it_was_read() {
-    let of_memory = |summary: &Summary| -> Vec<(FleetFigure, FindingVerdict)> {
-        let differences = summary.factor_differences.iter();
-        let memory = differences.filter_map(|difference| match difference.figure {
-            ComparedFigure::Fleet(figure) if figure.figure() == Figure::Memory => {
-                Some((figure, difference.verdict))
-            }
-            _ => None,
-        });
-        memory.collect()
+    let of_memory = |summary: &Summary| -> Vec<(Metric, FindingVerdict)> {
+        let memory =
+            summary.factor_differences.iter().filter(|one| one.figure.spoiled_by() == Figure::Memory);
+        memory.map(|difference| (difference.figure, difference.verdict)).collect()
     };
     let anonymous = of_memory(&istiods_compared(true));
     assert!(
-        matches!(anonymous[..], [(FleetFigure::IstiodMemoryAnonymousBytes, verdict)] if verdict != FindingVerdict::Shown),
+        matches!(anonymous[..], [(Metric::IstiodMemoryAnonymousBytes, verdict)] if verdict != FindingVerdict::Shown),
         "{anonymous:?}"
     );
     let resident = istiods_compared(false);
-    assert_eq!(of_memory(&resident), [(FleetFigure::IstiodMemoryBytes, FindingVerdict::Shown)]);
-    let stated =
-        resident.findings.iter().any(|finding| finding.figure.as_deref() == Some("istiod_memory_bytes"));
+    assert_eq!(of_memory(&resident), [(Metric::IstiodMemoryBytes, FindingVerdict::Shown)]);
+    let stated = resident.findings.iter().any(|finding| finding.is_of(Metric::IstiodMemoryBytes));
     assert!(stated, "{:?}", resident.findings);
 }

@@ -12,7 +12,7 @@ pub(super) fn services(trials: &[&TrialRecord]) -> Vec<ServiceSummary> {
     for trial in trials {
         let rates = WindowRates::new(trial.drivers());
         let cpu = PodCpu::new(&trial.components);
-        for service in trial.services().iter() {
+        for service in &trial.services {
             let key = (service.namespace.clone(), service.name.clone());
             replicas.entry(key.clone()).or_insert(service.replicas);
             let rate_per_request = rates.of(&service.namespace);

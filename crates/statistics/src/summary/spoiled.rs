@@ -1,8 +1,7 @@
 //! Figures that are spoiled in some trials of a cell.
 
-use super::totals::Sum;
 use crate::trials::{is_usable, kind_of};
-use results::{Figure, Role, SpoiledTrials, TrialRecord};
+use results::{Figure, Metric, Role, SpoiledTrials, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each figure of a cell that is spoiled in a repeat, with the values that are left out of the estimates.
@@ -50,8 +49,8 @@ fn value(trial: &TrialRecord, figure: Figure) -> Option<f64> {
     let result = trial.result.as_ref()?;
     match figure {
         Figure::Throughput => Some(result.rate.completed),
-        Figure::Cpu => Some(Sum::for_role(Role::Proxy, trial)?.cpu_cores),
-        Figure::Memory => Sum::for_role(Role::Proxy, trial)?.memory_bytes,
+        Figure::Cpu => trial.cpu_cores_of(Role::Proxy),
+        Figure::Memory => trial.sum_under_load(Role::Proxy, Metric::MemoryBytes),
         Figure::Network => None,
         time => result.response_time_us.figure(time).filter(|_| result.response_time_us.count > 0),
     }

@@ -1,50 +1,42 @@
 //! Figures of a run in tables over all cells, the source of estimates and differences.
 
 use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
-use super::totals::Sum;
 use crate::figure_table::{Difference, FigureTable};
-use crate::fleet;
 use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
 use experiment::plan::PlannedCell;
 use results::{
-    CellKey, ComparedFigure, ComponentUsage, Conditions, Estimate, Figure, FleetFigure, HistogramSummary,
-    LoadResult, Percentiles, Role, TimeFigure, TrialRecord,
+    CellKey, Clock, ComponentUsage, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Metric,
+    Percentiles, Role, TimeFigure, TrialRecord,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-/// The tables of a run, one per figure.
+/// The tables of a run, one per metric and what it is of.
 pub(super) struct Tables<'a> {
     trials: &'a TrialsByCell<'a>,
     keys: Vec<CellKey<'a>>,
     positions: HashMap<CellKey<'a>, usize>,
     places: Vec<Place>,
-    /// In the order of [`TimeFigure::ALL`].
-    response: Vec<FigureTable>,
-    /// In the order of [`TimeFigure::ALL`].
-    service: Vec<FigureTable>,
-    throughput: FigureTable,
-    /// CPU of all components per role, and the same per 1000 requests/s.
-    cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
-    /// CPU of each component, and the same per 1000 requests/s.
-    components: HashMap<(&'a str, Role), [FigureTable; 2]>,
-    /// Anonymous memory of all proxies.
-    memory_anonymous: FigureTable,
-    /// Size of the configuration of all proxies.
-    configuration: FigureTable,
-    /// Time until the last proxy uses a changed configuration, in microseconds.
-    configured_last: FigureTable,
-    /// Empty if no driver is a fleet.
-    fleet: BTreeMap<FleetFigure, FigureTable>,
+    tables: HashMap<(Subject<'a>, Metric), FigureTable>,
+}
+
+/// What a metric is of.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Subject<'a> {
+    /// The whole path of the requests, or the fleet.
+    Path,
+    /// All components of a role together. Sums are made within each trial, so their intervals account for work that
+    /// moves from one component to another.
+    Role(Role),
+    /// One component.
+    Component(&'a str, Role),
 }
 
 /// Roles whose components are summed.
 pub(super) const SUMMED_ROLES: [Role; 3] = [Role::Proxy, Role::FilterService, Role::ControlPlane];
 
-/// Reads one distribution of a result.
-type Times = fn(&LoadResult) -> &HistogramSummary;
-const RESPONSE: Times = |result| &result.response_time_us;
-const SERVICE: Times = |result| &result.service_time_us;
+/// Metrics of components whose noise is estimated from all cells.
+const CPU: [Metric; 2] = [Metric::CpuCores, Metric::CpuCoresPer1000Rps];
 
 impl<'a> Tables<'a> {
     pub(super) fn new(cells: &'a [PlannedCell], trials: &'a TrialsByCell<'a>) -> Self {
@@ -60,96 +52,52 @@ impl<'a> Tables<'a> {
             positions: keys.iter().enumerate().map(|(position, key)| (*key, position)).collect(),
             places: cells.iter().map(&mut place).collect(),
             keys,
-            response: Vec::new(),
-            service: Vec::new(),
-            throughput: FigureTable::default(),
-            cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
-            components: HashMap::new(),
-            memory_anonymous: FigureTable::default(),
-            configuration: FigureTable::default(),
-            configured_last: FigureTable::default(),
-            fleet: BTreeMap::new(),
+            tables: HashMap::new(),
         };
-        tables.response = TimeFigure::ALL.into_iter().map(|figure| tables.times(RESPONSE, figure)).collect();
-        tables.service = TimeFigure::ALL.into_iter().map(|figure| tables.times(SERVICE, figure)).collect();
-        tables.throughput =
-            tables.table(Figure::Throughput, |trial| Some(trial.result.as_ref()?.rate.completed));
-        tables.cpu = SUMMED_ROLES.map(|role| {
-            let cores = tables.table(Figure::Cpu, |trial| Some(Sum::for_role(role, trial)?.cpu_cores));
-            let per_request = |trial: &TrialRecord| Sum::for_role(role, trial)?.cpu_cores_per_1000_rps();
-            (role, cores, tables.table(Figure::Cpu, per_request))
-        });
-        tables.components = tables.component_tables();
-        tables.memory_anonymous =
-            tables.table(Figure::Memory, |trial| Sum::for_role(Role::Proxy, trial)?.memory_anonymous_bytes);
-        // Both depend on the deployment only, not on the fate of the requests.
-        tables.configuration = tables.table(Figure::Memory, configuration_bytes);
-        tables.configured_last = tables.table(Figure::Memory, configured_last_us);
-        if trials.all().iter().any(|trial| trial.fleet().is_some()) {
-            tables.fleet = FleetFigure::ALL.map(|figure| (figure, tables.fleet_table(figure))).into();
+        let is_measured = |metric: &Metric| trials.all().iter().any(|trial| metric.was_measured(trial));
+        for metric in Metric::ALL.iter().copied().filter(is_measured) {
+            tables.add(Subject::Path, metric, |trial| metric.read(trial));
+        }
+        for role in SUMMED_ROLES {
+            tables.add(Subject::Role(role), Metric::CpuCores, |trial| trial.cpu_cores_of(role));
+            let per_1000_rps = |trial: &TrialRecord| trial.per_1000_rps(trial.cpu_cores_of(role)?);
+            tables.add(Subject::Role(role), Metric::CpuCoresPer1000Rps, per_1000_rps);
+        }
+        for ((name, role), of_trials) in usages(trials.all()) {
+            for metric in CPU {
+                tables.add(Subject::Component(name, role), metric, |trial| {
+                    metric.read_of(trial, of_trials.get(&trial.index)?)
+                });
+            }
         }
         tables
     }
 
-    fn component_tables(&self) -> HashMap<(&'a str, Role), [FigureTable; 2]> {
-        let mut usages: HashMap<(&str, Role), HashMap<usize, &ComponentUsage>> = HashMap::new();
-        for trial in self.trials.all() {
-            for usage in &trial.components {
-                let of_component = usages.entry((usage.name.as_str(), usage.role)).or_default();
-                of_component.entry(trial.index).or_insert(usage);
+    /// Adds a table. A cell has no values if the metric was measured in one of its trials but falls among requests
+    /// without a response or proxies never reached: the other trials do not represent it.
+    fn add(&mut self, of: Subject<'a>, metric: Metric, read: impl Fn(&TrialRecord) -> Option<f64>) {
+        let values = |cell: &CellKey<'_>| -> Values {
+            let trials = self.measured(*cell, metric).into_iter();
+            let value = |trial: &TrialRecord| Some((trial.repeat, read(trial)?));
+            match metric.clock() {
+                None => trials.filter_map(value).collect(),
+                Some(_) => {
+                    let measured = trials.filter(|trial| metric.was_measured(trial));
+                    measured.map(value).collect::<Option<Values>>().unwrap_or_default()
+                }
             }
+        };
+        let cells = self.places.iter().copied().zip(self.keys.iter().map(values)).collect();
+        self.tables.insert((of, metric), FigureTable::new(cells));
+    }
+
+    /// The trials of a cell whose metric is usable, and those in which it falls among requests without a response.
+    fn measured(&self, cell: CellKey<'_>, metric: Metric) -> Vec<&'a TrialRecord> {
+        let (trials, figure) = (self.trials.of(cell), metric.spoiled_by());
+        match metric.clock().and_then(of_results) {
+            Some(times) => usable_or_unanswered(trials, figure, times),
+            None => usable(trials, figure),
         }
-        let tables = |of_trials: HashMap<usize, &ComponentUsage>| {
-            let cores = |trial: &TrialRecord| {
-                Some((of_trials.get(&trial.index)?.cpu_cores(), trial.result.as_ref()?.rate.completed))
-            };
-            [
-                self.table(Figure::Cpu, |trial| Some(cores(trial)?.0)),
-                self.table(Figure::Cpu, |trial| {
-                    let (cores, rate) = cores(trial)?;
-                    (rate > 0.0).then(|| cores / rate * 1000.0)
-                }),
-            ]
-        };
-        usages.into_iter().map(|(component, of_trials)| (component, tables(of_trials))).collect()
-    }
-
-    fn table(&self, figure: Figure, read: impl Fn(&TrialRecord) -> Option<f64>) -> FigureTable {
-        let values = |cell: &CellKey<'_>| -> Values {
-            let trials = usable(self.trials.of(*cell), figure).into_iter();
-            trials.filter_map(|trial| Some((trial.repeat, read(trial)?))).collect()
-        };
-        FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
-    }
-
-    /// Table of a time figure. A cell has no values if the figure falls among requests without a response in
-    /// one of its trials: the other trials do not represent it.
-    fn times(&self, times: Times, figure: TimeFigure) -> FigureTable {
-        let values = |cell: &CellKey<'_>| -> Values {
-            let trials = usable_or_unanswered(self.trials.of(*cell), figure.figure(), times);
-            let value = |trial: &TrialRecord| Some((trial.repeat, figure.of(times(trial.result.as_ref()?))?));
-            trials.into_iter().map(value).collect::<Option<Values>>().unwrap_or_default()
-        };
-        FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
-    }
-
-    /// Like [`Self::times`]: a cell has no values if the figure falls among proxies never reached in one of
-    /// its trials.
-    fn fleet_table(&self, figure: FleetFigure) -> FigureTable {
-        let values = |cell: &CellKey<'_>| -> Values {
-            let trials = usable(self.trials.of(*cell), figure.figure()).into_iter();
-            let measured = trials.filter(|trial| fleet::was_measured(figure, trial));
-            let value = |trial: &TrialRecord| Some((trial.repeat, fleet::value(figure, trial)?));
-            measured.map(value).collect::<Option<Values>>().unwrap_or_default()
-        };
-        FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
-    }
-
-    /// A figure of a cell's fleet.
-    pub(super) fn of_fleet(&self, figure: FleetFigure, cell: CellKey<'_>) -> Option<Estimate> {
-        let table = self.fleet.get(&figure)?;
-        let position = self.position(cell)?;
-        table.mean(position, resolution(figure, table.values(position).values())).map(not_below_zero)
     }
 
     /// The trials of a cell whose figure is usable.
@@ -161,22 +109,23 @@ impl<'a> Tables<'a> {
         self.positions.get(&cell).copied()
     }
 
-    /// Response times of a cell.
-    pub(super) fn response_times(&self, cell: CellKey<'_>) -> Option<Percentiles> {
-        self.percentiles(cell, RESPONSE, &self.response)
+    /// The table of a metric of the path; `None` if no trial measured it.
+    pub(super) fn of_path(&self, metric: Metric) -> Option<&FigureTable> {
+        self.tables.get(&(Subject::Path, metric))
     }
 
-    /// Service times of a cell.
-    pub(super) fn service_times(&self, cell: CellKey<'_>) -> Option<Percentiles> {
-        self.percentiles(cell, SERVICE, &self.service)
+    /// Estimate of a metric in a cell.
+    pub(super) fn mean(&self, of: Subject<'a>, metric: Metric, cell: CellKey<'_>) -> Option<Estimate> {
+        let (table, position) = (self.tables.get(&(of, metric))?, self.position(cell)?);
+        table.mean(position, resolution(metric, table.values(position).values())).map(not_below_zero)
     }
 
-    fn percentiles(&self, cell: CellKey<'_>, times: Times, tables: &[FigureTable]) -> Option<Percentiles> {
-        let position = self.position(cell)?;
+    /// Times of a cell by the clock of the response or the service time.
+    pub(super) fn percentiles(&self, cell: CellKey<'_>, clock: Clock) -> Option<Percentiles> {
+        let times = of_results(clock)?;
         let mean = |figure: TimeFigure| {
-            let table = &tables[TimeFigure::ALL.iter().position(|known| *known == figure)?];
-            let values: Vec<f64> = table.values(position).values().copied().collect();
-            table.mean(position, resolution_of(&values)).map(not_below_zero)
+            let metric = Metric::of_clock(clock).find(|metric| metric.spoiled_by() == figure.figure())?;
+            self.mean(Subject::Path, metric, cell)
         };
         let results = |figure: Figure| -> Vec<&LoadResult> {
             let trials = usable_or_unanswered(self.trials.of(cell), figure, times).into_iter();
@@ -186,89 +135,29 @@ impl<'a> Tables<'a> {
         Some(with_censored(percentiles(of_figure, mean)?, results))
     }
 
-    /// Responses per second in a cell.
-    pub(super) fn throughput(&self, cell: CellKey<'_>) -> Option<Estimate> {
-        self.throughput.mean(self.position(cell)?, 0.0).map(not_below_zero)
-    }
-
-    /// The difference between the response times of two cells.
-    pub(super) fn added(
-        &self,
-        with: CellKey<'_>,
-        without: CellKey<'_>,
-        figure: TimeFigure,
-    ) -> Option<Difference> {
-        let (with, without) = (self.position(with)?, self.position(without)?);
-        let table = &self.response[TimeFigure::ALL.iter().position(|known| *known == figure)?];
-        let values: Vec<f64> =
-            table.values(with).values().chain(table.values(without).values()).copied().collect();
-        // A difference has two readings, each rounded to the histogram's resolution.
-        table.difference(with, without, resolution_of(&values) * 2.0)
-    }
-
-    /// Relative change in responses per second from `without` to `with`.
-    pub(super) fn throughput_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
-        self.throughput.change(self.position(with)?, self.position(without)?)
-    }
-
-    /// CPU of all components of a role in a cell, in cores.
-    pub(super) fn cpu(&self, role: Role, cell: CellKey<'_>) -> Option<Estimate> {
-        let (_, cores, _) = self.cpu.iter().find(|(of_role, ..)| *of_role == role)?;
-        cores.mean(self.position(cell)?, 0.0).map(not_below_zero)
-    }
-
-    /// CPU of all components of a role in a cell, in cores per 1000 requests/s.
-    pub(super) fn cpu_per_request(&self, role: Role, cell: CellKey<'_>) -> Option<Estimate> {
-        let (.., per_request) = self.cpu.iter().find(|(of_role, ..)| *of_role == role)?;
-        per_request.mean(self.position(cell)?, 0.0).map(not_below_zero)
-    }
-
-    /// CPU of a component in a cell, in cores, and in cores per 1000 requests/s.
-    pub(super) fn component_cpu(&self, name: &str, role: Role, cell: CellKey<'_>) -> [Option<Estimate>; 2] {
-        let Some((tables, position)) = self.components.get(&(name, role)).zip(self.position(cell)) else {
-            return [None; 2];
-        };
-        tables.each_ref().map(|table| table.mean(position, 0.0).map(not_below_zero))
-    }
-
-    /// Change of the proxies' CPU against another cell.
-    pub(super) fn proxy_cores_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
-        let (_, cores, _) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;
-        cores.change(self.position(with)?, self.position(without)?)
-    }
-
-    /// Relative change in the proxies' CPU per request from `without` to `with`.
-    pub(super) fn proxy_cpu_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
-        let (.., per_request) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;
-        per_request.change(self.position(with)?, self.position(without)?)
-    }
-
-    /// The difference of a figure between two cells.
+    /// The difference of a metric of the path between two cells.
     pub(super) fn difference(
         &self,
-        figure: ComparedFigure,
+        metric: Metric,
         with: CellKey<'_>,
         without: CellKey<'_>,
     ) -> Option<Difference> {
-        if let Some(figure) = time(figure) {
-            return self.added(with, without, figure);
-        }
         let (with, without) = (self.position(with)?, self.position(without)?);
-        if let Some((figure, table)) = self.of_fleets(figure) {
-            let values = table.values(with).values().chain(table.values(without).values());
-            return table.difference(with, without, resolution(figure, values) * 2.0);
-        }
-        self.compared(figure)?.difference(with, without, 0.0)
+        let table = self.of_path(metric)?;
+        let values = table.values(with).values().chain(table.values(without).values());
+        // A difference has two readings, each rounded to the histogram's resolution.
+        table.difference(with, without, resolution(metric, values) * 2.0)
     }
 
-    /// The relative change of a figure between two cells, as a fraction.
+    /// The relative change of a metric between two cells, as a fraction.
     pub(super) fn change(
         &self,
-        figure: ComparedFigure,
+        of: Subject<'a>,
+        metric: Metric,
         with: CellKey<'_>,
         without: CellKey<'_>,
     ) -> Option<Difference> {
-        self.compared(figure)?.change(self.position(with)?, self.position(without)?)
+        self.tables.get(&(of, metric))?.change(self.position(with)?, self.position(without)?)
     }
 
     /// True if two cells ran the same programs of the mesh, by their digests.
@@ -284,53 +173,30 @@ impl<'a> Tables<'a> {
         };
         digests(one).filter(|digests| !digests.is_empty()).is_some_and(|found| Some(found) == digests(other))
     }
-
-    /// The table of a figure; `None` for a fleet figure if the run has no fleets.
-    pub(super) fn compared(&self, figure: ComparedFigure) -> Option<&FigureTable> {
-        if let Some(figure) = time(figure) {
-            return self.response.get(TimeFigure::ALL.iter().position(|known| *known == figure)?);
-        }
-        match figure {
-            ComparedFigure::RateCompleted => Some(&self.throughput),
-            ComparedFigure::ProxiesMemoryAnonymousBytes => Some(&self.memory_anonymous),
-            ComparedFigure::ProxiesConfigurationBytes => Some(&self.configuration),
-            ComparedFigure::ConfiguredLastUs => Some(&self.configured_last),
-            // The proxies come first in `SUMMED_ROLES`.
-            ComparedFigure::ProxiesCpuCoresPer1000Rps => Some(&self.cpu[0].2),
-            figure => self.of_fleets(figure).map(|(_, table)| table),
-        }
-    }
-
-    fn of_fleets(&self, figure: ComparedFigure) -> Option<(FleetFigure, &FigureTable)> {
-        let ComparedFigure::Fleet(figure) = figure else { return None };
-        Some((figure, self.fleet.get(&figure)?))
-    }
 }
 
-/// `None` if a proxy's configuration is unknown.
-fn configuration_bytes(trial: &TrialRecord) -> Option<f64> {
-    let proxies = trial.components.iter().filter(|usage| usage.role == Role::Proxy);
-    let size =
-        |usage: &ComponentUsage| Some(usage.holdings.as_ref()?.configuration.as_ref()?.size_bytes as f64);
-    let sizes = proxies.map(size).collect::<Option<Vec<f64>>>()?;
-    (!sizes.is_empty()).then(|| sizes.iter().sum())
+/// Every component of the trials, with its usage by the index of the trial.
+fn usages(trials: &[TrialRecord]) -> HashMap<(&str, Role), HashMap<usize, &ComponentUsage>> {
+    let mut usages: HashMap<(&str, Role), HashMap<usize, &ComponentUsage>> = HashMap::new();
+    for trial in trials {
+        for usage in &trial.components {
+            let of_component = usages.entry((usage.name.as_str(), usage.role)).or_default();
+            of_component.entry(trial.index).or_insert(usage);
+        }
+    }
+    usages
 }
 
-fn configured_last_us(trial: &TrialRecord) -> Option<f64> {
-    let last = trial.push.as_ref()?.in_force_s.values().copied().reduce(f64::max)?;
-    Some(last * 1e6)
+/// The distribution of a load's result; `None` for those of a fleet.
+fn of_results(clock: Clock) -> Option<fn(&LoadResult) -> &HistogramSummary> {
+    match clock {
+        Clock::ResponseTime => Some(|result| &result.response_time_us),
+        Clock::ServiceTime => Some(|result| &result.service_time_us),
+        Clock::Convergence | Clock::FirstConfiguration => None,
+    }
 }
 
 /// The smallest measurable difference between these values.
-fn resolution<'a>(figure: FleetFigure, values: impl Iterator<Item = &'a f64>) -> f64 {
-    if figure.is_time() { resolution_of(&values.copied().collect::<Vec<_>>()) } else { 0.0 }
-}
-
-fn time(figure: ComparedFigure) -> Option<TimeFigure> {
-    match figure {
-        ComparedFigure::ResponseTimeP50Us => Some(TimeFigure::P50),
-        ComparedFigure::ResponseTimeP90Us => Some(TimeFigure::P90),
-        ComparedFigure::ResponseTimeP99Us => Some(TimeFigure::P99),
-        _ => None,
-    }
+fn resolution<'a>(metric: Metric, values: impl Iterator<Item = &'a f64>) -> f64 {
+    if metric.clock().is_some() { resolution_of(&values.copied().collect::<Vec<_>>()) } else { 0.0 }
 }

@@ -7,19 +7,14 @@ use crate::family::{Group, shown};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
 use crate::findings::resources::CpuScaling;
-use results::{
-    ComparedFigure, CostTerm, FactorDifference, FactorEffect, FindingVerdict, FleetFigure, ModeComparison,
-};
+use results::{CostTerm, FactorDifference, FactorEffect, FindingVerdict, Metric, ModeComparison};
 
 /// A difference that a run tests, by its index in the comparisons, the effects of factors, or the greatest of
 /// several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Statement {
-    P50(usize),
-    P90(usize),
-    P99(usize),
-    Throughput(usize),
-    ProxyCpu(usize),
+    /// Difference between modes.
+    Modes(Metric, usize),
     Effect(usize),
     Greatest(usize),
     /// The first slope of a law of the control plane.
@@ -27,9 +22,9 @@ pub(super) enum Statement {
     /// CPU of the proxies of a mode at its highest rate against the lowest.
     CpuScaling(usize),
     /// Difference between values of a factor.
-    Values(ComparedFigure, usize),
+    Values(Metric, usize),
     /// Difference between versions or programs of the mesh.
-    Versions(ComparedFigure, usize),
+    Versions(Metric, usize),
 }
 
 impl Statement {
@@ -37,70 +32,50 @@ impl Statement {
     /// and the 99th percentile of a fleet's convergence are what most runs are for.
     fn share(self) -> f64 {
         match self {
-            Self::P50(_) => 0.8,
-            Self::Throughput(_) => 0.7,
-            Self::P99(_) => 0.08,
-            Self::P90(_)
-            | Self::ProxyCpu(_)
-            | Self::Effect(_)
-            | Self::Greatest(_)
-            | Self::Cost(_)
-            | Self::CpuScaling(_) => 0.04,
-            Self::Values(figure, _) => {
-                match figure {
-                    ComparedFigure::ResponseTimeP50Us
-                    | ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us) => 0.8,
-                    ComparedFigure::RateCompleted => 0.7,
-                    ComparedFigure::ResponseTimeP99Us
-                    | ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs) => 0.08,
-                    ComparedFigure::ResponseTimeP90Us
-                    | ComparedFigure::ProxiesCpuCoresPer1000Rps
-                    | ComparedFigure::ProxiesMemoryAnonymousBytes
-                    | ComparedFigure::ProxiesConfigurationBytes
-                    | ComparedFigure::ConfiguredLastUs
-                    | ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us)
-                    | ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us)
-                    | ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs)
-                    | ComparedFigure::Fleet(FleetFigure::IstiodCpuS)
-                    | ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes)
-                    | ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes)
-                    | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.04,
-                }
-            }
-            Self::Versions(figure, _) => share_between_versions(figure),
+            Self::Modes(metric, _) | Self::Values(metric, _) => share(metric),
+            Self::Versions(metric, _) => share_between_versions(metric),
+            Self::Effect(_) | Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) => OTHER_SHARE,
         }
     }
 
     /// True if both are differences of the same figure.
     fn is_alike(self, other: Self) -> bool {
         match (self, other) {
-            (Self::Values(one, _), Self::Values(other, _))
+            (Self::Modes(one, _), Self::Modes(other, _))
+            | (Self::Values(one, _), Self::Values(other, _))
             | (Self::Versions(one, _), Self::Versions(other, _)) => one == other,
             _ => std::mem::discriminant(&self) == std::mem::discriminant(&other),
         }
     }
 }
 
+/// Share of a metric that few runs are for.
+const OTHER_SHARE: f64 = 0.04;
+
+fn share(metric: Metric) -> f64 {
+    match metric {
+        Metric::ResponseTimeP50Us | Metric::ConvergenceP99Us => 0.8,
+        Metric::RateCompleted => 0.7,
+        Metric::ResponseTimeP99Us | Metric::ConvergenceLastUs => 0.08,
+        _ => OTHER_SHARE,
+    }
+}
+
 /// An upgrade may affect any resource: its CPU, memory and configuration are tested as much as its latency.
-fn share_between_versions(figure: ComparedFigure) -> f64 {
-    match figure {
-        ComparedFigure::ResponseTimeP50Us
-        | ComparedFigure::RateCompleted
-        | ComparedFigure::ProxiesCpuCoresPer1000Rps
-        | ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us)
-        | ComparedFigure::Fleet(FleetFigure::IstiodCpuS) => 0.4,
-        ComparedFigure::ResponseTimeP99Us
-        | ComparedFigure::ProxiesMemoryAnonymousBytes
-        | ComparedFigure::ProxiesConfigurationBytes
-        | ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes)
-        | ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes)
-        | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.1,
-        ComparedFigure::ResponseTimeP90Us
-        | ComparedFigure::ConfiguredLastUs
-        | ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us)
-        | ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us)
-        | ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs)
-        | ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs) => 0.04,
+fn share_between_versions(metric: Metric) -> f64 {
+    match metric {
+        Metric::ResponseTimeP50Us
+        | Metric::RateCompleted
+        | Metric::ProxiesCpuCoresPer1000Rps
+        | Metric::ConvergenceP99Us
+        | Metric::IstiodCpuS => 0.4,
+        Metric::ResponseTimeP99Us
+        | Metric::ProxiesMemoryAnonymousBytes
+        | Metric::ProxiesConfigurationBytes
+        | Metric::IstiodMemoryBytes
+        | Metric::IstiodMemoryAnonymousBytes
+        | Metric::BytesPerProxy => 0.1,
+        _ => OTHER_SHARE,
     }
 }
 
@@ -154,29 +129,30 @@ pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
 impl Subjects<'_> {
     fn write(&mut self, statement: Statement, verdict: FindingVerdict) {
         let place = match statement {
-            Statement::P50(index) => &mut self.comparisons[index].response_time_us.verdicts.p50,
-            Statement::P90(index) => &mut self.comparisons[index].response_time_us.verdicts.p90,
-            Statement::P99(index) => &mut self.comparisons[index].response_time_us.verdicts.p99,
-            Statement::Throughput(index) => &mut self.comparisons[index].throughput_verdict,
-            Statement::ProxyCpu(index) => &mut self.comparisons[index].proxy_cpu_verdict,
+            Statement::Modes(metric, index) => {
+                let comparison = &mut self.comparisons[index];
+                let times = &mut comparison.response_time_us.verdicts;
+                let place = match metric {
+                    Metric::ResponseTimeP50Us => &mut times.p50,
+                    Metric::ResponseTimeP90Us => &mut times.p90,
+                    Metric::ResponseTimeP99Us => &mut times.p99,
+                    Metric::RateCompleted => &mut comparison.throughput_verdict,
+                    _ => &mut comparison.proxy_cpu_verdict,
+                };
+                *place = Some(verdict);
+                return;
+            }
+            Statement::Cost(index) => {
+                if let Some(slope) = &mut self.costs[index] {
+                    slope.verdict = Some(verdict);
+                }
+                return;
+            }
             Statement::Effect(index) => &mut self.effects[index].verdict,
-            Statement::Values(_, index) | Statement::Versions(_, index) => {
-                self.values[index].verdict = verdict;
-                return;
-            }
-            Statement::Greatest(index) => {
-                self.greatest[index].verdict = verdict;
-                return;
-            }
-            Statement::CpuScaling(index) => {
-                self.cpu_scalings[index].verdict = verdict;
-                return;
-            }
-            Statement::Cost(index) => match &mut self.costs[index] {
-                Some(slope) => &mut slope.verdict,
-                None => return,
-            },
+            Statement::Values(_, index) | Statement::Versions(_, index) => &mut self.values[index].verdict,
+            Statement::Greatest(index) => &mut self.greatest[index].verdict,
+            Statement::CpuScaling(index) => &mut self.cpu_scalings[index].verdict,
         };
-        *place = Some(verdict);
+        *place = verdict;
     }
 }

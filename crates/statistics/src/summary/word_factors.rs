@@ -2,17 +2,34 @@
 //! fixed, as modes are compared.
 
 use super::factors::{is_level, quantities, without};
-use super::tables::Tables;
+use super::tables::{Subject, Tables};
 use super::verdicts::{Statement, Tested};
 use experiment::Experiment;
 use experiment::plan::PlannedCell;
-use results::{
-    ComparedFigure, FactorDifference, FindingVerdict, FleetFigure, Mode, component_of, is_of_components,
-};
+use results::{FactorDifference, FindingVerdict, Metric, Mode, component_of, is_of_components};
 
+/// Metrics by which values are compared, in the order in which they are listed.
+const COMPARED: [Metric; 17] = [
+    Metric::ResponseTimeP50Us,
+    Metric::ResponseTimeP90Us,
+    Metric::ResponseTimeP99Us,
+    Metric::RateCompleted,
+    Metric::ProxiesCpuCoresPer1000Rps,
+    Metric::ProxiesMemoryAnonymousBytes,
+    Metric::ProxiesConfigurationBytes,
+    Metric::ConfiguredLastUs,
+    Metric::ConvergenceP50Us,
+    Metric::ConvergenceP90Us,
+    Metric::ConvergenceP99Us,
+    Metric::ConvergenceLastUs,
+    Metric::FirstConfigurationLastUs,
+    Metric::IstiodCpuS,
+    Metric::IstiodMemoryBytes,
+    Metric::IstiodMemoryAnonymousBytes,
+    Metric::BytesPerProxy,
+];
 /// Memory by which two istiods are compared, where it was read: the rest depends on the page cache.
-const ISTIOD_MEMORY_ANONYMOUS: ComparedFigure =
-    ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes);
+const ISTIOD_MEMORY_ANONYMOUS: Metric = Metric::IstiodMemoryAnonymousBytes;
 
 /// Differences between the values of every such factor, and what each tests.
 pub(super) fn differences(
@@ -24,24 +41,22 @@ pub(super) fn differences(
     let factors = experiment.factors.iter().filter(|factor| quantities(factor).is_none());
     for (from, to) in factors.flat_map(|factor| pairs(&factor.key, &factor.values, cells)) {
         let factor = from.factor;
-        for figure in ComparedFigure::ALL {
+        for figure in COMPARED {
             let (with, base) = (to.cell.key(), from.cell.key());
             let is_left_out = match figure {
-                ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes) => {
+                Metric::IstiodMemoryBytes => {
                     is_of_components(factor)
                         && tables.difference(ISTIOD_MEMORY_ANONYMOUS, with, base).is_some()
                 }
                 ISTIOD_MEMORY_ANONYMOUS => !is_of_components(factor),
-                ComparedFigure::RateCompleted => from.cell.load.rate.is_some(),
-                ComparedFigure::ProxiesConfigurationBytes | ComparedFigure::ConfiguredLastUs => {
-                    !is_of_components(factor)
-                }
+                Metric::RateCompleted => from.cell.load.rate.is_some(),
+                Metric::ProxiesConfigurationBytes | Metric::ConfiguredLastUs => !is_of_components(factor),
                 _ => false,
             };
             let Some(difference) = tables.difference(figure, with, base).filter(|_| !is_left_out) else {
                 continue;
             };
-            let change = tables.change(figure, with, base);
+            let change = tables.change(Subject::Path, figure, with, base);
             // Without proxies there are no proxy figures to compare.
             if change.is_none() && !figure.is_time() {
                 continue;

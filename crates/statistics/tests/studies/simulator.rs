@@ -8,9 +8,9 @@ use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use results::{
-    ComponentUsage, ComponentVersion, ConfigurationPush, FactorValue, Figure, Figures, HistogramSummary,
-    LoadPoint, LoadResult, PathProof, ProxyConfiguration, ProxyFootprint, Rates, RequestCounts, Role,
-    TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, ComponentVersion, ConfigurationPush, DriverRecord, FactorValue, Figure, Figures,
+    HistogramSummary, LoadPoint, LoadResult, PathProof, ProxyConfiguration, ProxyFootprint, Rates,
+    RequestCounts, Role, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -354,7 +354,11 @@ fn record(
         outcome: TrialOutcome::Finished,
         verdict,
         result: Some(result),
-        drivers: Vec::new(),
+        drivers: vec![DriverRecord {
+            name: "generator".to_owned(),
+            target: "server".to_owned(),
+            ..DriverRecord::default()
+        }],
         services: Vec::new(),
         edges: Vec::new(),
         gateways: Vec::new(),

@@ -34,12 +34,11 @@ fn read(path: &Path) -> Result<MergeInput, Failure> {
     if text.len() as u64 > MAX_RESULT_BYTES {
         return Err(Failure::usage(format!("read {name}: it is larger than 256 MiB")));
     }
-    let mut result = LoadResult::from_json(&text).map_err(|error| {
+    let result = LoadResult::from_json(&text).map_err(|error| {
         Failure::from_usage(&error)
             .about(&format!("read {name}"))
             .with_hint("results are what `meshmeter load --json FILE` writes")
     })?;
-    statistics::rank_unanswered(&mut result);
     Ok(MergeInput { name, result })
 }
 

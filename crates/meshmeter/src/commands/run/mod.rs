@@ -278,7 +278,7 @@ impl Session<'_> {
         host.calibration = self.calibration(place, chosen.pacing)?;
         host.pacing = Some(chosen);
         if let Some(floor) = floor {
-            host.set_noise_floor(floor);
+            host.noise_floor = Some(floor);
         }
         Ok(host)
     }

@@ -3,7 +3,7 @@
 use super::context::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::html::charts::lines::{Axes, Point, Series, chart};
-use results::{Cell, Conditions, Estimate, FleetSummary, Role, TimeFigure};
+use results::{Cell, Conditions, Estimate, FleetSummary, Metric, Role, TimeFigure};
 
 /// Reads a figure of a cell.
 type Read<'a> = Box<dyn Fn(&Cell) -> Option<Value> + 'a>;
@@ -79,7 +79,7 @@ fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
             Drawn { id, caption, unit: unit.symbol(), read: of_fleet(read, 1.0 / unit.us(), unit.symbol()) }
         })
         .collect();
-    let cores: Figure = |fleet| fleet.istiod_cpu_cores;
+    let cores: Figure = |fleet| fleet.estimates.get(Metric::IstiodCpuCores);
     drawn.push(Drawn {
         id: "istiod-cpu",
         caption: "CPU of istiod",
@@ -87,8 +87,8 @@ fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
         read: of_fleet(cores, 1.0, "cores"),
     });
     let memories: [(&str, &str, Figure); 2] = [
-        ("istiod-memory", "Memory of istiod", |fleet| fleet.istiod_memory_bytes),
-        ("bytes-per-proxy", "Received per proxy", |fleet| fleet.bytes_per_proxy),
+        ("istiod-memory", "Memory of istiod", |fleet| fleet.estimates.get(Metric::IstiodMemoryBytes)),
+        ("bytes-per-proxy", "Received per proxy", |fleet| fleet.estimates.get(Metric::BytesPerProxy)),
     ];
     drawn.extend(memories.into_iter().map(|(id, caption, read)| {
         let unit = sizes(read);

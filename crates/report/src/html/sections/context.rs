@@ -1,6 +1,7 @@
 //! Data shared by all sections.
 
 use crate::conditions::ConditionLabels;
+use crate::html::style::ModeStyle;
 use crate::run::RunData;
 use results::{Cell, Conditions, Mode, TrialRecord};
 use serde::Serialize;
@@ -13,6 +14,22 @@ pub struct Figure {
     pub(super) caption: String,
     /// Our own SVG, which the templates pass through.
     pub(super) svg: String,
+}
+
+/// A row of a table, about a mode.
+#[derive(Debug, Serialize)]
+pub struct ModeRow {
+    /// CSS class of the mode's colour.
+    class: &'static str,
+    name: String,
+    /// One per column; empty if there is no such figure.
+    values: Vec<String>,
+}
+
+impl ModeRow {
+    pub(super) fn new(mode: Mode, name: String, values: impl IntoIterator<Item = String>) -> Self {
+        Self { class: ModeStyle::for_mode(mode).class, name, values: values.into_iter().collect() }
+    }
 }
 
 /// Run, labels and modes.

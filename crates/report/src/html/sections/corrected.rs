@@ -40,8 +40,7 @@ pub fn corrected(context: &Context) -> Option<CorrectedSection> {
     };
     let mut charts: Vec<Figure> = differing.iter().enumerate().map(figure).collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
-    let alike = table.cells.iter().filter(|cell| !cell.differs).count();
-    Some(CorrectedSection { table, alike, charts, folded })
+    Some(CorrectedSection { alike: table.alike(), table, charts, folded })
 }
 
 /// The points are the percentiles of the table, except the maximum, which has no position on an axis of

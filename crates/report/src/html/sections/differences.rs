@@ -5,7 +5,8 @@ use crate::format::{Interval, SizeUnit, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
-use results::{ComparedFigure, Conditions, Estimate, FactorDifference, FleetFigure};
+use crate::tables::{Column, Group, Table};
+use results::{Conditions, Estimate, FactorDifference, Metric};
 use serde::Serialize;
 
 /// Comparison of each such factor.
@@ -15,97 +16,82 @@ pub struct DifferenceSection {
     /// Unit of times.
     time_unit: &'static str,
     memory_unit: &'static str,
-    /// Column names of the table.
-    columns: Vec<&'static str>,
     of_fleets: bool,
-    groups: Vec<Group>,
+    /// One group per factor, mode and load, such as `ingress.scenario against no-filters: ingress at 50 clients`; one row
+    /// per value.
+    table: Table,
 }
 
-/// Values of a factor in one mode under one load.
-#[derive(Debug, Serialize)]
-struct Group {
-    /// Example: `ingress.scenario against no-filters: ingress at 50 clients`.
-    name: String,
-    rows: Vec<ValueRow>,
-}
+/// A figure with the title of its column, and with the caption and the id of its chart, if it has one.
+type Shown = (Metric, &'static str, Option<(&'static str, &'static str)>);
 
-#[derive(Debug, Serialize)]
-struct ValueRow {
-    value: String,
-    /// One per column; empty if there is no such figure.
-    cells: Vec<String>,
-}
-
-/// A figure with the caption and the id of its chart.
-const CHARTS: [(ComparedFigure, &str, &str); 10] = [
-    (ComparedFigure::ResponseTimeP50Us, "Added to the median", "p50"),
-    (ComparedFigure::ResponseTimeP99Us, "Added to the 99th percentile", "p99"),
-    (ComparedFigure::RateCompleted, "Throughput", "throughput"),
-    (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request", "cpu"),
-    (ComparedFigure::ProxiesConfigurationBytes, "Configuration of all proxies", "configuration"),
+/// Figures of requests.
+const OF_REQUESTS: [Shown; 8] = [
+    (Metric::ResponseTimeP50Us, "p50", Some(("Added to the median", "p50"))),
+    (Metric::ResponseTimeP90Us, "p90", None),
+    (Metric::ResponseTimeP99Us, "p99", Some(("Added to the 99th percentile", "p99"))),
+    (Metric::RateCompleted, "Throughput", Some(("Throughput", "throughput"))),
     (
-        ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us),
-        "Added to the 99th percentile of convergence",
-        "convergence",
+        Metric::ProxiesCpuCoresPer1000Rps,
+        "CPU of all proxies per request",
+        Some(("CPU of all proxies per request", "cpu")),
     ),
-    (ComparedFigure::Fleet(FleetFigure::IstiodCpuS), "CPU time of istiod", "istiod-cpu"),
-    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Resident memory of istiod", "istiod-memory"),
+    (Metric::ProxiesMemoryAnonymousBytes, "Anonymous memory of all proxies", None),
     (
-        ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes),
-        "Anonymous memory of istiod",
-        "istiod-memory-anonymous",
+        Metric::ProxiesConfigurationBytes,
+        "Configuration of all proxies",
+        Some(("Configuration of all proxies", "configuration")),
     ),
-    (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy", "bytes"),
+    (Metric::ConfiguredLastUs, "Last proxy configured", None),
 ];
 
-/// Columns of the table for requests.
-const OF_REQUESTS: [(ComparedFigure, &str); 8] = [
-    (ComparedFigure::ResponseTimeP50Us, "p50"),
-    (ComparedFigure::ResponseTimeP90Us, "p90"),
-    (ComparedFigure::ResponseTimeP99Us, "p99"),
-    (ComparedFigure::RateCompleted, "Throughput"),
-    (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
-    (ComparedFigure::ProxiesMemoryAnonymousBytes, "Anonymous memory of all proxies"),
-    (ComparedFigure::ProxiesConfigurationBytes, "Configuration of all proxies"),
-    (ComparedFigure::ConfiguredLastUs, "Last proxy configured"),
+/// Figures of fleets.
+const OF_FLEETS: [Shown; 9] = [
+    (Metric::ConvergenceP50Us, "p50", None),
+    (Metric::ConvergenceP90Us, "p90", None),
+    (Metric::ConvergenceP99Us, "p99", Some(("Added to the 99th percentile of convergence", "convergence"))),
+    (Metric::ConvergenceLastUs, "Last", None),
+    (Metric::FirstConfigurationLastUs, "First configuration, last", None),
+    (Metric::IstiodCpuS, "CPU time of istiod", Some(("CPU time of istiod", "istiod-cpu"))),
+    (
+        Metric::IstiodMemoryBytes,
+        "Resident memory of istiod",
+        Some(("Resident memory of istiod", "istiod-memory")),
+    ),
+    (
+        Metric::IstiodMemoryAnonymousBytes,
+        "Anonymous memory of istiod",
+        Some(("Anonymous memory of istiod", "istiod-memory-anonymous")),
+    ),
+    (Metric::BytesPerProxy, "Bytes per proxy", Some(("Bytes per proxy", "bytes"))),
 ];
 
 /// Columns that only some factors have.
-const OF_SOME_FACTORS: [ComparedFigure; 4] = [
-    ComparedFigure::ProxiesConfigurationBytes,
-    ComparedFigure::ConfiguredLastUs,
-    ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes),
-    ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes),
-];
-
-/// Columns of the table for fleets.
-const OF_FLEETS: [(ComparedFigure, &str); 9] = [
-    (ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us), "p50"),
-    (ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us), "p90"),
-    (ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us), "p99"),
-    (ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs), "Last"),
-    (ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs), "First configuration, last"),
-    (ComparedFigure::Fleet(FleetFigure::IstiodCpuS), "CPU time of istiod"),
-    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Resident memory of istiod"),
-    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryAnonymousBytes), "Anonymous memory of istiod"),
-    (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy"),
+const OF_SOME_FACTORS: [Metric; 4] = [
+    Metric::ProxiesConfigurationBytes,
+    Metric::ConfiguredLastUs,
+    Metric::IstiodMemoryBytes,
+    Metric::IstiodMemoryAnonymousBytes,
 ];
 
 /// `None` if no factor has non-numeric values.
 pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let all = &context.run.summary.factor_differences;
-    let of = |is: fn(ComparedFigure) -> bool| {
+    let of = |is: fn(Metric) -> bool| {
         all.iter().filter(move |one| is(one.figure)).map(|one| one.estimate.estimate)
     };
-    let time_unit = TimeUnit::for_times(of(ComparedFigure::is_time));
-    let memory_unit = SizeUnit::for_sizes(of(|figure| figure == ComparedFigure::ProxiesMemoryAnonymousBytes));
+    let time_unit = TimeUnit::for_times(of(Metric::is_time));
+    let memory_unit = SizeUnit::for_sizes(of(|figure| figure == Metric::ProxiesMemoryAnonymousBytes));
     let is_fleet = all.iter().any(|difference| difference.load.is_fleet());
-    let columns: &[(ComparedFigure, &'static str)] = if is_fleet { &OF_FLEETS } else { &OF_REQUESTS };
-    let is_compared = |figure: ComparedFigure| {
+    let figures: &[Shown] = if is_fleet { &OF_FLEETS } else { &OF_REQUESTS };
+    let is_compared = |figure: Metric| {
         !OF_SOME_FACTORS.contains(&figure) || all.iter().any(|difference| difference.figure == figure)
     };
-    let columns: Vec<(ComparedFigure, &str)> =
-        columns.iter().copied().filter(|(figure, _)| is_compared(*figure)).collect();
+    let columns: Vec<(Metric, &str)> = figures
+        .iter()
+        .filter(|(figure, ..)| is_compared(*figure))
+        .map(|(figure, title, _)| (*figure, *title))
+        .collect();
     let mut groups: Vec<(String, Vec<&FactorDifference>)> = Vec::new();
     for difference in all {
         let name = group_name(context, difference);
@@ -114,31 +100,32 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
             None => groups.push((name, vec![difference])),
         }
     }
-    let charts = CHARTS.into_iter().filter_map(|(figure, caption, id)| {
+    let charts = OF_REQUESTS.into_iter().chain(OF_FLEETS).filter_map(|(figure, _, chart_of)| {
+        let (caption, id) = chart_of?;
         let chart = chart(&groups, figure, time_unit)?;
         Some(Figure { svg: chart.draw(&format!("differences-{id}"), caption), caption: caption.to_owned() })
     });
     let charts = charts.collect();
     let groups = groups.into_iter().map(|(name, of_group)| {
-        let rows = values(&of_group).into_iter().map(|to| ValueRow {
-            value: to.to.to_string(),
-            cells: columns
-                .iter()
-                .map(|(figure, _)| {
-                    let of_value = of_group.iter().find(|one| one.figure == *figure && one.to == to.to);
-                    of_value.map_or_else(String::new, |one| text(one, time_unit, memory_unit))
-                })
-                .collect(),
+        let rows = values(&of_group).into_iter().map(|to| {
+            let cells = columns.iter().map(|(figure, _)| {
+                let of_value = of_group.iter().find(|one| one.figure == *figure && one.to == to.to);
+                of_value.map_or_else(String::new, |one| text(one, time_unit, memory_unit)).into()
+            });
+            std::iter::once((&to.to).into()).chain(cells).collect()
         });
-        Group { name, rows: rows.collect() }
+        Group::new(name, rows.collect())
     });
+    let titles = columns.iter().map(|(_, name)| Column::number(name));
     (!all.is_empty()).then(|| DifferenceSection {
         charts,
         time_unit: time_unit.symbol(),
         memory_unit: memory_unit.symbol(),
         of_fleets: is_fleet,
-        columns: columns.iter().map(|(_, name)| *name).collect(),
-        groups: groups.collect(),
+        table: Table {
+            columns: std::iter::once(Column::name("Value")).chain(titles).collect(),
+            groups: groups.collect(),
+        },
     })
 }
 
@@ -163,7 +150,7 @@ fn values<'a>(of_group: &[&'a FactorDifference]) -> Vec<&'a FactorDifference> {
 
 fn chart(
     groups: &[(String, Vec<&FactorDifference>)],
-    figure: ComparedFigure,
+    figure: Metric,
     time_unit: TimeUnit,
 ) -> Option<RowChart> {
     let mut lines = Vec::new();
@@ -213,7 +200,7 @@ fn text(difference: &FactorDifference, time_unit: TimeUnit, memory_unit: SizeUni
     let FactorDifference { figure, estimate, relative, verdict, .. } = difference;
     match (figure, relative) {
         (figure, _) if figure.is_time() => Difference::new((estimate, *verdict), time_unit).text(),
-        (ComparedFigure::ProxiesMemoryAnonymousBytes, _) => {
+        (Metric::ProxiesMemoryAnonymousBytes, _) => {
             let interval = Interval::scaled(estimate, 1.0 / memory_unit.bytes()).signed();
             if *verdict == results::FindingVerdict::Shown {
                 interval.text()

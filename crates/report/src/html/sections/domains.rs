@@ -1,11 +1,10 @@
 //! Domains of a gateway: propagation time of a further domain, and the cost of a thousand domains, routes and
 //! certificates.
 
-use super::context::Context;
+use super::context::{Context, ModeRow};
 use crate::footprint::in_us;
 use crate::format::{Interval, TimeUnit};
-use crate::html::style::ModeStyle;
-use results::{Estimate, FactorEffect, Factors, SizedFigure};
+use results::{Estimate, FactorEffect, Factors, Metric};
 use serde::Serialize;
 
 /// Factors of the section, with their nouns.
@@ -16,11 +15,11 @@ const FACTORS: [(&str, &str); 3] = [
 ];
 
 /// Memory per thousand at a gateway, in MB.
-const HELD: [(SizedFigure, &str); 4] = [
-    (SizedFigure::HeapAllocatedBeforeLoadBytes, "heap in use, MB"),
-    (SizedFigure::MemoryAnonymousBeforeLoadBytes, "anonymous memory, MB"),
-    (SizedFigure::MemoryBeforeLoadBytes, "memory, MB"),
-    (SizedFigure::ConfigurationSizeBytes, "configuration, MB"),
+const HELD: [(Metric, &str); 4] = [
+    (Metric::HeapAllocatedBeforeLoadBytes, "heap in use, MB"),
+    (Metric::MemoryAnonymousBeforeLoadBytes, "anonymous memory, MB"),
+    (Metric::MemoryBeforeLoadBytes, "memory, MB"),
+    (Metric::ConfigurationSizeBytes, "configuration, MB"),
 ];
 
 const THOUSAND: f64 = 1e3;
@@ -30,25 +29,17 @@ const MEGABYTE: f64 = 1e6;
 #[derive(Debug, Serialize)]
 pub struct DomainSection {
     further_columns: Vec<String>,
-    further: Vec<Row>,
+    further: Vec<ModeRow>,
     cost_columns: Vec<String>,
-    costs: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    /// CSS class of the mode's colour.
-    class: &'static str,
-    name: String,
-    /// One per column; empty if there is no such figure.
-    values: Vec<String>,
+    costs: Vec<ModeRow>,
 }
 
 /// `None` if no gateway served domains, or no figures are known.
 pub fn domains(context: &Context) -> Option<DomainSection> {
     let cells = &context.run.summary.cells;
     let components = || cells.iter().flat_map(|cell| &cell.components);
-    let times = components().filter_map(|component| Some(component.further_domain_in_s?.estimate * 1e6));
+    let times = components()
+        .filter_map(|component| Some(component.estimate(Metric::FurtherDomainInS)?.estimate * 1e6));
     let further_unit = TimeUnit::for_times(times);
     let (further, costs) = (further(context, further_unit), costs(context));
     let has_any = !further.is_empty() || !costs.is_empty();
@@ -66,50 +57,43 @@ pub fn domains(context: &Context) -> Option<DomainSection> {
 }
 
 /// One row per gateway and cell.
-fn further(context: &Context, unit: TimeUnit) -> Vec<Row> {
+fn further(context: &Context, unit: TimeUnit) -> Vec<ModeRow> {
     let cells = context.conditions.all().flat_map(|at| context.cells_of(at));
     cells
         .flat_map(|cell| {
             cell.components.iter().filter_map(|gateway| {
-                let time = gateway.further_domain_in_s?;
-                Some(Row {
-                    class: ModeStyle::for_mode(cell.mode).class,
-                    name: format!("{}, {}", gateway.name, context.conditions.label(cell.conditions())),
-                    values: vec![unit.interval(&in_us(&time)).text()],
-                })
+                let time = gateway.estimate(Metric::FurtherDomainInS)?;
+                let name = format!("{}, {}", gateway.name, context.conditions.label(cell.conditions()));
+                Some(ModeRow::new(cell.mode, name, [unit.interval(&in_us(&time)).text()]))
             })
         })
         .collect()
 }
 
 /// One row per gateway and factor, with the other factors fixed.
-fn costs(context: &Context) -> Vec<Row> {
+fn costs(context: &Context) -> Vec<ModeRow> {
     let all = &context.run.summary.factor_effects;
     let mut rows = Vec::new();
     for (key, noun) in FACTORS {
         let of_factor = || all.iter().filter(move |effect| effect.factor == key);
-        let held = of_factor().filter(|effect| effect.figure == SizedFigure::ConfigurationSizeBytes);
+        let held = of_factor().filter(|effect| effect.figure == Metric::ConfigurationSizeBytes);
         // Memory of the service's own proxy does not depend on the domains.
         let gateways = held.filter(|effect| effect.component.as_deref().is_some_and(is_gateway));
         for gateway in gateways {
-            let find = |figure: SizedFigure| of_factor().find(|effect| is_same(effect, gateway, figure));
-            let scaled = |figure: SizedFigure, factor: f64| {
+            let find = |figure: Metric| of_factor().find(|effect| is_same(effect, gateway, figure));
+            let scaled = |figure: Metric, factor: f64| {
                 find(figure).map_or_else(String::new, |effect| text(effect, factor))
             };
             let cpu = of_factor().find(|effect| {
-                effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps
+                effect.figure == Metric::ProxiesCpuCoresPer1000Rps
                     && (effect.mode, &effect.factors) == (gateway.mode, &gateway.factors)
             });
             let held = HELD.iter().map(|(figure, _)| scaled(*figure, THOUSAND / MEGABYTE));
-            let later = [SizedFigure::ConfiguredInS, SizedFigure::FurtherDomainInS];
+            let later = [Metric::ConfiguredInS, Metric::FurtherDomainInS];
             let later = later.map(|figure| scaled(figure, THOUSAND));
             // Cores per 1000 requests/s equal milliseconds per request.
             let cpu = cpu.map_or_else(String::new, |effect| text(effect, THOUSAND * 1e3));
-            rows.push(Row {
-                class: ModeStyle::for_mode(gateway.mode).class,
-                name: name(gateway, noun),
-                values: held.chain(later).chain([cpu]).collect(),
-            });
+            rows.push(ModeRow::new(gateway.mode, name(gateway, noun), held.chain(later).chain([cpu])));
         }
     }
     rows
@@ -119,7 +103,7 @@ fn is_gateway(component: &str) -> bool {
     component.contains("gateway")
 }
 
-fn is_same(effect: &FactorEffect, gateway: &FactorEffect, figure: SizedFigure) -> bool {
+fn is_same(effect: &FactorEffect, gateway: &FactorEffect, figure: Metric) -> bool {
     effect.figure == figure
         && (effect.mode, &effect.factors, &effect.component)
             == (gateway.mode, &gateway.factors, &gateway.component)

@@ -2,12 +2,11 @@
 //! the other factors and a level of load has its own chart.
 
 use super::against::{Against, Panel, charts, drawn};
-use super::context::{Context, Figure};
+use super::context::{Context, Figure, ModeRow};
 use crate::format::TimeUnit;
-use crate::html::style::ModeStyle;
 use crate::table::Difference;
 use experiment::definition::Factor;
-use results::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, SizedFigure, TimeFigure};
+use results::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, Metric, TimeFigure};
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -27,16 +26,7 @@ pub struct FactorSection {
     least: String,
     greatest: String,
     columns: Vec<String>,
-    changes: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    /// CSS class of the mode's colour.
-    class: &'static str,
-    name: String,
-    /// One per column; empty if there is no such figure.
-    values: Vec<String>,
+    changes: Vec<ModeRow>,
 }
 
 /// `None` if no factor has numeric values.
@@ -72,7 +62,7 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
         columns: CHANGES
             .iter()
             .map(|(figure, name)| match figure {
-                SizedFigure::ProxiesMemoryAnonymousBytes => format!("{name}, MB"),
+                Metric::ProxiesMemoryAnonymousBytes => format!("{name}, MB"),
                 _ => format!("{name}, {}", unit.symbol()),
             })
             .collect(),
@@ -109,31 +99,31 @@ const TIMES: [(TimeFigure, &str, &str); 3] = [
     (TimeFigure::P99, "p99", "99th percentile of response time"),
 ];
 
-const CHANGES: [(SizedFigure, &str); 4] = [
-    (SizedFigure::ResponseTimeP50Us, "p50"),
-    (SizedFigure::ResponseTimeP99Us, "p99"),
-    (SizedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
-    (SizedFigure::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies"),
+const CHANGES: [(Metric, &str); 4] = [
+    (Metric::ResponseTimeP50Us, "p50"),
+    (Metric::ResponseTimeP99Us, "p99"),
+    (Metric::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
+    (Metric::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies"),
 ];
 
 /// One row per mode and load, with the other factors fixed.
-fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
+fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<ModeRow> {
     let effects: Vec<&FactorEffect> =
         context.run.summary.factor_effects.iter().filter(|effect| effect.factor == against.key).collect();
-    let medians = effects.iter().filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us);
+    let medians = effects.iter().filter(|effect| effect.figure == Metric::ResponseTimeP50Us);
     medians
         .filter_map(|median| {
             let load = median.load.as_ref()?;
-            let value = |(figure, _): &(SizedFigure, &str)| {
+            let value = |(figure, _): &(Metric, &str)| {
                 let same = |effect: &&&FactorEffect| {
                     effect.figure == *figure
                         && (effect.mode, &effect.factors, &effect.load)
                             == (median.mode, &median.factors, &median.load)
                 };
                 effects.iter().find(same).map_or_else(String::new, |effect| {
-                    let verdict = effect.judged();
+                    let verdict = effect.verdict;
                     match figure {
-                        SizedFigure::ProxiesMemoryAnonymousBytes => {
+                        Metric::ProxiesMemoryAnonymousBytes => {
                             Difference::megabytes((&effect.from_least_to_greatest, verdict)).text()
                         }
                         _ => Difference::new((&in_us(effect), verdict), unit).text(),
@@ -141,17 +131,14 @@ fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
                 })
             };
             let at = Conditions { factors: &median.factors, load };
-            Some(Row {
-                class: ModeStyle::for_mode(median.mode).class,
-                name: format!("{} at {}", median.mode, context.conditions.label_without(at, &against.key)),
-                values: CHANGES.iter().map(value).collect(),
-            })
+            let name = format!("{} at {}", median.mode, context.conditions.label_without(at, &against.key));
+            Some(ModeRow::new(median.mode, name, CHANGES.iter().map(value)))
         })
         .collect()
 }
 
 /// A difference in microseconds; cores per 1000 requests/s equal milliseconds per request.
 fn in_us(effect: &FactorEffect) -> Estimate {
-    let factor = if effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
+    let factor = if effect.figure == Metric::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
     effect.from_least_to_greatest.map(|difference| difference * factor)
 }

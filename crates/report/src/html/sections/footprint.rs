@@ -6,7 +6,8 @@ use crate::footprint::{self, FootprintRow, FootprintTable, Sort};
 use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Row, RowChart};
 use crate::html::style::ModeStyle;
-use results::{Estimate, Mode, Role};
+use crate::tables::{self, Column, TableCell, TableRow};
+use results::{Metric, Mode, Role};
 use serde::Serialize;
 
 /// Tables of the configurations, and a memory chart per mode.
@@ -24,7 +25,7 @@ pub struct FootprintSection {
     /// dwarf that of the proxies.
     folded: Vec<Figure>,
     /// Every component under every load, for the table of all figures.
-    full: Vec<FullRow>,
+    full: tables::Table,
 }
 
 /// Proxies that count the same kinds.
@@ -40,29 +41,30 @@ struct Table {
 struct Group {
     mode: String,
     class: &'static str,
-    rows: Vec<TableRow>,
+    rows: Vec<ConfigurationRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct TableRow {
+struct ConfigurationRow {
     name: String,
     size: Value,
     counts: Vec<String>,
     configured_in: Value,
 }
 
-#[derive(Debug, Serialize)]
-struct FullRow {
-    load: String,
-    mode: &'static str,
-    name: String,
-    /// Memory before, under and after the load with its anonymous part. Then heap in use before and after the
-    /// load, and heap held before and after.
-    memory: Vec<String>,
-    size: String,
-    dump: String,
-    configured_in: String,
-}
+/// Memory of a component in the table of all figures, with the columns.
+const MEMORY: [(&str, Metric); 10] = [
+    ("Memory before", Metric::MemoryBeforeLoadBytes),
+    ("Under load", Metric::MemoryBytes),
+    ("After", Metric::MemoryAfterLoadBytes),
+    ("Of it anonymous before", Metric::MemoryAnonymousBeforeLoadBytes),
+    ("Under load", Metric::MemoryAnonymousBytes),
+    ("After", Metric::MemoryAnonymousAfterLoadBytes),
+    ("Heap in use before", Metric::HeapAllocatedBeforeLoadBytes),
+    ("After", Metric::HeapAllocatedAfterLoadBytes),
+    ("Heap held before", Metric::HeapBeforeLoadBytes),
+    ("After", Metric::HeapAfterLoadBytes),
+];
 
 /// A figure with its interval below it; both empty without an estimate.
 #[derive(Debug, Default, Serialize)]
@@ -123,48 +125,37 @@ fn groups<'a>(rows: impl Iterator<Item = &'a FootprintRow>, kinds: &[usize]) -> 
     groups
 }
 
-fn full(context: &Context, table: &FootprintTable) -> Vec<FullRow> {
-    let sized = |estimate: Option<Estimate>, unit: SizeUnit| {
-        estimate.map_or_else(
-            || format::ABSENT.to_owned(),
-            |estimate| Interval::scaled(&estimate, 1.0 / unit.bytes()).text(),
-        )
-    };
+fn full(context: &Context, table: &FootprintTable) -> tables::Table {
+    let mut columns = vec![Column::text("Load"), Column::text("Mode"), Column::name("Component")];
+    columns.extend(MEMORY.map(|(name, _)| Column::number(name)));
+    columns.extend(["Configuration", "Whole dump"].map(Column::number));
+    columns.extend(table.times.then(|| Column::number("In force after")));
+    let text =
+        |interval: Option<Interval>| -> TableCell { interval.unwrap_or_else(Interval::absent).text().into() };
     let cells = context.conditions.all().flat_map(|at| context.cells_of(at));
     let components = cells.flat_map(|cell| cell.components.iter().map(move |component| (cell, component)));
-    components
-        .filter(|(_, component)| footprint::says(component))
-        .map(|(cell, component)| {
-            let (before, after) = (component.heap_before_load, component.heap_after_load);
-            let memory = [
-                component.memory_before_load_bytes,
-                component.memory_bytes,
-                component.memory_after_load_bytes,
-                component.memory_anonymous_before_load_bytes,
-                component.memory_anonymous_bytes,
-                component.memory_anonymous_after_load_bytes,
-                before.map(|heap| heap.allocated_bytes),
-                after.map(|heap| heap.allocated_bytes),
-                before.map(|heap| heap.heap_bytes),
-                after.map(|heap| heap.heap_bytes),
-            ];
-            let configured_in = component
-                .configured_in_s
-                .map(|time| table.time_unit.interval(&footprint::in_us(&time)).text());
-            FullRow {
-                load: context.conditions.label(cell.conditions()),
-                mode: cell.mode.name(),
-                name: component.name.clone(),
-                memory: memory.map(|memory| sized(memory, table.memory_unit)).to_vec(),
-                size: sized(component.configuration.map(|held| held.size_bytes), table.size_unit),
-                dump: sized(component.configuration.map(|held| held.dump_bytes), table.size_unit),
-                configured_in: configured_in.unwrap_or_else(|| format::ABSENT.to_owned()),
-            }
-        })
-        .collect()
+    let rows = components.filter(|(_, component)| footprint::says(component)).map(|(cell, component)| {
+        let sized = |metric, unit: SizeUnit| {
+            text(component.estimate(metric).map(|size| Interval::scaled(&size, 1.0 / unit.bytes())))
+        };
+        let configured_in = component.estimate(Metric::ConfiguredInS);
+        let configured_in = configured_in.map(|time| table.time_unit.interval(&footprint::in_us(&time)));
+        let mut row: TableRow = vec![
+            context.conditions.label(cell.conditions()).into(),
+            cell.mode.name().into(),
+            component.name.as_str().into(),
+        ];
+        row.extend(MEMORY.map(|(_, metric)| sized(metric, table.memory_unit)));
+        row.push(sized(Metric::ConfigurationSizeBytes, table.size_unit));
+        row.push(sized(Metric::ConfigurationDumpBytes, table.size_unit));
+        row.extend(table.times.then(|| text(configured_in)));
+        row
+    });
+    let groups = vec![tables::Group::new(String::new(), rows.collect())];
+    tables::Table { columns, groups }
 }
 
-fn table_row(row: &FootprintRow, kinds: &[usize]) -> TableRow {
+fn table_row(row: &FootprintRow, kinds: &[usize]) -> ConfigurationRow {
     let value = |interval: &Option<Interval>| {
         interval.as_ref().map_or_else(Value::default, |interval| Value {
             estimate: Some(interval.estimate.clone()),
@@ -174,7 +165,7 @@ fn table_row(row: &FootprintRow, kinds: &[usize]) -> TableRow {
     let count = |kind: &usize| {
         row.counts[*kind].as_ref().map_or_else(|| format::ABSENT.to_owned(), footprint::count_text)
     };
-    TableRow {
+    ConfigurationRow {
         name: row.name.clone(),
         size: value(&row.size),
         counts: kinds.iter().map(count).collect(),

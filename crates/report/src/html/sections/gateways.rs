@@ -13,15 +13,12 @@ use serde::Serialize;
 pub struct GatewaySection {
     table: GatewayTable,
     charts: Vec<Figure>,
-    /// True if the observers' rates differ in some cell.
-    differ: bool,
 }
 
 /// `None` for a run without gateways.
 pub fn gateways(context: &Context) -> Option<GatewaySection> {
     let table = GatewayTable::new(&context.run.summary)?;
-    let differ = table.cells.iter().any(|cell| cell.agreement != "agree");
-    Some(GatewaySection { differ, charts: chart(context).into_iter().collect(), table })
+    Some(GatewaySection { charts: chart(context).into_iter().collect(), table })
 }
 
 /// Requests per second by phase, as counted by each observer.

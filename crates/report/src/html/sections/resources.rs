@@ -5,7 +5,7 @@ use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
-use results::{Cell, ComponentSummary, Conditions, Estimate, Mode, Role};
+use results::{Cell, Conditions, Estimate, Metric, Mode, Role};
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, Spread, component_groups};
 
@@ -57,7 +57,7 @@ fn cpu_charts(context: &Context) -> Vec<RowChart> {
 
 fn memory_charts(context: &Context) -> Vec<RowChart> {
     let sums = context.run.summary.cells.iter().flat_map(component_groups).filter_map(|group| {
-        let memory = group.components.iter().map(|component| component.memory_bytes);
+        let memory = group.components.iter().map(|component| component.estimate(Metric::MemoryBytes));
         Some(Spread::new(memory.flatten().map(|memory| memory.estimate))?.sum)
     });
     let unit = SizeUnit::for_sizes(sums);
@@ -65,17 +65,18 @@ fn memory_charts(context: &Context) -> Vec<RowChart> {
     let row = |group: &ComponentGroup<'_>, class| {
         let (value, mark) = match group.components.as_slice() {
             [only] => {
-                let (memory, anonymous) = (only.memory_bytes?, only.memory_anonymous_bytes);
+                let memory = only.estimate(Metric::MemoryBytes)?;
+                let anonymous = only.estimate(Metric::MemoryAnonymousBytes);
                 let mark = bar(&memory, anonymous.as_ref(), factor, class);
                 (with_anonymous(&memory, anonymous.as_ref(), factor), mark)
             }
             copies => {
-                let sizes = |read: fn(&ComponentSummary) -> Option<Estimate>| {
-                    let known = copies.iter().filter_map(|component| read(component));
+                let sizes = |metric| {
+                    let known = copies.iter().filter_map(|component| component.estimate(metric));
                     Spread::new(known.map(|memory| memory.estimate * factor))
                 };
-                let all = sizes(|component| component.memory_bytes)?;
-                let anonymous = sizes(|component| component.memory_anonymous_bytes);
+                let all = sizes(Metric::MemoryBytes)?;
+                let anonymous = sizes(Metric::MemoryAnonymousBytes);
                 let part = anonymous.filter(|part| part.copies == all.copies).map(|part| part.sum);
                 (in_all(&all, format::digits), sum_bar(all.sum, part, class))
             }

@@ -1,6 +1,6 @@
 //! Scaling laws: throughput against a CPU limit, workers or replicas, as measured and by the law.
 
-use super::context::{Context, Figure};
+use super::context::{Context, Figure, ModeRow};
 use crate::format::{self, Interval};
 use crate::html::charts::curve::{Beyond, CurveChart, MeasuredPoint};
 use crate::html::style::ModeStyle;
@@ -19,17 +19,7 @@ const CURVE_POINTS: usize = 64;
 pub struct ScalingSection {
     charts: Vec<Figure>,
     folded: Vec<Figure>,
-    rows: Vec<Row>,
-}
-
-/// One law.
-#[derive(Debug, Serialize)]
-struct Row {
-    /// CSS class of the mode's colour.
-    class: &'static str,
-    name: String,
-    /// λ, σ, κ, peak, measured range, deviation, fit.
-    values: Vec<String>,
+    rows: Vec<ModeRow>,
 }
 
 /// `None` if no law was fitted.
@@ -46,7 +36,7 @@ fn place(context: &Context, law: &ScalingLaw) -> String {
     format!("{} at {}", law.mode, context.conditions.label(at))
 }
 
-fn row(context: &Context, law: &ScalingLaw) -> Row {
+fn row(context: &Context, law: &ScalingLaw) -> ModeRow {
     let parameters = &law.parameters;
     let range = format!("{} to {}", format::tick(law.measured.from), format::tick(law.measured.to));
     let outside = if law.measured.contains(1.0) { "" } else { ", extrapolated" };
@@ -55,19 +45,17 @@ fn row(context: &Context, law: &ScalingLaw) -> Row {
         Some(_) => "fits",
         None => "not told",
     };
-    Row {
-        class: ModeStyle::for_mode(law.mode).class,
-        name: format!("{}, {}", law.factor, place(context, law)),
-        values: vec![
-            format!("{}{outside}", Interval::new(&parameters.lambda).text()),
-            parameter(&parameters.sigma),
-            parameter(&parameters.kappa),
-            peak(law),
-            range,
-            law.deviation.map_or_else(|| format::ABSENT.to_owned(), format::percent),
-            fit.to_owned(),
-        ],
-    }
+    // λ, σ, κ, peak, measured range, deviation, fit.
+    let values = [
+        format!("{}{outside}", Interval::new(&parameters.lambda).text()),
+        parameter(&parameters.sigma),
+        parameter(&parameters.kappa),
+        peak(law),
+        range,
+        law.deviation.map_or_else(|| format::ABSENT.to_owned(), format::percent),
+        fit.to_owned(),
+    ];
+    ModeRow::new(law.mode, format!("{}, {}", law.factor, place(context, law)), values)
 }
 
 fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Figure {

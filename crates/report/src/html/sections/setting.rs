@@ -128,7 +128,7 @@ fn machine_in_trials(context: &Context) -> Vec<Fact> {
 
 fn floor_and_calibration(context: &Context) -> Vec<Fact> {
     let host = &context.run.host;
-    let mut facts = host.noise_floor().map(floor).unwrap_or_default();
+    let mut facts = host.noise_floor.as_ref().map(floor).unwrap_or_default();
     if let Some(calibration) = &host.calibration {
         let experiment = &context.run.experiment;
         let sentences = sentences(calibration);

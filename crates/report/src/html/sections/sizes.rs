@@ -1,26 +1,25 @@
 //! Cost of the size of the mesh, if several sizes are compared: of a proxy per background service, and of
 //! requests in the largest mesh against the smallest.
 
-use super::context::Context;
+use super::context::{Context, ModeRow};
 use crate::format::{self, Interval, TimeUnit};
-use crate::html::style::ModeStyle;
 use crate::table::Difference;
-use results::{Conditions, Estimate, Mode, SizeEffect, SizedFigure};
+use results::{BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Metric, Mode};
 use serde::Serialize;
 
 /// Cost of each background service per proxy, in kB.
-const HELD: [(SizedFigure, &str); 4] = [
-    (SizedFigure::HeapAllocatedBeforeLoadBytes, "heap in use, kB"),
-    (SizedFigure::MemoryAnonymousBeforeLoadBytes, "anonymous memory, kB"),
-    (SizedFigure::MemoryBeforeLoadBytes, "memory, kB"),
-    (SizedFigure::ConfigurationSizeBytes, "configuration, kB"),
+const HELD: [(Metric, &str); 4] = [
+    (Metric::HeapAllocatedBeforeLoadBytes, "heap in use, kB"),
+    (Metric::MemoryAnonymousBeforeLoadBytes, "anonymous memory, kB"),
+    (Metric::MemoryBeforeLoadBytes, "memory, kB"),
+    (Metric::ConfigurationSizeBytes, "configuration, kB"),
 ];
 
 /// Effects on requests.
-const SEEN: [(SizedFigure, &str); 3] = [
-    (SizedFigure::ResponseTimeP50Us, "p50"),
-    (SizedFigure::ResponseTimeP99Us, "p99"),
-    (SizedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies for each request"),
+const SEEN: [(Metric, &str); 3] = [
+    (Metric::ResponseTimeP50Us, "p50"),
+    (Metric::ResponseTimeP99Us, "p99"),
+    (Metric::ProxiesCpuCoresPer1000Rps, "CPU of all proxies for each request"),
 ];
 
 /// Both tables of the section.
@@ -31,28 +30,23 @@ pub struct SizeSection {
     smallest: String,
     largest: String,
     held_columns: Vec<String>,
-    held: Vec<Row>,
+    held: Vec<ModeRow>,
     seen_columns: Vec<String>,
-    seen: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    /// CSS class of the mode's colour.
-    class: &'static str,
-    name: String,
-    /// One per column; empty if there is no such figure.
-    values: Vec<String>,
+    seen: Vec<ModeRow>,
 }
 
 /// `None` if the run compares no sizes.
 pub fn sizes(context: &Context) -> Option<SizeSection> {
-    let effects = &context.run.summary.size_effects;
-    let sizes = &effects.iter().max_by_key(|effect| effect.sizes.len())?.sizes;
-    let text = |services: &usize| format::count(*services as u64);
+    let all = context.run.summary.factor_effects.iter();
+    let effects: Vec<&FactorEffect> = all.filter(|effect| effect.factor == BACKGROUND_SERVICES).collect();
+    let sizes = &effects.iter().max_by_key(|effect| effect.values.len())?.values;
+    let text = |services: &f64| format::count(*services as u64);
     let (last, rest) = sizes.split_last()?;
     let times = TimeUnit::for_times(
-        effects.iter().filter(|effect| effect.figure == SizedFigure::ConfiguredInS).map(per_thousand_us),
+        effects
+            .iter()
+            .filter(|effect| effect.figure == Metric::ConfiguredInS)
+            .map(|effect| per_thousand_us(effect)),
     );
     let mut held_columns: Vec<String> = HELD.iter().map(|(_, name)| (*name).to_owned()).collect();
     held_columns.push(format!("in force later, {} for each 1000", times.symbol()));
@@ -64,14 +58,14 @@ pub fn sizes(context: &Context) -> Option<SizeSection> {
         smallest: sizes.first().map(text)?,
         largest: text(last),
         held_columns,
-        held: held(effects, times),
+        held: held(&effects, times),
         seen_columns: SEEN.iter().map(|(_, name)| format!("{name}, {}", latencies.symbol())).collect(),
-        seen: seen(context, effects, latencies),
+        seen: seen(context, &effects, latencies),
     })
 }
 
 /// One row per proxy of each mode.
-fn held(effects: &[SizeEffect], times: TimeUnit) -> Vec<Row> {
+fn held(effects: &[&FactorEffect], times: TimeUnit) -> Vec<ModeRow> {
     let mut proxies: Vec<(Mode, &str)> = Vec::new();
     for effect in effects {
         if let Some(name) = effect.component.as_deref()
@@ -82,60 +76,53 @@ fn held(effects: &[SizeEffect], times: TimeUnit) -> Vec<Row> {
     }
     let row = |(mode, name): (Mode, &str)| {
         let find = |figure| {
-            let is_it = |effect: &&SizeEffect| {
+            let is_it = |effect: &&&FactorEffect| {
                 effect.figure == figure && effect.mode == mode && effect.component.as_deref() == Some(name)
             };
             effects.iter().find(is_it)
         };
-        let sized = |(figure, _): &(SizedFigure, &str)| {
-            find(*figure)
-                .map_or_else(String::new, |effect| Interval::scaled(&effect.for_each_service, 1e-3).text())
+        let sized = |(figure, _): &(Metric, &str)| {
+            find(*figure).map_or_else(String::new, |effect| Interval::scaled(&effect.per_unit, 1e-3).text())
         };
-        let later = find(SizedFigure::ConfiguredInS).map(|effect| {
-            let later = effect.for_each_service.map(|time_s| time_s * 1e9);
+        let later = find(Metric::ConfiguredInS).map(|effect| {
+            let later = effect.per_unit.map(|time_s| time_s * 1e9);
             times.interval(&later).text()
         });
-        let values = HELD.iter().map(sized).chain([later.unwrap_or_default()]).collect();
-        Row { class: ModeStyle::for_mode(mode).class, name: format!("{mode}, {name}"), values }
+        let values = HELD.iter().map(sized).chain([later.unwrap_or_default()]);
+        ModeRow::new(mode, format!("{mode}, {name}"), values)
     };
     proxies.into_iter().map(row).collect()
 }
 
 /// One row per mode and load.
-fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    let medians = effects.iter().filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us);
+fn seen(context: &Context, effects: &[&FactorEffect], unit: TimeUnit) -> Vec<ModeRow> {
+    let mut rows: Vec<ModeRow> = Vec::new();
+    let medians = effects.iter().filter(|effect| effect.figure == Metric::ResponseTimeP50Us);
     for median in medians {
         let Some(load) = &median.load else { continue };
-        let value = |(figure, _): &(SizedFigure, &str)| {
-            let is_it = |effect: &&SizeEffect| {
+        let value = |(figure, _): &(Metric, &str)| {
+            let is_it = |effect: &&&FactorEffect| {
                 effect.figure == *figure && effect.mode == median.mode && effect.load.as_ref() == Some(load)
             };
             let found = effects.iter().find(is_it);
             found.map_or_else(String::new, |effect| {
-                Difference::new((&in_us(effect), effect.judged()), unit).text()
+                Difference::new((&in_us(effect), effect.verdict), unit).text()
             })
         };
-        rows.push(Row {
-            class: ModeStyle::for_mode(median.mode).class,
-            name: format!(
-                "{} at {}",
-                median.mode,
-                context.conditions.label(Conditions { factors: &median.factors, load })
-            ),
-            values: SEEN.iter().map(value).collect(),
-        });
+        let label = context.conditions.label(Conditions { factors: &median.factors, load });
+        let name = format!("{} at {label}", median.mode);
+        rows.push(ModeRow::new(median.mode, name, SEEN.iter().map(value)));
     }
     rows
 }
 
 /// A difference under load in microseconds; cores per 1000 requests/s equal milliseconds per request.
-fn in_us(effect: &SizeEffect) -> Estimate {
-    let factor = if effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
-    effect.from_smallest_to_largest.map(|difference| difference * factor)
+fn in_us(effect: &FactorEffect) -> Estimate {
+    let factor = if effect.figure == Metric::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
+    effect.from_least_to_greatest.map(|difference| difference * factor)
 }
 
 /// Additional propagation time per thousand services, in microseconds.
-fn per_thousand_us(effect: &SizeEffect) -> f64 {
-    effect.for_each_service.estimate * 1e9
+fn per_thousand_us(effect: &FactorEffect) -> f64 {
+    effect.per_unit.estimate * 1e9
 }

@@ -7,297 +7,280 @@ use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
 use crate::marks;
 use crate::table::{Difference, ResultTable, valid_trials};
+use crate::tables::{Column, Group, Table, TableCell, TableRow};
 use results::{
-    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, ModeComparison, Role, RoleTotal, TimeFigure,
-    TrialRecord,
+    Cell, Estimate, Figure, FindingVerdict, Metric, ModeComparison, Role, RoleTotal, TimeFigure, TrialRecord,
 };
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, component_groups};
 
-/// The tables.
+/// The tables; those without rows are absent.
 #[derive(Debug, Serialize)]
 pub struct Tables {
     time_unit: &'static str,
     memory_unit: &'static str,
     network_unit: &'static str,
-    compares: bool,
     /// The baseline of the modes.
     floor: &'static str,
     closed_loop: bool,
-    comparisons: Vec<ComparisonRow>,
-    cells: Vec<CellRow>,
-    components: Vec<ComponentRow>,
+    cells: Option<Table>,
+    added: Option<Table>,
+    comparisons: Option<Table>,
+    components: Option<Table>,
     /// Every component, if rows of `components` combine several.
-    all_components: Vec<ComponentRow>,
-    /// True if any trial was rerun.
-    retaken: bool,
-    trials: Vec<TrialRow>,
-}
-
-#[derive(Debug, Serialize)]
-struct CellRow {
-    load: String,
-    mode: &'static str,
-    valid: String,
-    verdict: String,
-    completed: String,
-    errors: String,
-    /// mean, p50, p90, p95, p99, p99.9.
-    percentiles: Vec<String>,
-    /// Figures that do not cover every trial, with the reason.
-    spoiled: String,
-    /// p50, p90, p99.
-    added: Vec<String>,
-}
-
-/// Comparison of two modes.
-#[derive(Debug, Serialize)]
-struct ComparisonRow {
-    load: String,
-    mode: &'static str,
-    than: &'static str,
-    /// p50, p90, p99.
-    response: Vec<String>,
-    throughput: String,
-    proxy_cpu: String,
-}
-
-#[derive(Debug, Serialize)]
-struct ComponentRow {
-    load: String,
-    mode: &'static str,
-    name: String,
-    cpu: String,
-    cpu_per_1000: String,
-    /// Total memory, its anonymous part, and the working set that a cluster would show.
-    memory: [String; 3],
-    received: String,
-    sent: String,
-}
-
-#[derive(Debug, Serialize)]
-struct TrialRow {
-    number: usize,
-    repeat: usize,
-    /// Number of the take of this planned trial.
-    take: usize,
-    load: String,
-    mode: &'static str,
-    /// Response time: p50, p90, p99, p99.9, max.
-    response: Vec<TrialValue>,
-    service_p99: String,
-    lag_p99: String,
-    completed: TrialValue,
-    /// Figures that are not usable.
-    spoiled: String,
-}
-
-/// A figure of a trial.
-#[derive(Debug, Serialize)]
-struct TrialValue {
-    text: String,
-    /// Reason why it is not usable.
-    spoiled: Option<String>,
-}
-
-impl TrialValue {
-    fn new(trial: &TrialRecord, figure: Figure, text: String) -> Self {
-        Self { text, spoiled: spoiling_reasons(trial, figure) }
-    }
+    all_components: Option<Table>,
+    trials: Option<Table>,
 }
 
 impl Tables {
     pub fn new(context: &Context) -> Self {
-        let table = ResultTable::new(&context.run.summary);
-        let components = || context.run.summary.cells.iter().flat_map(|cell| &cell.components);
-        let memory_unit = SizeUnit::for_sizes(
-            components().filter_map(|component| component.memory_bytes.map(|memory| memory.estimate)),
-        );
-        let network_unit = SizeUnit::for_sizes(components().flat_map(|component| {
-            [component.network_bytes_received_s, component.network_bytes_sent_s]
-                .into_iter()
-                .flatten()
-                .map(|traffic| traffic.estimate)
-        }));
-        let cells_in_order: Vec<&Cell> =
-            context.conditions.all().flat_map(|at| context.cells_of(at)).collect();
+        let summary = &context.run.summary;
+        let table = ResultTable::new(summary);
+        let cells: Vec<&Cell> = context.conditions.all().flat_map(|at| context.cells_of(at)).collect();
+        let components = Components::new(context);
         Self {
             time_unit: table.unit.symbol(),
-            memory_unit: memory_unit.symbol(),
-            network_unit: network_unit.symbol(),
-            compares: table.compares,
+            memory_unit: components.memory_unit.symbol(),
+            network_unit: components.network_unit.symbol(),
             floor: table.floor,
             closed_loop: table.closed_loop,
-            comparisons: context
-                .run
-                .summary
-                .comparisons
-                .iter()
-                .map(|comparison| comparison_row(context, comparison, &table))
-                .collect(),
-            cells: cells_in_order.iter().map(|cell| cell_row(context, cell, &table)).collect(),
-            components: cells_in_order
-                .iter()
-                .flat_map(|cell| {
-                    let groups = component_groups(cell);
-                    let components = groups
-                        .iter()
-                        .map(|group| component_row(context, cell, group, memory_unit, network_unit));
-                    let totals = cell.totals.iter().filter(|total| total.components > 1);
-                    let totals = totals.map(|total| total_row(context, cell, total, memory_unit));
-                    components.chain(totals).collect::<Vec<_>>()
-                })
-                .collect(),
-            all_components: cells_in_order
-                .iter()
-                .flat_map(|cell| {
-                    let groups = component_groups(cell);
-                    let folded = groups.into_iter().filter(|group| group.components.len() > 1);
-                    let each = folded.flat_map(|group| group.components.into_iter().map(ComponentGroup::of));
-                    each.map(|group| component_row(context, cell, &group, memory_unit, network_unit))
-                        .collect::<Vec<_>>()
-                })
-                .collect(),
-            retaken: context.run.trials.iter().any(|trial| trial.take() > 1),
-            trials: context.run.trials.iter().map(|trial| trial_row(context, trial, &table)).collect(),
+            cells: times(context, &cells, &table),
+            added: added(context, &cells, &table).filter(|_| table.compares),
+            comparisons: comparisons(context, &table),
+            components: components.table(cells.iter().flat_map(|cell| components.rows(cell))),
+            all_components: components.table(cells.iter().flat_map(|cell| components.folded_rows(cell))),
+            trials: trials(context, &table),
         }
     }
 }
 
-fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
-    let percentiles = cell.response_time_us.as_ref().map_or_else(
-        || vec![format::ABSENT.to_owned(); FULL.len()],
-        |all| FULL.iter().map(|figure| table.unit.percentile(Some(all), *figure).text()).collect(),
-    );
-    let added = match &cell.added_us {
-        Some(added) => DIFFERENCES.map(|figure| difference(added.judged(figure), table)).into(),
-        None => vec![format::ABSENT.to_owned(); 3],
-    };
-    CellRow {
-        load: context.conditions.label(cell.conditions()),
-        mode: cell.mode.name(),
-        valid: valid_trials(cell.valid, cell.places(), cell.retakes),
-        verdict: cell.verdict.clone(),
-        completed: cell
-            .rate_completed
-            .as_ref()
-            .map_or_else(|| format::ABSENT.to_owned(), |rate| Interval::new(rate).text()),
-        errors: format::percent(cell.errors),
-        percentiles,
-        spoiled: marks::spoiled(cell),
-        added,
-    }
+/// `None` without rows.
+fn table(columns: Vec<Column>, rows: impl IntoIterator<Item = TableRow>) -> Option<Table> {
+    let rows: Vec<TableRow> = rows.into_iter().collect();
+    (!rows.is_empty()).then(|| Table { columns, groups: vec![Group::new(String::new(), rows)] })
+}
+
+fn place_columns() -> Vec<Column> {
+    vec![Column::text("Load"), Column::name("Mode")]
+}
+
+fn place(context: &Context, cell: &Cell) -> TableRow {
+    vec![context.conditions.label(cell.conditions()).into(), cell.mode.name().into()]
 }
 
 /// Response times in the table.
-const FULL: [TimeFigure; 6] =
-    [TimeFigure::Mean, TimeFigure::P50, TimeFigure::P90, TimeFigure::P95, TimeFigure::P99, TimeFigure::P99_9];
+const FULL: [(&str, TimeFigure); 6] = [
+    ("Mean", TimeFigure::Mean),
+    ("p50", TimeFigure::P50),
+    ("p90", TimeFigure::P90),
+    ("p95", TimeFigure::P95),
+    ("p99", TimeFigure::P99),
+    ("p99.9", TimeFigure::P99_9),
+];
 
 /// Percentiles whose differences are in the table.
-const DIFFERENCES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
+const DIFFERENCES: [(&str, TimeFigure); 3] =
+    [("p50", TimeFigure::P50), ("p90", TimeFigure::P90), ("p99", TimeFigure::P99)];
 
-fn difference(judged: Option<(Estimate, FindingVerdict)>, table: &ResultTable) -> String {
-    let text = judged.map(|(estimate, verdict)| Difference::new((&estimate, verdict), table.unit).text());
-    text.unwrap_or_else(|| format::ABSENT.to_owned())
-}
-
-fn comparison_row(context: &Context, comparison: &ModeComparison, table: &ResultTable) -> ComparisonRow {
-    let times = comparison.response_time_us;
-    let change = |change: Option<(Estimate, FindingVerdict)>| {
-        let text = change.map(|(change, verdict)| Difference::percent((&change, verdict)).text());
-        text.unwrap_or_else(|| format::ABSENT.to_owned())
+fn times(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Table> {
+    let mut columns = place_columns();
+    columns.push(Column::number("Valid"));
+    columns.extend(FULL.map(|(name, _)| Column::number(name)));
+    columns.extend(["Completed/s", "Errors"].map(Column::number));
+    columns.extend(["Verdict", "Spoiled"].map(Column::prose));
+    let row = |cell: &&Cell| {
+        let times = cell.response_time_us.as_ref();
+        let mut row = place(context, cell);
+        row.push(valid_trials(cell.valid, cell.places(), cell.retakes).into());
+        row.extend(FULL.map(|(_, figure)| match times {
+            Some(_) => shown.unit.percentile(times, figure).text().into(),
+            None => format::ABSENT.into(),
+        }));
+        row.extend([
+            text(cell.rate_completed, Interval::new),
+            format::percent(cell.errors).into(),
+            cell.verdict.as_str().into(),
+            marks::spoiled(cell).into(),
+        ]);
+        row
     };
-    ComparisonRow {
-        load: context.conditions.label(comparison.conditions()),
-        mode: comparison.mode.name(),
-        than: comparison.than.name(),
-        response: DIFFERENCES.map(|figure| difference(times.judged(figure), table)).into(),
-        throughput: change(comparison.judged_throughput()),
-        proxy_cpu: change(comparison.judged_proxy_cpu()),
-    }
+    table(columns, cells.iter().map(row))
 }
 
-/// All components of a role together.
-fn total_row(context: &Context, cell: &Cell, total: &RoleTotal, memory_unit: SizeUnit) -> ComponentRow {
-    let name = match total.role {
-        Role::Proxy => "all proxies",
-        Role::FilterService => "all services of filters",
-        _ => "all of the control plane",
+fn added(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Table> {
+    let mut columns = place_columns();
+    columns.extend(DIFFERENCES.map(|(name, _)| Column::number(name)));
+    let row = |cell: &&Cell| {
+        let mut row = place(context, cell);
+        row.extend(DIFFERENCES.map(|(_, figure)| {
+            let judged = cell.added_us.as_ref().and_then(|added| added.judged(figure));
+            difference(judged, |judged| Difference::new(judged, shown.unit))
+        }));
+        row
     };
-    let absent = || format::ABSENT.to_owned();
-    let memory = |memory: Estimate| Interval::scaled(&memory, 1.0 / memory_unit.bytes()).text();
-    ComponentRow {
-        load: context.conditions.label(cell.conditions()),
-        mode: cell.mode.name(),
-        name: name.to_owned(),
-        cpu: format::cores_interval(&total.cpu_cores).text(),
-        cpu_per_1000: format::cores_interval(&total.cpu_cores_per_1000_rps).text(),
-        memory: [total.memory_bytes, total.memory_anonymous_bytes, None]
-            .map(|bytes| bytes.map_or_else(absent, memory)),
-        received: absent(),
-        sent: absent(),
-    }
+    table(columns, cells.iter().map(row))
 }
 
-fn component_row(
-    context: &Context,
-    cell: &Cell,
-    group: &ComponentGroup<'_>,
+fn comparisons(context: &Context, shown: &ResultTable) -> Option<Table> {
+    let mut columns = place_columns();
+    columns.push(Column::text("Against"));
+    columns.extend(DIFFERENCES.map(|(name, _)| Column::number(name)));
+    columns.extend(shown.closed_loop.then(|| Column::number("Throughput, %")));
+    columns.push(Column::number("Proxy CPU for each request, %"));
+    let row = |comparison: &ModeComparison| {
+        let times = comparison.response_time_us;
+        let mut row: TableRow = vec![
+            context.conditions.label(comparison.conditions()).into(),
+            comparison.mode.name().into(),
+            comparison.than.name().into(),
+        ];
+        row.extend(DIFFERENCES.map(|(_, figure)| {
+            difference(times.judged(figure), |judged| Difference::new(judged, shown.unit))
+        }));
+        let throughput = || difference(comparison.judged_throughput(), Difference::percent);
+        row.extend(shown.closed_loop.then(throughput));
+        row.push(difference(comparison.judged_proxy_cpu(), Difference::percent));
+        row
+    };
+    table(columns, context.run.summary.comparisons.iter().map(row))
+}
+
+/// An estimate with its interval in one text; a dash without an estimate.
+fn text(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> Interval) -> TableCell {
+    estimate.map_or_else(|| format::ABSENT.to_owned(), |estimate| read(&estimate).text()).into()
+}
+
+fn difference(
+    judged: Option<(Estimate, FindingVerdict)>,
+    read: impl Fn((&Estimate, FindingVerdict)) -> Difference,
+) -> TableCell {
+    let text = judged.map(|(estimate, verdict)| read((&estimate, verdict)).text());
+    text.unwrap_or_else(|| format::ABSENT.to_owned()).into()
+}
+
+/// Memory, the anonymous part of it, and the working set that a cluster would show.
+const MEMORY: [Metric; 3] =
+    [Metric::MemoryBytes, Metric::MemoryAnonymousBytes, Metric::MemoryWorkingSetBytes];
+/// Received and sent.
+const NETWORK: [Metric; 2] = [Metric::NetworkBytesReceivedS, Metric::NetworkBytesSentS];
+
+/// Usage of components.
+struct Components<'a> {
+    context: &'a Context<'a>,
     memory_unit: SizeUnit,
     network_unit: SizeUnit,
-) -> ComponentRow {
-    let each = |read: fn(&ComponentSummary) -> Option<Estimate>| {
-        over_copies_estimate(group.components.iter().map(|component| read(component)))
-    };
-    let text = |estimate: Option<Estimate>, text: &dyn Fn(&Estimate) -> Interval| {
-        estimate.map_or_else(|| format::ABSENT.to_owned(), |estimate| text(&estimate).text())
-    };
-    let sized = |estimate: Option<Estimate>, unit: SizeUnit| {
-        text(estimate, &|estimate| Interval::scaled(estimate, 1.0 / unit.bytes()))
-    };
-    ComponentRow {
-        load: context.conditions.label(cell.conditions()),
-        mode: cell.mode.name(),
-        name: label(group),
-        cpu: text(each(|component| Some(component.cpu_cores)), &format::cores_interval),
-        cpu_per_1000: text(each(|component| Some(component.cpu_cores_per_1000_rps)), &format::cores_interval),
-        memory: [
-            each(|component| component.memory_bytes),
-            each(|component| component.memory_anonymous_bytes),
-            each(|component| component.memory_working_set_bytes),
-        ]
-        .map(|memory| sized(memory, memory_unit)),
-        received: sized(each(|component| component.network_bytes_received_s), network_unit),
-        sent: sized(each(|component| component.network_bytes_sent_s), network_unit),
+}
+
+impl<'a> Components<'a> {
+    fn new(context: &'a Context<'a>) -> Self {
+        let components = || context.run.summary.cells.iter().flat_map(|cell| &cell.components);
+        let unit = |metrics: &[Metric]| {
+            SizeUnit::for_sizes(components().flat_map(|component| {
+                metrics.iter().filter_map(|metric| Some(component.estimate(*metric)?.estimate))
+            }))
+        };
+        Self { context, memory_unit: unit(&[Metric::MemoryBytes]), network_unit: unit(&NETWORK) }
+    }
+
+    fn table(&self, rows: impl Iterator<Item = TableRow>) -> Option<Table> {
+        let mut columns = vec![Column::text("Load"), Column::text("Mode"), Column::name("Component")];
+        let figures = ["CPU", "CPU for 1000 requests/s", "Memory", "Of it anonymous", "Working set"];
+        columns.extend(figures.into_iter().chain(["Received", "Sent"]).map(Column::number));
+        table(columns, rows)
+    }
+
+    /// Components, those that are alike together, then all of each role.
+    fn rows(&self, cell: &Cell) -> Vec<TableRow> {
+        let groups = component_groups(cell);
+        let components = groups.iter().map(|group| self.group(cell, group));
+        let totals = cell.totals.iter().filter(|total| total.components > 1);
+        components.chain(totals.map(|total| self.total(cell, total))).collect()
+    }
+
+    /// Each component of those that are alike.
+    fn folded_rows(&self, cell: &Cell) -> Vec<TableRow> {
+        let folded = component_groups(cell).into_iter().filter(|group| group.components.len() > 1);
+        let each = folded.flat_map(|group| group.components.into_iter().map(ComponentGroup::of));
+        each.map(|group| self.group(cell, &group)).collect()
+    }
+
+    fn group(&self, cell: &Cell, group: &ComponentGroup<'_>) -> TableRow {
+        let each = |metric| over_copies_estimate(group.components.iter().map(|one| one.estimate(metric)));
+        self.row(cell, label(group), each)
+    }
+
+    /// All components of a role together.
+    fn total(&self, cell: &Cell, total: &RoleTotal) -> TableRow {
+        let name = match total.role {
+            Role::Proxy => "all proxies",
+            Role::FilterService => "all services of filters",
+            _ => "all of the control plane",
+        };
+        self.row(cell, name.to_owned(), |metric| match metric {
+            Metric::CpuCores => Some(total.cpu_cores),
+            Metric::CpuCoresPer1000Rps => Some(total.cpu_cores_per_1000_rps),
+            Metric::MemoryBytes => total.memory_bytes,
+            Metric::MemoryAnonymousBytes => total.memory_anonymous_bytes,
+            _ => None,
+        })
+    }
+
+    fn row(&self, cell: &Cell, name: String, estimate: impl Fn(Metric) -> Option<Estimate>) -> TableRow {
+        let sized = |metric, unit: SizeUnit| {
+            text(estimate(metric), |bytes| Interval::scaled(bytes, 1.0 / unit.bytes()))
+        };
+        let mut row = place(self.context, cell);
+        row.extend([
+            name.into(),
+            text(estimate(Metric::CpuCores), format::cores_interval),
+            text(estimate(Metric::CpuCoresPer1000Rps), format::cores_interval),
+        ]);
+        row.extend(MEMORY.map(|metric| sized(metric, self.memory_unit)));
+        row.extend(NETWORK.map(|metric| sized(metric, self.network_unit)));
+        row
     }
 }
 
-fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> TrialRow {
+/// Response times of a trial in the table.
+const OF_TRIAL: [(&str, Figure); 5] = [
+    ("p50", Figure::P50),
+    ("p90", Figure::P90),
+    ("p99", Figure::P99),
+    ("p99.9", Figure::P99_9),
+    ("Greatest", Figure::Max),
+];
+
+fn trials(context: &Context, shown: &ResultTable) -> Option<Table> {
+    let retaken = context.run.trials.iter().any(|trial| trial.take() > 1);
+    let mut columns = vec![Column::number("Trial"), Column::number("Repeat")];
+    columns.extend(retaken.then(|| Column::number("Take")));
+    columns.extend(place_columns());
+    columns.extend(OF_TRIAL.map(|(name, _)| Column::number(name)));
+    columns.extend(["Service time p99", "Schedule lag p99", "Completed"].map(Column::number));
+    columns.push(Column::text("Spoiled"));
+    table(columns, context.run.trials.iter().map(|trial| trial_row(context, trial, shown, retaken)))
+}
+
+fn trial_row(context: &Context, trial: &TrialRecord, shown: &ResultTable, retaken: bool) -> TableRow {
     let absent = || format::ABSENT.to_owned();
     let result = trial.result.as_ref().filter(|result| result.response_time_us.count > 0);
     let above_us = result.and_then(|result| result.censored_above_us);
-    let time = |time_us: Option<f64>| table.unit.number_or_above(time_us, above_us);
-    TrialRow {
-        number: trial.index + 1,
-        repeat: trial.repeat + 1,
-        take: trial.take(),
-        load: context.conditions.label(trial.conditions()),
-        mode: trial.mode.name(),
-        response: [Figure::P50, Figure::P90, Figure::P99, Figure::P99_9, Figure::Max]
-            .map(|figure| {
-                let text = result.map_or_else(absent, |result| time(result.response_time_us.figure(figure)));
-                TrialValue::new(trial, figure, text)
-            })
-            .into(),
-        service_p99: result.map_or_else(absent, |result| time(result.service_time_us.p99)),
-        lag_p99: result.map_or_else(absent, |result| time(result.schedule_lag_us.p99)),
-        completed: TrialValue::new(
-            trial,
-            Figure::Throughput,
-            trial.result.as_ref().map_or_else(absent, |result| format::count(result.requests.completed)),
-        ),
-        spoiled: spoiled_figures(trial),
-    }
+    let time = |time_us: Option<f64>| shown.unit.number_or_above(time_us, above_us);
+    let value = |figure, text: String| TableCell::from(text).spoiled(spoiling_reasons(trial, figure));
+    let completed = trial.result.as_ref().map(|result| format::count(result.requests.completed));
+    let mut row: TableRow = vec![(trial.index + 1).into(), (trial.repeat + 1).into()];
+    row.extend(retaken.then(|| trial.take().into()));
+    row.extend([context.conditions.label(trial.conditions()).into(), trial.mode.name().into()]);
+    row.extend(OF_TRIAL.map(|(_, figure)| {
+        value(figure, result.map_or_else(absent, |result| time(result.response_time_us.figure(figure))))
+    }));
+    row.extend([
+        result.map_or_else(absent, |result| time(result.service_time_us.p99)).into(),
+        result.map_or_else(absent, |result| time(result.schedule_lag_us.p99)).into(),
+        value(Figure::Throughput, completed.unwrap_or_else(absent)),
+        TableCell::from(spoiled_figures(trial)).flagged(true),
+    ]);
+    row
 }
 
 /// `p99 and beyond`; empty if every figure is usable.

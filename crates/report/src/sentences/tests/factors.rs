@@ -26,14 +26,14 @@ fn mesh_size_finding_states_costs() {
     assert_eq!(cells.len(), 6);
     assert!(cells.is_sorted_by(|one, other| one.0 <= other.0), "{cells:?}");
     let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
-    assert_eq!(again.size_effects.len(), summary.size_effects.len());
+    assert_eq!(again.factor_effects.len(), summary.factor_effects.len());
     assert!(
         reported(&summary)
             .contains("at 100 requests/s among no other services and 0.21 cores at 1000 requests/s among no")
     );
     let one_size = sizes.replace("[200, 0, 1000]", "200");
     let (_, single) = run(&one_size, |_| ());
-    assert!(single.size_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());
+    assert!(single.factor_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());
 }
 
 /// Connections cost nothing, workers make proxies faster; the cells of a run with two factors are kept apart.
@@ -95,7 +95,7 @@ fn findings_name_values_of_factors() {
     let slope = |mode: Mode, connections: &str| {
         let found = summary.factor_effects.iter().find(|effect| {
             (effect.factor.as_str(), effect.mode) == ("proxy.workers", mode)
-                && effect.figure == results::SizedFigure::ResponseTimeP50Us
+                && effect.figure == results::Metric::ResponseTimeP50Us
                 && effect.factors["load.connections"].to_string() == connections
         });
         found.unwrap().per_unit
@@ -104,7 +104,6 @@ fn findings_name_values_of_factors() {
         assert!((slope(Mode::Sidecar, connections).estimate + 50.0).abs() < 2.0);
         assert!(!slope(Mode::None, connections).excludes_zero());
     }
-    assert!(summary.size_effects.is_empty());
     let mut named = sentences(&summary);
     named.retain(|finding| finding.contains("proxy.workers"));
     insta::assert_snapshot!(named.join("\n"));

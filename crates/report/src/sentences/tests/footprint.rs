@@ -11,7 +11,7 @@ fn propagation_time_is_estimated_per_proxy() {
     let sidecar = summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar).unwrap();
     let time = |name: &str| {
         let component = sidecar.components.iter().find(|component| component.name == name).unwrap();
-        component.configured_in_s
+        component.estimate(Metric::ConfiguredInS)
     };
     assert!((time("client-proxy").unwrap().estimate - 0.17).abs() < 1e-9);
     assert_eq!(time("server-proxy"), None);

@@ -9,7 +9,7 @@ fn drivers_calls_and_services_are_named_only_if_shown() {
             candidates: Some(5),
             verdict: Some(verdict),
             estimate: Some(Estimate { estimate: 0.5, low: Some(0.4), high: Some(0.6), n: 5 }),
-            ..Finding::of_cell(kind, &summary.cells[5]).about("a").with_value(figures::P99, 2.0)
+            ..Finding::of_cell(kind, &summary.cells[5]).about("a").with_value(Metric::ResponseTimeP99Us, 2.0)
         };
         let mut alone = summary.clone();
         alone.findings = vec![finding];

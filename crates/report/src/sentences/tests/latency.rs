@@ -29,8 +29,8 @@ fn estimates_match_trials() {
     let proxy = cell.components.iter().find(|component| component.name == "client-proxy").unwrap();
     assert!((proxy.cpu_cores.estimate - 0.21).abs() < 0.01, "{proxy:?}");
     assert!((proxy.cpu_cores_per_1000_rps.estimate - proxy.cpu_cores.estimate).abs() < 1e-9);
-    assert_eq!(proxy.memory_bytes.unwrap().estimate, 41_200_000.0);
-    assert_eq!(proxy.network_bytes_received_s.unwrap().estimate, 1_200_000.0);
+    assert_eq!(proxy.estimate(Metric::MemoryBytes).unwrap().estimate, 41_200_000.0);
+    assert_eq!(proxy.estimate(Metric::NetworkBytesReceivedS).unwrap().estimate, 1_200_000.0);
     assert_eq!(cell.path.mtls, Some(true));
     let with_gateway = &summary.cells[4];
     assert_eq!(with_gateway.path.mtls, None, "a gateway claims no mutual TLS");

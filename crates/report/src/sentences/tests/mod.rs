@@ -11,13 +11,12 @@ mod validity;
 
 use super::{fill, opening, others};
 use experiment::{Experiment, Plan, PlannedTrial};
-use results::finding::figures;
 use results::{
-    ComponentUsage, ConfigurationCounts, ConfigurationPush, CpuPauses, EdgeSummary, Estimate, Finding,
-    FindingKind, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA, LatencyHistogram,
-    LoadResult, LongPauses, Mode, NetworkUsage, PathProof, Pauses, ProxyConfiguration, ProxyFootprint,
-    ProxyProof, Rates, RequestCounts, Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
-    UnavailableMode, Verdict,
+    ComponentUsage, ConfigurationCounts, ConfigurationPush, CpuPauses, DriverRecord, EdgeSummary, Estimate,
+    Figures, Finding, FindingKind, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA,
+    LatencyHistogram, LoadResult, LongPauses, Metric, Mode, NetworkUsage, PathProof, Pauses,
+    ProxyConfiguration, ProxyFootprint, ProxyProof, Rates, RequestCounts, Retake, Role, ServiceRecord,
+    Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
 };
 use statistics::objective_met;
 use std::collections::BTreeMap;
@@ -129,8 +128,17 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
             verdict: Verdict { valid: true, ..Verdict::default() },
             ..LoadResult::default()
         }),
-        drivers: Vec::new(),
-        services: Vec::new(),
+        drivers: vec![DriverRecord {
+            name: "generator".to_owned(),
+            target: "server".to_owned(),
+            ..DriverRecord::default()
+        }],
+        services: vec![ServiceRecord {
+            name: "server".to_owned(),
+            replicas: 1,
+            components: vec!["app".to_owned()],
+            ..ServiceRecord::default()
+        }],
         edges: Vec::new(),
         gateways: Vec::new(),
         rates: None,
@@ -165,7 +173,8 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
 }
 
 fn invalidate(trial: &mut TrialRecord, reason: &str, saturated: bool) {
-    trial.verdict = Verdict { valid: false, saturated, reasons: vec![reason.into()], ..Verdict::default() };
+    trial.verdict.spoil(reason, Figures::all());
+    trial.verdict.saturated = saturated;
 }
 
 /// A run of an experiment; `change` adjusts each trial.

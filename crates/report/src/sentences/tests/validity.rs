@@ -148,7 +148,11 @@ fn percentiles_caused_by_machine_pauses_are_named() {
     let often = on_host(&pausing(&[(100.0, 12.0, 0.0185), (1_000.0, 9.0, 0.018), (2_000.0, 5.0, 0.014)]));
     let found = made_by_pauses(&often);
     assert_eq!(found.len(), 6, "{found:#?}");
-    assert!(found.iter().all(|finding| finding.is_of(figures::P99) && finding.share.unwrap() >= 0.01));
+    assert!(
+        found
+            .iter()
+            .all(|finding| finding.is_of(Metric::ResponseTimeP99Us) && finding.share.unwrap() >= 0.01)
+    );
     assert!(
         found[0].text.starts_with("Pauses of this machine can make the 99th percentile of every cell"),
         "{}",
@@ -175,14 +179,16 @@ fn percentile_with_few_events_only_has_few_samples_finding() {
     });
     let few = summary.findings.iter().find(|finding| finding.kind == FindingKind::FewSamples).unwrap();
     assert_eq!(
-        (few.subject.as_deref(), few.value, few.is_of(figures::P99)),
+        (few.subject.as_deref(), few.value, few.is_of(Metric::ResponseTimeP99Us)),
         (Some("episodes"), Some(4.0), true)
     );
     assert!(few.text.contains("as few as 4 separate events in a trial"), "{}", few.text);
     let tail = |mode: Mode| {
         let of_mode = summary.findings.iter().filter(move |finding| finding.mode == Some(mode));
         of_mode
-            .filter(|finding| finding.kind == FindingKind::AddedLatency && finding.is_of(figures::P99))
+            .filter(|finding| {
+                finding.kind == FindingKind::AddedLatency && finding.is_of(Metric::ResponseTimeP99Us)
+            })
             .count()
     };
     assert_eq!((tail(Mode::Sidecar), tail(Mode::Gateway)), (0, 1));
@@ -199,13 +205,16 @@ fn objective_finding_names_deciding_figure() {
         let finding = found.find(|finding| finding.mode == Some(mode)).unwrap();
         (
             finding.subject.as_deref().unwrap(),
-            finding.figure.as_deref(),
+            finding.metric(),
             finding.estimate.is_some(),
             finding.verdict.unwrap(),
         )
     };
     assert_eq!(of(Mode::None), ("met", None, false, FindingVerdict::Shown));
-    assert_eq!(of(Mode::Gateway), ("not-shown", Some(figures::P50), true, FindingVerdict::NotShown));
-    assert_eq!(of(Mode::Sidecar), ("missed", Some(figures::P50), true, FindingVerdict::Shown));
+    assert_eq!(
+        of(Mode::Gateway),
+        ("not-shown", Some(Metric::ResponseTimeP50Us), true, FindingVerdict::NotShown)
+    );
+    assert_eq!(of(Mode::Sidecar), ("missed", Some(Metric::ResponseTimeP50Us), true, FindingVerdict::Shown));
     assert!(reported(&summary).contains("; not shown: "), "{}", reported(&summary));
 }

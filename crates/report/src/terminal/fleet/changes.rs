@@ -1,7 +1,7 @@
 //! Convergence by kind of change.
 
-use super::super::drivers::drawn_table;
 use super::super::style::Options;
+use super::super::tables::drawn_table;
 use super::{NEVER, wrapped};
 use crate::format::{self, TimeUnit};
 use results::{FleetChange, FleetResult, HistogramSummary, LatencyHistogram};

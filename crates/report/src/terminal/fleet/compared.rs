@@ -1,7 +1,7 @@
 //! Several istiods side by side: what increased, by type and by trigger.
 
-use super::super::drivers::drawn_table;
 use super::super::style::Options;
+use super::super::tables::drawn_table;
 use super::control_plane::{istiods, name};
 use crate::format;
 use results::{ControlPlaneFigures, FleetOfIstiod, FleetResult};

@@ -1,7 +1,7 @@
 //! Figures that istiod, the API server and etcd report, and a breakdown of a change's time.
 
-use super::super::drivers::drawn_table;
 use super::super::style::Options;
+use super::super::tables::drawn_table;
 use super::wrapped;
 use crate::format::{self, SizeUnit};
 use results::{ControlPlaneFigures, FleetResult, ReportedHistogram};

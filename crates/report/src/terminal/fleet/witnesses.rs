@@ -1,7 +1,7 @@
 //! Real sidecars beside the fleet.
 
-use super::super::drivers::drawn_table;
 use super::super::style::Options;
+use super::super::tables::drawn_table;
 use super::wrapped;
 use crate::witnesses::rows;
 use results::FleetResult;

@@ -23,7 +23,7 @@ pub(super) fn trial_families(record: &TrialRecord, labels: &Labels) -> Families 
         add_fleet_result(fleet, &mut figures.families, labels);
     }
     record.components.iter().for_each(|component| figures.component(component));
-    record.services().iter().for_each(|service| figures.service(service));
+    record.services.iter().for_each(|service| figures.service(service));
     record.gateways.iter().for_each(|gateway| figures.gateway(gateway));
     if let Some(rates) = &record.rates {
         figures.rates(rates);

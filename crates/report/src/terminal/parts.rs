@@ -1,0 +1,86 @@
+//! Tables of a run beside those of its loads: each only if the run has it.
+
+use super::style::{Options, WIDE, bold, wrap};
+use super::{footprint, tables};
+use crate::clocks::ClockTable;
+use crate::drivers::DriverTable;
+use crate::edges::EdgeTable;
+use crate::fleets::FleetTable;
+use crate::footprint::FootprintTable;
+use crate::gateways::GatewayTable;
+use crate::reservations::ReservationTable;
+use crate::services::ServiceTable;
+use crate::tables::Table;
+use results::Summary;
+
+/// Tables of fleets, clocks, drivers, services, calls, reservations, gateways and proxies.
+pub(crate) fn parts(summary: &Summary, options: Options) -> String {
+    let section = |heading: &str, table: &Table, kind: &str| {
+        let all = format!("`meshmeter report DIR --{kind}-csv FILE`");
+        tables::section(heading, table, &all, options)
+    };
+    let sections = [
+        FleetTable::new(summary).map(|table| fleets(&table, options)),
+        ClockTable::new(summary).map(|table| clocks(&table, options)),
+        DriverTable::new(summary).map(|drivers| section("Drivers", &drivers.table, "drivers")),
+        ServiceTable::new(summary).map(|services| section("Services", &services.table, "services")),
+        EdgeTable::new(summary).map(|edges| section("Calls between services", &edges.table, "edges")),
+        ReservationTable::new(summary).map(|table| reservations(&table, options)),
+        GatewayTable::new(summary).map(|table| gateways(&table, options)),
+        FootprintTable::new(summary).map(|table| footprint::lines(&table, options)),
+    ];
+    sections.into_iter().flatten().flatten().map(|line| line + "\n").collect()
+}
+
+/// One line per cell, and one line per kind of change.
+fn fleets(table: &FleetTable, options: Options) -> Vec<String> {
+    let unit = table.time_unit;
+    let heading = "Fleets of simulated proxies, and the control plane";
+    let mut lines = tables::flat(heading, &table.proxies, options);
+    let heading = format!("Changes, from acknowledgement to arrival, {unit}");
+    lines.extend(tables::flat(&heading, &table.changes, options));
+    if table.outages.groups.iter().any(|group| !group.rows.is_empty()) {
+        let heading = format!("Connections lost, until complete again, {unit}");
+        lines.extend(tables::flat(&heading, &table.outages, options));
+    }
+    lines
+}
+
+/// Corrected and uncorrected distributions of the cells in which they differ; empty without such a cell.
+fn clocks(table: &ClockTable, options: Options) -> Vec<String> {
+    let alike = table.alike();
+    if alike == table.table.groups.len() {
+        return Vec::new();
+    }
+    let others = if alike == 0 { "" } else { " The other cells read alike by both, within 10 %." };
+    let text = format!(
+        "Response time from the intended start (corrected) and from the actual send (uncorrected), by percentile.{others}"
+    );
+    let mut lines = vec![bold("Corrected and uncorrected", options)];
+    lines.extend(wrap(&text, options.width));
+    lines.extend(tables::groups(&table.table, options));
+    lines.extend(table.notes.iter().flat_map(|note| wrap(note, options.width)));
+    lines.extend((!table.notes.is_empty()).then(String::new));
+    lines
+}
+
+fn reservations(table: &ReservationTable, options: Options) -> Vec<String> {
+    let mut lines = vec![bold("Reserved against used", options)];
+    lines.extend(tables::groups(&table.table, options));
+    lines
+}
+
+/// One line per gateway, with the rates of the three observers.
+fn gateways(table: &GatewayTable, options: Options) -> Vec<String> {
+    let durations = if options.width >= WIDE { "; durations at p50/p90/p99" } else { "" };
+    let heading = format!("Gateways: requests per second by observer{durations}");
+    let mut lines = tables::flat(&heading, &table.gateways, options);
+    let mut groups = table.gateways.groups.iter();
+    let folded = groups.find_map(|group| Some((group.selection.as_deref()?, group.all.len())));
+    if let Some((selection, all)) = folded {
+        // No blank line before the note.
+        lines.pop();
+        lines.extend([format!("{selection} of {all}; report.html has all."), String::new()]);
+    }
+    lines
+}
