@@ -172,7 +172,7 @@ fn proxy_holdings_are_shown_with_warnings() {
         proxies.flat_map(|cell| &mut cell.components).filter(|component| component.name == "client-proxy")
     {
         let configured_in_s = Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 };
-        proxy.estimates.extend([(Metric::ConfiguredInS, configured_in_s)]);
+        proxy.estimates.set(Metric::ConfiguredInS, Some(configured_in_s));
         let configuration = proxy.configuration.as_mut().expect("the fixture has one");
         configuration.counts.rejected_updates = Some(3);
         configuration.varies = true;

@@ -80,7 +80,7 @@ fn proxy_configuration_and_memory_table() {
     }) {
         if cell == Mode::Sidecar && component.configuration.is_some() {
             let configured_in_s = Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 };
-            component.estimates.extend([(Metric::ConfiguredInS, configured_in_s)]);
+            component.estimates.set(Metric::ConfiguredInS, Some(configured_in_s));
         }
     }
     let held = |width| {

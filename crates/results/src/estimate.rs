@@ -54,29 +54,29 @@ impl Estimate {
     }
 }
 
-/// Estimates by metric; in result files, each under its key.
+/// Estimates by metric; in result files, each under its key, and null if it is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Estimates(BTreeMap<Metric, Estimate>);
+pub struct Estimates(BTreeMap<Metric, Option<Estimate>>);
 
 impl Estimates {
     /// Estimate of a metric.
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<Estimate> {
-        self.0.get(&metric).copied()
+        self.0.get(&metric).copied().flatten()
     }
 
-    /// Adds the estimate of a metric, if any.
-    pub fn extend(&mut self, estimate: impl IntoIterator<Item = (Metric, Estimate)>) {
-        self.0.extend(estimate);
+    /// Sets the estimate of a metric.
+    pub fn set(&mut self, metric: Metric, estimate: Option<Estimate>) {
+        self.0.insert(metric, estimate);
     }
 
-    /// Estimates of these metrics. Those without one are left out.
+    /// Estimates of these metrics.
     pub fn read(
         metrics: impl IntoIterator<Item = Metric>,
         estimate: impl Fn(Metric) -> Option<Estimate>,
     ) -> Self {
-        Self(metrics.into_iter().filter_map(|metric| Some((metric, estimate(metric)?))).collect())
+        Self(metrics.into_iter().map(|metric| (metric, estimate(metric))).collect())
     }
 }
 
@@ -101,8 +101,7 @@ impl<'de> Visitor<'de> for EstimatesVisitor {
         while let Some(key) = map.next_key::<String>()? {
             match Metric::ALL.iter().find(|metric| metric.key() == key) {
                 Some(metric) => {
-                    let estimate: Option<Estimate> = map.next_value()?;
-                    estimates.extend(estimate.map(|estimate| (*metric, estimate)));
+                    estimates.set(*metric, map.next_value()?);
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;

@@ -13,7 +13,7 @@ pub struct Verdict {
     /// Why figures are spoiled; empty if none are. Each reason starts with its kind and a colon, such as
     /// `saturated: …`.
     pub reasons: Vec<String>,
-    /// Figures spoiled by each reason, in the order of `reasons`.
+    /// Figures spoiled by each reason, in the order of `reasons`. A reason without its figures spoils all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoiled: Vec<SpoiledFigures>,
     /// Notes on usable figures too, such as a service time that hides a stall.
@@ -67,8 +67,7 @@ impl Verdict {
     /// All figures that must not be used.
     #[must_use]
     pub fn spoiled_figures(&self) -> Figures {
-        // Nothing was judged.
-        if self.reasons.is_empty() && !self.valid {
+        if self.spoiled.len() < self.reasons.len() || (self.spoiled.is_empty() && !self.valid) {
             return Figures::all();
         }
         self.spoiled.iter().fold(Figures::none(), |all, one| all.union(one.figures))
@@ -76,7 +75,8 @@ impl Verdict {
 
     /// Reasons with the figures that each spoils.
     pub fn reasons_with_figures(&self) -> impl Iterator<Item = (&str, Figures)> {
-        self.reasons.iter().zip(&self.spoiled).map(|(reason, one)| (reason.as_str(), one.figures))
+        let figures = |index: usize| self.spoiled.get(index).map_or_else(Figures::all, |one| one.figures);
+        self.reasons.iter().enumerate().map(move |(index, reason)| (reason.as_str(), figures(index)))
     }
 }
 
@@ -95,5 +95,13 @@ mod tests {
         assert_eq!(verdict.spoiled[0].reason, "schedule-lag");
         let read: Verdict = serde_json::from_value(serde_json::to_value(&verdict).unwrap()).unwrap();
         assert_eq!(read, verdict);
+    }
+
+    #[test]
+    fn reason_without_its_figures_spoils_all() {
+        let read = r#"{"valid":false,"saturated":false,"reasons":["schedule-lag: late"],"notes":[]}"#;
+        let verdict: Verdict = serde_json::from_str(read).unwrap();
+        assert!(Figure::ALL.into_iter().all(|figure| !verdict.is_usable(figure)));
+        assert_eq!(verdict.reasons_with_figures().next(), Some(("schedule-lag: late", Figures::all())));
     }
 }

@@ -15,16 +15,18 @@ use results::Summary;
 
 /// Tables of fleets, clocks, drivers, services, calls, reservations, gateways and proxies.
 pub(crate) fn parts(summary: &Summary, options: Options) -> String {
-    let section = |heading: &str, table: &Table, kind: &str| {
-        let all = format!("`meshmeter report DIR --{kind}-csv FILE`");
-        tables::section(heading, table, &all, options)
-    };
+    let section = |heading: &str, table: &Table, all: &str| tables::section(heading, table, all, options);
     let sections = [
         FleetTable::new(summary).map(|table| fleets(&table, options)),
         ClockTable::new(summary).map(|table| clocks(&table, options)),
-        DriverTable::new(summary).map(|drivers| section("Drivers", &drivers.table, "drivers")),
-        ServiceTable::new(summary).map(|services| section("Services", &services.table, "services")),
-        EdgeTable::new(summary).map(|edges| section("Calls between services", &edges.table, "edges")),
+        DriverTable::new(summary)
+            .map(|drivers| section("Drivers", &drivers.table, "`meshmeter report DIR --drivers-csv FILE`")),
+        ServiceTable::new(summary).map(|services| {
+            section("Services", &services.table, "`meshmeter report DIR --services-csv FILE`")
+        }),
+        EdgeTable::new(summary).map(|edges| {
+            section("Calls between services", &edges.table, "`meshmeter report DIR --edges-csv FILE`")
+        }),
         ReservationTable::new(summary).map(|table| reservations(&table, options)),
         GatewayTable::new(summary).map(|table| gateways(&table, options)),
         FootprintTable::new(summary).map(|table| footprint::lines(&table, options)),

@@ -56,7 +56,7 @@ fn missing_figures_do_not_break_page() {
         }
         for component in &mut cell.components {
             component.cpu_cores = missing;
-            component.estimates.extend(ComponentSummary::by_key().map(|metric| (metric, missing)));
+            ComponentSummary::by_key().for_each(|metric| component.estimates.set(metric, Some(missing)));
             if let Some(configuration) = &mut component.configuration {
                 configuration.size_bytes = missing;
             }

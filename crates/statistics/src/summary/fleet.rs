@@ -24,11 +24,11 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
     };
     let mut estimates = Estimates::read(ALONE, alone);
     for metric in POOLED {
-        estimates.extend(table(metric).map(|estimate| (metric, estimate)));
+        estimates.set(metric, table(metric));
     }
     // Not filtered by usability: even a late fleet shows how late it was.
     let lag = estimate(trials.iter().filter_map(|trial| Metric::FleetLagP99Us.read(trial)));
-    estimates.extend(lag.map(|lag| (Metric::FleetLagP99Us, lag)));
+    estimates.set(Metric::FleetLagP99Us, lag);
     let mut convergence = of_trials.times(|fleet| Some(fleet.convergence_us.clone()));
     convergence.p50 = table(Metric::ConvergenceP50Us);
     convergence.p90 = table(Metric::ConvergenceP90Us);
