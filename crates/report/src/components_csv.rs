@@ -49,9 +49,8 @@ mod tests {
         let component = &mut summary.cells[1].components[0];
         let in_s = Estimate { estimate: 0.5, low: None, high: Some(0.75), n: 2 };
         let unreadable = Estimate::single(f64::NAN);
-        component
-            .estimates
-            .extend([(Metric::ConfiguredInS, in_s), (Metric::MemoryBeforeLoadBytes, unreadable)]);
+        component.estimates.set(Metric::ConfiguredInS, Some(in_s));
+        component.estimates.set(Metric::MemoryBeforeLoadBytes, Some(unreadable));
         let text = table(&summary);
         let components: usize = summary.cells.iter().map(|cell| cell.components.len()).sum();
         assert_eq!(text.lines().count(), components + 1);
