@@ -163,6 +163,26 @@ fn server_that_is_not_istiod_is_named_before_anything_is_written() {
     assert!(api.writes().is_empty(), "{:?}", api.writes());
 }
 
+/// Without TLS the fleet needs no certificate authority, which this API lacks.
+#[test]
+fn fleet_of_a_run_authenticates_as_its_settings_say() {
+    let api = Api::start(willing);
+    let folder = tempfile::tempdir().unwrap();
+    let spec = folder.path().join("fleet.yaml");
+    let mut arguments = api.arguments(NOBODY);
+    arguments.truncate(4);
+    arguments.extend(["--spec", spec.to_str().unwrap()].map(str::to_owned));
+    for (security, said) in [
+        ("plaintext", "connect to istiod at 127.0.0.1:1"),
+        ("token", "has no ConfigMap istio-ca-root-cert"),
+        ("mutual-tls", "has no ConfigMap istio-ca-root-cert"),
+    ] {
+        fs::write(&spec, format!("fleet: {{proxies: 2, security: {security}, changes: [endpoint-added]}}\n"))
+            .unwrap();
+        assert_refused(&words(&arguments), 3, &[said]);
+    }
+}
+
 #[test]
 fn missing_istio_kinds_or_permission_is_reported_before_anything_is_written() {
     let settings = server(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00").to_string();

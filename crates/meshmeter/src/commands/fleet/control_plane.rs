@@ -3,7 +3,7 @@
 
 use super::control_plane_metrics::Exposed;
 use super::metrics::MetricsPage;
-use crate::cli::{ControlPlaneArgs, FleetArgs, MetricsUrl};
+use crate::cli::{ControlPlaneArgs, MetricsUrl};
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::FleetSecurity;
@@ -50,13 +50,17 @@ impl Api {
 }
 
 /// istiods as connection targets.
-pub fn targets(args: &FleetArgs, addresses: &[String], api: &ApiClient) -> Result<Vec<Target>, Failure> {
-    let security = match args.proxies.security {
+pub fn targets(
+    control_plane: &ControlPlaneArgs,
+    security: FleetSecurity,
+    addresses: &[String],
+    api: &ApiClient,
+) -> Result<Vec<Target>, Failure> {
+    let security = match security {
         FleetSecurity::Plaintext => Security::Plaintext,
         FleetSecurity::Token => Security::Token,
         FleetSecurity::MutualTls => Security::MutualTls,
     };
-    let control_plane = &args.control_plane;
     let roots: Arc<[u8]> = match (security, &control_plane.istiod_ca) {
         (Security::Plaintext, _) => Arc::default(),
         (_, Some(path)) => std::fs::read(path)

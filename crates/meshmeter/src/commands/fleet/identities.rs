@@ -1,6 +1,5 @@
 //! The simulated proxies: identities of the population with tokens of their service accounts.
 
-use crate::cli::FleetArgs;
 use crate::failure::Failure;
 use experiment::settings::fleet::{FleetSecurity, FleetSettings, ProxyKind};
 use fleet::Credentials;
@@ -41,7 +40,9 @@ pub fn tokens(settings: &FleetSettings, population: &Population, api: &ApiClient
 pub struct Identities<'a> {
     pub population: &'a Population,
     pub tokens: Tokens,
-    pub args: &'a FleetArgs,
+    /// True if ztunnels request addresses only when they need them.
+    pub on_demand: bool,
+    pub cluster_id: &'a str,
     /// istiod's own version, if it reports one.
     pub version: Option<String>,
 }
@@ -58,7 +59,7 @@ impl Identities<'_> {
     }
 
     fn spec(&self, place: usize, proxy: &Proxy) -> ProxySpec {
-        let is_on_demand = self.args.proxies.on_demand && proxy.kind == ProxyKind::Ztunnel;
+        let is_on_demand = self.on_demand && proxy.kind == ProxyKind::Ztunnel;
         ProxySpec {
             kind: proxy.kind,
             name: proxy.name.clone(),
@@ -67,7 +68,7 @@ impl Identities<'_> {
             service_account: proxy.service_account.clone(),
             labels: proxy.labels.clone(),
             node: proxy.node.clone(),
-            cluster_id: self.args.control_plane.cluster_id.clone(),
+            cluster_id: self.cluster_id.to_owned(),
             istio_version: self.claimed_version(),
             dns_capture: proxy.kind == ProxyKind::Sidecar,
             on_demand: is_on_demand,

@@ -61,7 +61,7 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
     let stop = interrupt::on_signals_with_message(last_words)?;
     let link = EnvironmentLink::open(args.environment_answers)?;
     let api = Api::open(args.control_plane.kubeconfig.as_deref(), &stop)?;
-    let targets = control_plane::targets(args, addresses, &api.client)?;
+    let targets = control_plane::targets(&args.control_plane, settings.security, addresses, &api.client)?;
     for target in &targets {
         control_plane::probe(target, PROBE_TIMEOUT)?;
     }
@@ -151,7 +151,13 @@ impl FleetRunner<'_> {
         let pages = control_plane::metrics_pages(&self.args.control_plane, &addresses, &self.api.client);
         let sampler = MetricsSampler::start(pages)?;
         let version = sampler.istiod_version();
-        let identities = identities::Identities { population, tokens, args: self.args, version };
+        let identities = identities::Identities {
+            population,
+            tokens,
+            on_demand: self.settings.on_demand,
+            cluster_id: &self.args.control_plane.cluster_id,
+            version,
+        };
         let first = self.targets.first().expect("an address was given").clone();
         let spec = FleetSpec {
             targets: self.targets.clone(),
