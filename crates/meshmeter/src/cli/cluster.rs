@@ -7,7 +7,7 @@ use cluster::connection::Connection;
 use cluster::prometheus::PrometheusAddress;
 use cluster::rights::Subject;
 use cluster::settings::{ClusterSettings, DEFAULT_PREFIX};
-use experiment::{MeshKind, Override};
+use experiment::MeshKind;
 use results::units::parse_duration;
 use std::path::PathBuf;
 
@@ -117,7 +117,7 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
     pub generator_nodes: Option<(String, String)>,
 
-    /// Mesh of the cluster: the same as --set mesh=MESH
+    /// Mesh of the cluster, instead of the experiment's `mesh`. Modes that it lacks are left out
     #[arg(long, value_name = "MESH", value_parser = one_of(MeshKind::ON_CLUSTERS.map(|kind| (kind.name().into(), kind))), help_heading = "Cluster")]
     pub cluster_mesh: Option<MeshKind>,
 
@@ -137,11 +137,6 @@ pub struct OnClusterArgs {
 }
 
 impl OnClusterArgs {
-    /// What the option of the mesh sets in an experiment.
-    pub fn mesh(&self) -> Option<Override> {
-        self.cluster_mesh.map(|mesh| Override::set(format!("mesh={mesh}")))
-    }
-
     /// Settings of a run with this identifier. `image` is used if none was given.
     pub fn settings(&self, run: &str, image: &str) -> ClusterSettings {
         ClusterSettings {

@@ -16,7 +16,10 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
-    let overrides: Vec<Override> = args.set.iter().map(Override::set).chain(args.place.mesh()).collect();
+    let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
+    if let Some((experiment, mesh)) = args.experiment.as_deref().zip(args.place.cluster_mesh) {
+        unavailable::take_mesh(experiment, &mut overrides, mesh, args.require_all_modes)?;
+    }
     let read = |name: &str| read_experiment(name, &overrides);
     let mut experiment = args.experiment.as_deref().map(read).transpose()?;
     let mut settings = args.place.settings("", "");

@@ -112,15 +112,24 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
     overrides.extend(releases::setting(&args.istio));
-    overrides.extend(args.cluster.mesh());
     overrides.extend(args.repeats.as_ref().map(Override::repeats));
     overrides.extend(args.retakes.as_ref().map(Override::retakes));
     overrides.extend(args.duration.as_ref().map(Override::duration));
     overrides.extend(args.pacing.as_ref().map(Override::pacing));
     overrides.extend(args.scale.as_ref().map(Override::scale));
+    let mesh = args.cluster.cluster_mesh.filter(|_| args.on == RunPlace::Cluster);
     let Some(experiment) = &args.experiment else {
-        return resume::experiment(args.resume.as_deref().expect("required without an experiment"));
+        let resumed = resume::experiment(args.resume.as_deref().expect("required without an experiment"))?;
+        return match mesh.filter(|mesh| *mesh != resumed.mesh) {
+            Some(mesh) => {
+                Err(Failure::usage(format!("--cluster-mesh {mesh}: the run has mesh {}", resumed.mesh)))
+            }
+            None => Ok(resumed),
+        };
     };
+    if let Some(mesh) = mesh {
+        unavailable::take_mesh(experiment, &mut overrides, mesh, args.require_all_modes)?;
+    }
     let mut read = read_experiment(experiment, &overrides)?;
     if !are_of_mesh(experiment, read.mesh) {
         read.published.clear();

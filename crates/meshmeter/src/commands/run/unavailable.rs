@@ -1,8 +1,11 @@
 //! Unavailable modes: those that cannot run here, at all or with some components. They are left out, with the
 //! reason; no other mode replaces them.
 
-use experiment::Experiment;
+use super::read_experiment;
+use crate::failure::Failure;
+use crate::output::tell;
 use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
+use experiment::{Experiment, MeshKind, Override};
 use results::{Factors, Mode, UnavailableMode, is_of_components};
 use std::error::Error as _;
 
@@ -47,6 +50,36 @@ pub(in crate::commands) fn leave_out(
         return Err(error);
     }
     Ok(unavailable)
+}
+
+/// Sets the mesh of an experiment that is read with these overrides, and leaves out the modes that this mesh lacks, if
+/// it has others of them.
+///
+/// # Errors
+/// Returns an error if the experiment cannot be read without the mesh, or if the user requires all modes.
+pub(in crate::commands) fn take_mesh(
+    experiment: &str,
+    overrides: &mut Vec<Override>,
+    mesh: MeshKind,
+    all_required: bool,
+) -> Result<(), Failure> {
+    let read = read_experiment(experiment, overrides)?;
+    overrides.push(Override::set(format!("mesh={mesh}")));
+    let (made, lacking): (Vec<Mode>, Vec<Mode>) = read.modes.iter().partition(|mode| mesh.makes(**mode));
+    if made.is_empty() || lacking.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("mesh {mesh} has no such mode");
+    if all_required {
+        return Err(EnvironmentError::new(format!("run mode {}", lacking[0]), reason).into());
+    }
+    let made: Vec<&str> = made.into_iter().map(Mode::name).collect();
+    overrides.push(Override::set(format!("modes=[{}]", made.join(","))));
+    for mode in lacking {
+        let left_out = UnavailableMode { mode, factors: Factors::new(), reason: reason.clone(), hint: None };
+        tell!("{}", sentence(&left_out));
+    }
+    Ok(())
 }
 
 /// Every combination of components that the experiment compares; if it compares none, its own.
