@@ -1,4 +1,4 @@
-//! Where drivers send requests.
+//! Destinations of drivers' requests.
 
 use super::ClusterDeployment;
 use crate::gateway::{self, Destination};

@@ -1,4 +1,4 @@
-//! What the course of a trial reads here: the calls with their proxies, and the counters of services and proxies.
+//! Readings for the course of a trial: the calls with their proxies, and the counters of services and proxies.
 
 use super::shared::SharedPod;
 use super::{ClusterDeployment, OpenProxy, RunningPod};
@@ -16,14 +16,11 @@ use mesh::proof::{Counters, Evidence};
 use mesh::proxy::CounterSource;
 use mesh::service::ServiceReading;
 use mesh::trial::course::{Course, KeepsCourse};
-use mesh::trial::place::{Edge, Pace, Place, ProxyId, Readings, RunningProxy, Station};
+use mesh::trial::place::{Edge, IN_WINDOW_TIMEOUT, Pace, Place, ProxyId, Readings, RunningProxy, Station};
 use results::ComponentVersion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
-
-/// Timeout for reading services while load runs. Slow ones must not delay the monitoring of the others.
-const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
+use std::time::{Duration, Instant};
 
 impl RunningProxy for OpenProxy {
     fn name(&self) -> &str {
@@ -36,7 +33,7 @@ impl RunningProxy for OpenProxy {
 
     /// If the API is the reason, it says why.
     fn reason(&self, error: &AdminError) -> String {
-        let failed = self.ports.iter().find_map(PortForward::last_error);
+        let failed = self.ports.last().and_then(PortForward::last_error);
         failed.unwrap_or_else(|| error_chain(&error.cause))
     }
 }
@@ -138,8 +135,12 @@ impl Place for ClusterDeployment<'_> {
 
     fn read_in_window(&self, workloads: &[WorkloadId]) -> BTreeMap<String, ServiceReading> {
         let services = self.services(|id| workloads.contains(&id));
+        let deadline = Instant::now() + IN_WINDOW_TIMEOUT;
         let read = side_by_side(services, |(pod, is_node)| {
-            Some((pod.name.clone(), pod.read_service(is_node, Some(IN_WINDOW_TIMEOUT)).ok()?))
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let reading =
+                (!remaining.is_zero()).then(|| pod.read_service(is_node, Some(remaining)).ok())??;
+            Some((pod.name.clone(), reading))
         });
         read.into_iter().flatten().collect()
     }

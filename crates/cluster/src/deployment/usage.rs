@@ -116,6 +116,8 @@ impl ClusterDeployment<'_> {
     pub(super) fn read_usage(&mut self) -> Snapshot {
         let now = Duration::from_nanos(unix_ns(Timestamp::now()));
         let mut components = self.read_generators();
+        // Before anything that takes time: what is called meanwhile is not in the window.
+        self.in_course(Course::open_window);
         let Reading { samples, nodes, other_proxies, mut notes } = self.read_samples();
         notes.extend(self.note_on_others(other_proxies));
         let mut known = self.by_component(&samples);
@@ -133,7 +135,6 @@ impl ClusterDeployment<'_> {
             }
         }
         notes.into_iter().for_each(|note| self.note(note));
-        self.in_course(Course::open_window);
         Snapshot { components, ..snapshot }
     }
 

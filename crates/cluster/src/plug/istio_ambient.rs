@@ -11,6 +11,7 @@ use experiment::dataplane::DataPlane;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::topology::Call;
+use mesh::admin::LONG_RESPONSE_TIMEOUT;
 use mesh::dataplane::istio_ambient::{self, waypoint_hop};
 use mesh::istio::objects::waypoint;
 use mesh::istio::propagation::Expected;
@@ -27,6 +28,8 @@ pub(super) const ZTUNNEL: ProxyKind = ProxyKind {
     ports: &[ADMIN_PORT, STATUS_PORT],
     source: |ports| {
         let (admin, statistics) = (ports[0].clone(), ports[1].clone());
+        // It serves all pods of its node, and the way is that of the API server.
+        let statistics = statistics.within(LONG_RESPONSE_TIMEOUT);
         Box::new(ZtunnelAdmin { admin, statistics, readiness: None })
     },
 };

@@ -3,6 +3,7 @@
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use experiment::environment::MutualTls;
 use experiment::topology::{Call, WorkloadId};
+use mesh::admin::LONG_RESPONSE_TIMEOUT;
 use mesh::dataplane::linkerd;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::linkerd::{ADMIN_PORT, LinkerdProxy, NAMESPACE};
@@ -46,7 +47,7 @@ impl MeshPlug for Linkerd {
         Some(ProxyKind {
             container: "linkerd-proxy",
             ports: &[ADMIN_PORT],
-            source: |ports| Box::new(LinkerdProxy(ports[0].clone())),
+            source: |ports| Box::new(LinkerdProxy(ports[0].within(LONG_RESPONSE_TIMEOUT))),
         })
     }
 

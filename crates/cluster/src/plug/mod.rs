@@ -108,9 +108,9 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyKind {
     pub container: &'static str,
-    /// Ports that are read.
+    /// Ports that are read, that of the counters last.
     pub ports: &'static [u16],
-    /// What these ports tell, given in the same order.
+    /// Sources of counters behind these ports, given in the same order.
     pub source: fn(&[Admin]) -> Box<dyn CounterSource>,
 }
 
@@ -231,9 +231,9 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
         Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
     };
     if !mesh.makes(mode) {
-        let error =
-            EnvironmentError::new(format!("run mode {mode}"), format!("mesh {mesh} has no such mode"));
-        return Err(error.with_hint("`mesh` names another one"));
+        let made = Mode::ALL.into_iter().filter(|mode| mesh.makes(*mode)).map(Mode::name);
+        let hint = format!("its modes: {}", made.collect::<Vec<_>>().join(", "));
+        return refused(&format!("mesh {mesh} has no such mode"), &hint);
     }
     let parts = mesh.parts(mode);
     let in_lab = "the lab runs it: leave out `--on cluster`";

@@ -1,9 +1,9 @@
-//! What the course of a trial reads here.
+//! Readings for the course of a trial.
 
 use super::LabDeployment;
 use crate::liveness;
 use crate::observe;
-use crate::running::{IN_WINDOW_TIMEOUT, RunningPod, RunningService, failure};
+use crate::running::{RunningPod, RunningService, failure};
 use experiment::environment::{ComponentMemory, DeploymentSpec, ServiceSnapshot, error_chain};
 use experiment::topology::{Workload, WorkloadId};
 use mesh::admin::AdminCause;
@@ -11,7 +11,9 @@ use mesh::concurrent::side_by_side;
 use mesh::proof::CountedService;
 use mesh::service::ServiceReading;
 use mesh::trial::course::{Course, KeepsCourse};
-use mesh::trial::place::{Edge, Pace, Place, ProxyId, Readings, RunningProxy, response_or_reason};
+use mesh::trial::place::{
+    Edge, IN_WINDOW_TIMEOUT, Pace, Place, ProxyId, Readings, RunningProxy, response_or_reason,
+};
 use results::Role;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

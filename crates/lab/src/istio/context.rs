@@ -1,4 +1,4 @@
-//! What a deployment under a control plane passes to its proxies.
+//! Context that a deployment under a control plane passes to its proxies.
 
 use super::{ControlPlane, IstioPrograms, MeshNamespaces};
 use crate::context::DeploymentContext;

@@ -10,6 +10,6 @@ mod supporting;
 pub(crate) use mesh::proxy::CounterSource;
 pub(crate) use pods::{PodIdentity, PodPlace, Pods, RunningPod, RunningWorkload};
 pub(crate) use proxy::{Proxy, failure};
-pub(crate) use service::{IN_WINDOW_TIMEOUT, RunningService};
+pub(crate) use service::RunningService;
 pub(crate) use static_envoy::StaticEnvoyFactory;
 pub(crate) use supporting::Supporting;

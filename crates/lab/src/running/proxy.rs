@@ -87,7 +87,7 @@ impl RunningProxy for Proxy {
     }
 }
 
-/// How a component has failed, as a reason for not querying it.
+/// Failure of a component, as a reason for not querying it.
 pub(crate) fn failure(container: &Container) -> Option<String> {
     container.failed().map(|how| format!("it {how}"))
 }

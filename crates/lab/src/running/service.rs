@@ -28,9 +28,6 @@ const COUNTERS_PORT: u16 = 8079;
 /// A service starts within milliseconds, longer on a busy machine.
 pub(super) const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Timeout for reading services while load runs. Slow ones must not delay the monitoring of the others.
-pub(crate) const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
-
 #[derive(Debug)]
 pub(crate) struct RunningService {
     pub container: Container,

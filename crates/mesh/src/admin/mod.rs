@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Timeout of a response, including those to liveness probes. A proxy under full load responds in milliseconds.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of the first chunk of a long response: a proxy generates the whole body first, at some 15 MB per second.
-const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+pub const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of a complete response: the longest ones take a minute.
 const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of a buffered response: a proxy's own state takes a few kilobytes.
@@ -59,8 +59,12 @@ impl Admin {
     }
 
     pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
-        let limits = Limits { bytes: MAX_COUNTERS_BYTES, ..self.limits() };
-        Ok(self.exchange(path, None, limits, json::<Statistics>)?.into_counters())
+        Ok(self.exchange(path, None, self.limits_of_counters(), json::<Statistics>)?.into_counters())
+    }
+
+    /// Counters in a format of the proxy's own.
+    pub(crate) fn ask_counters(&self, path: &str) -> Result<Vec<u8>, AdminError> {
+        self.exchange(path, None, self.limits_of_counters(), whole)
     }
 
     pub fn get_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, AdminError> {
@@ -108,6 +112,10 @@ impl Admin {
     fn limits(&self) -> Limits {
         let (timeout, whole) = (self.timeout, Some(WHOLE_RESPONSE_TIMEOUT));
         Limits { begin: timeout, piece: timeout, whole, bytes: MAX_RESPONSE_BYTES }
+    }
+
+    fn limits_of_counters(&self) -> Limits {
+        Limits { bytes: MAX_COUNTERS_BYTES, ..self.limits() }
     }
 
     fn open(&self, path: &str, message: Option<Bytes>, limits: Limits) -> Result<ResponseBody, AdminCause> {

@@ -6,7 +6,7 @@ use crate::proof::{Accepts, Evidence};
 use experiment::topology::{Call, WorkloadId};
 use results::HopProtocol;
 
-/// How a caller's sidecar, or a gateway, handles requests on this port that are for a service.
+/// Handling, by a caller's sidecar or a gateway, of requests on this port that are for a service.
 pub fn outbound(mesh: &dyn MeshView, callee: WorkloadId, port: u16) -> Hop {
     let peer = if mesh.is_member(callee) { Peer::Next } else { Peer::Nobody };
     let layer = mesh.layer(callee).between(None, between_proxies(mesh));
@@ -14,7 +14,7 @@ pub fn outbound(mesh: &dyn MeshView, callee: WorkloadId, port: u16) -> Hop {
     Hop { peer, ..Hop::outbound(layer, port, cluster) }
 }
 
-/// How a sidecar handles requests for its workload.
+/// Handling, by a sidecar, of requests for its workload.
 pub fn inbound(mesh: &dyn MeshView, id: WorkloadId) -> Hop {
     Hop::inbound(mesh.layer(id).between(between_proxies(mesh), None), SERVICE_PORT)
 }

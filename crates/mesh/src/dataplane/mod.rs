@@ -43,7 +43,7 @@ impl<'a> dyn MeshView + 'a {
         service_host(&self.workload(id).name, &self.namespace_of(id))
     }
 
-    /// How a proxy reads requests to a workload.
+    /// Protocol as which a proxy reads requests to a workload.
     fn layer(&self, id: WorkloadId) -> Layer {
         Layer::for_protocol(self.workload(id).protocol)
     }

@@ -95,7 +95,7 @@ pub struct LinkerdProxy(pub Admin);
 
 impl CounterSource for LinkerdProxy {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        Ok(read(&String::from_utf8_lossy(&self.0.get_long(PATH)?)))
+        Ok(read(&String::from_utf8_lossy(&self.0.ask_counters(PATH)?)))
     }
 }
 

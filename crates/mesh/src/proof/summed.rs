@@ -91,7 +91,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Why the counters after a trial cannot be used, by those that count; absent if they can.
+/// Reason why the counters after a trial cannot be used, by those that count; absent if they can.
 fn failure<'a>(
     before: &Counters,
     after: &'a Result<Counters, String>,

@@ -3,7 +3,7 @@
 use super::footprint::Held;
 use super::gateways::{Gateway, gateway_counts};
 use super::place::{Edge, Place, ProxyId, RunningProxy};
-use super::readings::{Counted, Services, edge_records};
+use super::readings::{CallsOnEdge, Counted, Services, edge_records};
 use crate::Result;
 use crate::concurrent::side_by_side;
 use crate::inbound::{Claim, note_accepted};
@@ -87,17 +87,15 @@ impl Course {
         prove_more: impl FnOnce(&[CountedEdge<'_>], &[Replica], &mut PathProof),
     ) -> TrialEvidence {
         self.services.read_at_rest(place);
-        let calls = self.services.calls(place);
-        let counted = self.services.counted(place, sent, &calls);
         let proxies = place.proxies();
-        let replicas = self.read_settled(place, &proxies, &counted);
+        let (calls, counted, replicas) = self.read_settled(place, &proxies, sent);
         let edges = counted_edges(place.edges(), &proxies, &counted, &replicas);
         let mut path = prove_edges(&edges);
         prove_more(&edges, &replicas, &mut path);
         let unread = |replica: &Replica| Some((replica.name.clone(), replica.after.as_ref().err()?.clone()));
         let unresponsive: BTreeMap<String, String> = replicas.iter().filter_map(unread).collect();
         let footprints = mem::take(&mut self.before_load).complete(place, &unresponsive);
-        check_accepted(place, &proxies, &mut path);
+        check_accepted(place, &proxies, &replicas, &mut path);
         path.proven = path.reasons.is_empty();
         path.mode = Some(place.spec().mode);
         TrialEvidence {
@@ -111,14 +109,16 @@ impl Course {
     }
 
     /// Reads the proxies' counters once they show all requests. It waits for a limited time: the last requests may
-    /// still be in socket buffers when drivers end.
+    /// still be in socket buffers when drivers end. Services that prove paths are read again as well.
     fn read_settled(
-        &self,
+        &mut self,
         place: &impl Place,
         proxies: &[&dyn RunningProxy],
-        counted: &[Counted],
-    ) -> Vec<Replica> {
+        sent: &[DriverLoad],
+    ) -> (Vec<CallsOnEdge>, Vec<Counted>, Vec<Replica>) {
         let pace = place.pace();
+        let mut calls = self.services.calls(place);
+        let mut counted = self.services.counted(place, sent, &calls);
         let deadline = Instant::now() + pace.settled_timeout;
         loop {
             let after = side_by_side(proxies, |proxy| proxy.read_counters());
@@ -128,11 +128,16 @@ impl Course {
                 after,
             });
             let replicas: Vec<Replica> = replicas.collect();
-            let edges = counted_edges(place.edges(), proxies, counted, &replicas);
+            let edges = counted_edges(place.edges(), proxies, &counted, &replicas);
             if Instant::now() >= deadline || have_settled(&edges) {
-                return replicas;
+                return (calls, counted, replicas);
             }
             thread::sleep(pace.settled_interval);
+            if place.proves_all_services() {
+                self.services.read_again(place);
+                calls = self.services.calls(place);
+                counted = self.services.counted(place, sent, &calls);
+            }
         }
     }
 }
@@ -173,7 +178,12 @@ fn counted_edges<'a>(
 }
 
 /// Compares what proxies accept for the services behind them with what the experiment sets.
-fn check_accepted(place: &impl Place, proxies: &[&dyn RunningProxy], path: &mut PathProof) {
+fn check_accepted(
+    place: &impl Place,
+    proxies: &[&dyn RunningProxy],
+    replicas: &[Replica],
+    path: &mut PathProof,
+) {
     // A proxy is in the station of each call to its services.
     let mut claimed: BTreeMap<ProxyId, (&str, BTreeMap<WorkloadId, Accepts>)> = BTreeMap::new();
     for edge in place.edges() {
@@ -185,8 +195,8 @@ fn check_accepted(place: &impl Place, proxies: &[&dyn RunningProxy], path: &mut 
             }
         }
     }
-    // A proxy that has failed was reported when its counters were read.
-    claimed.retain(|id, _| proxies[*id].failure().is_none());
+    // A proxy that has failed or does not respond was reported when its counters were read.
+    claimed.retain(|id, _| replicas[*id].after.is_ok());
     let read = side_by_side(claimed, |(id, claimed)| {
         (id, claimed, proxies[id].source().inbound().map_err(|error| error_chain(&error)))
     });

@@ -1,4 +1,4 @@
-//! What the course of a trial needs of the place where it runs.
+//! Interface of the course of a trial to the place where it runs.
 
 use crate::admin::AdminError;
 use crate::proof::Evidence;
@@ -10,6 +10,9 @@ use experiment::topology::{Call, Topology, WorkloadId};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+
+/// Timeout for reading services while load runs. Slow ones must not delay the monitoring of the others.
+pub const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Index of a proxy in [`Place::proxies`].
 pub type ProxyId = usize;
@@ -69,13 +72,13 @@ pub trait RunningProxy: Sync {
 
     fn source(&self) -> &dyn CounterSource;
 
-    /// How it has failed, as a reason; absent if it runs. A failed proxy is not queried: it would respond late
+    /// Its failure, as a reason; absent if it runs. A failed proxy is not queried: it would respond late
     /// or never, and this says more.
     fn failure(&self) -> Option<String> {
         None
     }
 
-    /// Why its counters could not be read.
+    /// Reason why its counters could not be read.
     fn reason(&self, error: &AdminError) -> String {
         error_chain(&error.cause)
     }

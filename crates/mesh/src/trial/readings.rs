@@ -72,6 +72,10 @@ impl Services {
         self.after = readings;
     }
 
+    pub fn read_again(&mut self, place: &impl Place) {
+        self.after = place.read_services();
+    }
+
     /// One entry per edge.
     pub fn calls(&self, place: &impl Place) -> Vec<CallsOnEdge> {
         place.edges().iter().map(|edge| self.calls_on(place.spec(), edge)).collect()

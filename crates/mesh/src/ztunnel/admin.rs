@@ -24,7 +24,7 @@ impl CounterSource for ZtunnelAdmin {
 
     /// Its counters, those of traffic of any pod that it serves.
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        let text = self.statistics.get_long("/metrics")?;
+        let text = self.statistics.ask_counters("/metrics")?;
         Ok(metrics::counters(&String::from_utf8_lossy(&text)))
     }
 
