@@ -37,7 +37,7 @@ usage() {
   exit 2
 }
 
-# find_programs [--look|--all]
+# find_programs [--look|--tools|--all]
 find_programs() {
   local found
   found=$("$parts/programs.sh" "$@") || exit
@@ -288,10 +288,7 @@ dir=$(realpath --canonicalize-missing -- "$2")
 # Keys, and what the node has in place of /var/lib.
 private=$dir/node
 shift 2
-case $verb in
-istio | ambient | kwok | helm) find_programs --all ;;
-*) find_programs --look ;;
-esac
+find_programs --look
 case $verb in
 up)
   while [[ $# -gt 0 ]]; do
@@ -314,11 +311,13 @@ import)
 istio)
   [[ $# -eq 0 ]] || usage
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
+  find_programs --tools
   "$parts/istio.sh" "$dir" "$tools"
   ;;
 ambient)
   [[ $# -eq 1 ]] || usage
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
+  find_programs --tools
   "$parts/istio.sh" "$dir" "$tools" "$(realpath -- "$1")"
   ;;
 linkerd)
@@ -329,11 +328,15 @@ linkerd)
 kwok)
   [[ $# -eq 0 || ($# -eq 1 && $1 =~ ^[0-9]+$) ]] || usage
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
+  find_programs --tools
   add_nodes "${1:-20}"
   ;;
 # In place of this process: a port that it forwards ends with the process that the caller started.
 kubectl) KUBECACHEDIR=$private/kubectl-cache exec "$programs/kubectl" --kubeconfig "$dir/kubeconfig" "$@" ;;
-helm) helm "$@" ;;
+helm)
+  find_programs --tools
+  helm "$@"
+  ;;
 enter) on_node "$@" ;;
 down-after)
   tail --pid="$1" --follow /dev/null

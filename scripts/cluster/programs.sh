@@ -4,6 +4,7 @@
 #
 #   programs.sh            builds what every cluster runs
 #   programs.sh --all      Helm and kwok as well
+#   programs.sh --tools    Helm and kwok alone
 #   programs.sh --look     builds nothing
 set -euo pipefail
 
@@ -59,6 +60,11 @@ install() {
   build_once cluster "$programs" build
 }
 
-[[ -d $programs || ${1:-} == --look ]] || install
-[[ -d $tools || ${1:-} != --all ]] || build_once cluster-tools "$tools" build_tools
+case ${1:-} in
+--look | --tools) ;;
+*) [[ -d $programs ]] || install ;;
+esac
+case ${1:-} in
+--all | --tools) [[ -d $tools ]] || build_once cluster-tools "$tools" build_tools ;;
+esac
 printf '%s\n' "$programs" "$etcd" "$api_server" "$tools"
