@@ -199,7 +199,7 @@ fn ingress_capacity(scratch: &Path, name: &str, load: &[&str]) -> String {
     directory
 }
 
-/// What the service of a cell could answer per second, by the CPU that it got.
+/// Responses per second of which the service of a cell was capable, by the CPU that it got.
 fn known_capacity(cell: &Cell) -> f64 {
     let services: Vec<_> = cell.components.iter().filter(|component| component.role == Role::App).collect();
     let [service] = services[..] else { panic!("one service, not {services:?}") };

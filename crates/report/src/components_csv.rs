@@ -1,4 +1,4 @@
-//! What each component used and holds, as CSV: one line per component of each cell ([`crate::csv_fields`]).
+//! Usage and holdings of each component, as CSV: one line per component of each cell ([`crate::csv_fields`]).
 
 use crate::csv_fields::{self, Fields, optional};
 use results::{Cell, ComponentSummary, Metric, Role, Summary};

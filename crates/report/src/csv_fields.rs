@@ -38,7 +38,7 @@ impl Fields {
         self.text(name, number(estimate.map(|estimate| estimate.estimate)))
             .text(&format!("{name}_low"), number(estimate.and_then(|estimate| estimate.low)))
             .text(&format!("{name}_high"), number(estimate.and_then(|estimate| estimate.high)))
-            .text(&format!("{name}_n"), optional(estimate.map(|estimate| estimate.n)))
+            .text(&format!("{name}_n"), optional(estimate.map(|estimate| estimate.n).filter(|n| *n > 0)))
     }
 
     /// Adds percentiles of the response time.

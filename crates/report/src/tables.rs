@@ -33,11 +33,11 @@ pub(crate) struct Column {
     of_copies: bool,
 }
 
-/// What a column holds.
+/// Kind of content of a column.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
-    /// What the row is about.
+    /// Subject of the row.
     Name,
     Text,
     Prose,
@@ -102,7 +102,7 @@ pub(crate) struct Group {
     /// True if a terminal does not have the group.
     #[serde(skip)]
     pub(crate) only_html: bool,
-    /// Which rows are shown, if not all: such as `The 5 slowest`.
+    /// The rows shown, if not all: such as `The 5 slowest`.
     pub(crate) selection: Option<String>,
     /// True if each row combines copies in several namespaces: figures are medians over copies, ranges are
     /// over copies.
@@ -151,7 +151,7 @@ pub(crate) struct TableCell {
     pub(crate) figure: Interval,
     /// True if it is marked.
     flag: bool,
-    /// Why the figure is not usable.
+    /// Reason why the figure is not usable.
     spoiled: Option<String>,
 }
 

@@ -3,7 +3,8 @@
 use crate::TimeFigure;
 use crate::figure::Figure;
 use crate::metric::Metric;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::value::Error;
+use serde::de::{IgnoredAny, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,13 +100,10 @@ impl<'de> Visitor<'de> for EstimatesVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Estimates, A::Error> {
         let mut estimates = Estimates::default();
         while let Some(key) = map.next_key::<String>()? {
-            match Metric::ALL.iter().find(|metric| metric.key() == key) {
-                Some(metric) => {
-                    estimates.set(*metric, map.next_value()?);
-                }
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+            let metric: Result<Metric, Error> = Metric::deserialize(key.as_str().into_deserializer());
+            match metric {
+                Ok(metric) => estimates.set(metric, map.next_value()?),
+                Err(_) => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(estimates)

@@ -125,7 +125,7 @@ impl Finding {
     pub fn with_figure(mut self, figure: impl Into<FindingFigure>, estimate: &Estimate) -> Self {
         self = self.with_value(figure, estimate.estimate);
         self.estimate = Some(*estimate);
-        self.n = Some(estimate.n);
+        self.n = if estimate.n > 0 { Some(estimate.n) } else { self.n };
         self
     }
 
@@ -133,7 +133,7 @@ impl Finding {
     #[must_use]
     pub fn against(mut self, mode: Mode, difference: &Estimate, verdict: FindingVerdict) -> Self {
         (self.against, self.estimate, self.verdict) = (Some(mode), Some(*difference), Some(verdict));
-        self.n = Some(difference.n);
+        self.n = if difference.n > 0 { Some(difference.n) } else { self.n };
         self
     }
 

@@ -23,8 +23,7 @@ pub struct LoadPoint {
     pub payload_bytes: u64,
     /// Arrival process: `uniform` or `poisson`.
     pub arrival: String,
-    /// Background services, if they are a factor. Also kept here because results from earlier versions have
-    /// it here.
+    /// Background services, if they are a factor: a load of their own on the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surrounding_services: Option<usize>,
 }

@@ -7,7 +7,7 @@ use crate::histogram::HistogramSummary;
 use crate::trial::TrialRecord;
 use serde::{Deserialize, Serialize};
 
-/// How a metric is found.
+/// Source of a metric.
 #[derive(Clone, Copy)]
 enum Source {
     /// In a distribution of each trial: the percentile that [`Metric::spoiled_by`] names.

@@ -12,7 +12,7 @@ pub(crate) trait Settings: Default {
     fn visit(&mut self, keys: &mut impl Keys);
 }
 
-/// What is done with each key.
+/// Action on each key.
 pub(crate) trait Keys {
     fn key<T: Value>(&mut self, value: &mut T, key: Key);
 

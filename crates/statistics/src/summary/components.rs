@@ -8,7 +8,7 @@ use results::{
     CellKey, ComponentSummary, ComponentUsage, Estimate, Estimates, Figure, Metric, ProxyFootprint, Role,
     RoleTotal, TrialRecord,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A component's usage in each trial.
 type Usages<'a> = Vec<(&'a TrialRecord, &'a ComponentUsage)>;
@@ -45,8 +45,10 @@ fn each_alone(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<'_>) -
             all[position].1.push((trial, usage));
         }
     }
-    let usable = Figure::ALL
-        .map(|figure| -> HashSet<usize> { usable(trials, figure).iter().map(|trial| trial.index).collect() });
+    let figures: BTreeSet<Figure> =
+        ComponentSummary::by_key().map(Metric::spoiled_by).chain([Figure::Memory]).collect();
+    let indices = |figure| usable(trials, figure).iter().map(|trial| trial.index).collect();
+    let usable = figures.into_iter().map(|figure| (figure, indices(figure))).collect();
     let of = |((name, role), usages): ((&str, Role), Usages<'_>)| {
         let cpu = |metric| tables.mean(Subject::Component(name, role), metric, cell);
         let cpu = (cpu(Metric::CpuCores)?, cpu(Metric::CpuCoresPer1000Rps).unwrap_or_default());
@@ -61,10 +63,9 @@ fn component(
     role: Role,
     (cpu_cores, cpu_cores_per_1000_rps): (Estimate, Estimate),
     all: &Usages<'_>,
-    usable: &[HashSet<usize>; Figure::ALL.len()],
+    usable: &BTreeMap<Figure, HashSet<usize>>,
 ) -> ComponentSummary {
-    let usable =
-        |figure: Figure| all.iter().filter(move |(trial, _)| usable[figure as usize].contains(&trial.index));
+    let usable = |figure: Figure| all.iter().filter(move |(trial, _)| usable[&figure].contains(&trial.index));
     let read = |metric: Metric| {
         estimate(usable(metric.spoiled_by()).filter_map(|(trial, usage)| metric.read_of(trial, usage)))
     };

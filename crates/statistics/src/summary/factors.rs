@@ -100,7 +100,7 @@ pub(super) fn without(factors: &Factors, key: &str) -> Factors {
         .collect()
 }
 
-/// What each proxy holds before the load.
+/// Holdings of each proxy before the load.
 const HELD: [Metric; 6] = [
     Metric::HeapAllocatedBeforeLoadBytes,
     Metric::MemoryAnonymousBeforeLoadBytes,

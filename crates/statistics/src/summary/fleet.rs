@@ -19,8 +19,7 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
     let of_trials = OfTrials { trials };
     let table = |metric| tables.mean(Subject::Path, metric, cell);
     let alone = |metric: Metric| {
-        let fleets = usable(trials, metric.spoiled_by()).into_iter().filter(|trial| trial.fleet().is_some());
-        estimate(fleets.filter_map(|trial| metric.read(trial)))
+        estimate(usable(trials, metric.spoiled_by()).into_iter().filter_map(|trial| metric.read(trial)))
     };
     let mut estimates = Estimates::read(ALONE, alone);
     for metric in POOLED {

@@ -20,7 +20,7 @@ pub(super) struct Tables<'a> {
     tables: HashMap<(Subject<'a>, Metric), FigureTable>,
 }
 
-/// What a metric is of.
+/// Subject of a metric.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Subject<'a> {
     /// The whole path of the requests, or the fleet.

@@ -138,7 +138,7 @@ fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<ModeRow> 
 }
 
 /// A difference in microseconds; cores per 1000 requests/s equal milliseconds per request.
-fn in_us(effect: &FactorEffect) -> Estimate {
+pub(super) fn in_us(effect: &FactorEffect) -> Estimate {
     let factor = if effect.figure == Metric::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
     effect.from_least_to_greatest.map(|difference| difference * factor)
 }

@@ -2,9 +2,10 @@
 //! requests in the largest mesh against the smallest.
 
 use super::context::{Context, ModeRow};
+use super::factors::in_us;
 use crate::format::{self, Interval, TimeUnit};
 use crate::table::Difference;
-use results::{BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Metric, Mode};
+use results::{BACKGROUND_SERVICES, Conditions, FactorEffect, Metric, Mode};
 use serde::Serialize;
 
 /// Cost of each background service per proxy, in kB.
@@ -114,12 +115,6 @@ fn seen(context: &Context, effects: &[&FactorEffect], unit: TimeUnit) -> Vec<Mod
         rows.push(ModeRow::new(median.mode, name, SEEN.iter().map(value)));
     }
     rows
-}
-
-/// A difference under load in microseconds; cores per 1000 requests/s equal milliseconds per request.
-fn in_us(effect: &FactorEffect) -> Estimate {
-    let factor = if effect.figure == Metric::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
-    effect.from_least_to_greatest.map(|difference| difference * factor)
 }
 
 /// Additional propagation time per thousand services, in microseconds.
