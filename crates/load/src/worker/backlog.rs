@@ -4,17 +4,24 @@ use crate::clock::Nanos;
 
 /// A thread later than this has itself caused the backlog that it finds: more than the usual lateness.
 const LATE: Nanos = 100_000;
+/// A stall of the thread longer than this, and longer than the target's backlog is old, has caused most of the
+/// waiting: more than a thread's lateness adds up to while requests wait.
+const LONG: Nanos = 10_000_000;
 
 /// The backlog of due requests, and who caused it.
 ///
 /// A thread that stalled for a while finds more requests due than its connections can carry at once. Those
 /// that then wait for a connection wait because of the thread. But a stall delays no request by more than its
-/// own length: if the target stalls while the backlog is worked off, it is to blame for the rest.
+/// own length: if the target stalls while the backlog is worked off, it is to blame for the rest. Requests that
+/// waited briefly for the target before a long stall of the thread don't make it the target's.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Backlog {
     #[default]
     None,
-    OfTarget,
+    OfTarget {
+        /// Time at which the first request of the backlog was due.
+        since: Nanos,
+    },
     OfGenerator(GeneratorStall),
 }
 
@@ -43,9 +50,9 @@ impl Backlogs {
         &self.of[pool]
     }
 
-    /// A request is due, and every connection of this pool is busy.
-    pub(super) fn connections_are_busy(&mut self, pool: usize) {
-        self.change(pool, Backlog::connections_are_busy);
+    /// A request is due since `due`, and every connection of this pool is busy.
+    pub(super) fn connections_are_busy(&mut self, pool: usize, due: Nanos) {
+        self.change(pool, |backlog| backlog.connections_are_busy(due));
     }
 
     /// The thread did at `until` what it meant to do for this pool at `since`.
@@ -83,21 +90,24 @@ impl Backlogs {
 }
 
 impl Backlog {
-    /// A request is due, and every connection is busy.
-    pub(super) fn connections_are_busy(&mut self) {
+    /// A request is due since `due`, and every connection is busy.
+    pub(super) fn connections_are_busy(&mut self, due: Nanos) {
         if *self == Self::None {
-            *self = Self::OfTarget;
+            *self = Self::OfTarget { since: due };
         }
     }
 
     /// The thread did at `until` what it meant to do at `since`. The first cause determines the owner of the
-    /// backlog until it is worked off.
+    /// backlog until it is worked off, unless the thread's stall is the larger one.
     pub(super) fn thread_stalled(&mut self, since: Nanos, until: Nanos) {
-        if until.saturating_sub(since) <= LATE {
+        let length = until.saturating_sub(since);
+        if length <= LATE {
             return;
         }
-        if *self == Self::None {
-            *self = Self::OfGenerator(GeneratorStall::default());
+        match self {
+            Self::OfGenerator(_) => {}
+            Self::OfTarget { since: due } if length <= LONG.max(since.saturating_sub(*due)) => return,
+            Self::None | Self::OfTarget { .. } => *self = Self::OfGenerator(GeneratorStall::default()),
         }
         if let Self::OfGenerator(stall) = self {
             stall.length += until.saturating_sub(since.max(stall.counted_until));
@@ -115,7 +125,7 @@ impl Backlog {
     pub(super) fn sendable_at(&self, due: Nanos, free_since: Nanos, sent: Nanos) -> Nanos {
         let sendable_at = due.max(free_since);
         match self {
-            Self::None | Self::OfTarget => sendable_at,
+            Self::None | Self::OfTarget { .. } => sendable_at,
             Self::OfGenerator(stall) => sendable_at.min(due.max(sent.saturating_sub(stall.length))),
         }
     }
@@ -130,7 +140,7 @@ mod tests {
     #[test]
     fn wait_for_busy_connection_is_blamed_on_target() {
         let mut backlog = Backlog::default();
-        backlog.connections_are_busy();
+        backlog.connections_are_busy(0);
         // The thread comes late to an existing backlog.
         backlog.thread_stalled(10 * MS, 15 * MS);
         assert_eq!(backlog.sendable_at(10 * MS, 20 * MS, 20 * MS), 20 * MS);
@@ -145,6 +155,21 @@ mod tests {
         // Due early in the stall, sent right after it; then one that also had to wait for a response.
         assert_eq!(backlog.sendable_at(11 * MS, 0, 160 * MS), 11 * MS);
         assert_eq!(backlog.sendable_at(12 * MS, 163 * MS, 163 * MS), 13 * MS);
+    }
+
+    #[test]
+    fn long_stall_is_blamed_on_thread_though_a_request_waited_before_it() {
+        let stalled = |due, since, until| {
+            let mut backlog = Backlog::default();
+            backlog.connections_are_busy(due);
+            backlog.thread_stalled(since, until);
+            backlog.sendable_at(due, until, until)
+        };
+        // Two seconds away: the response for which the request waited came after a millisecond.
+        assert_eq!(stalled(100 * MS, 101 * MS, 2100 * MS), 101 * MS);
+        // The target's backlog is older than the stall is long, or the stall is short.
+        assert_eq!(stalled(100 * MS, 2200 * MS, 4200 * MS), 4200 * MS);
+        assert_eq!(stalled(100 * MS, 101 * MS, 111 * MS), 111 * MS);
     }
 
     #[test]
@@ -167,21 +192,21 @@ mod tests {
     #[test]
     fn each_server_has_a_backlog_of_its_own() {
         let mut backlogs = Backlogs::new(2);
-        backlogs.connections_are_busy(0);
-        backlogs.all_stalled(10 * MS, 160 * MS);
-        // The first server was behind before; requests for the second wait because the thread was away.
-        backlogs.connections_are_busy(1);
+        backlogs.connections_are_busy(0, 0);
+        backlogs.all_stalled(510 * MS, 660 * MS);
+        // The first server was behind long before; requests for the second wait because the thread was away.
+        backlogs.connections_are_busy(1, 520 * MS);
         let sendable_at =
-            |backlogs: &Backlogs, server| backlogs.of(server).sendable_at(20 * MS, 300 * MS, 300 * MS);
-        assert_eq!([0, 1].map(|server| sendable_at(&backlogs, server)), [300 * MS, 150 * MS]);
+            |backlogs: &Backlogs, server| backlogs.of(server).sendable_at(520 * MS, 800 * MS, 800 * MS);
+        assert_eq!([0, 1].map(|server| sendable_at(&backlogs, server)), [800 * MS, 650 * MS]);
         backlogs.work_off(|server| server == 0);
-        backlogs.all_stalled(400 * MS, 500 * MS);
+        backlogs.all_stalled(900 * MS, 1000 * MS);
         assert_eq!(
             sendable_at(&backlogs, 0),
-            200 * MS,
+            700 * MS,
             "its backlog was worked off: this one is the thread's"
         );
-        assert_eq!(sendable_at(&backlogs, 1), 50 * MS, "requests still wait: the stalls add up");
+        assert_eq!(sendable_at(&backlogs, 1), 550 * MS, "requests still wait: the stalls add up");
     }
 
     #[test]

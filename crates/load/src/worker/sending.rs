@@ -28,7 +28,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 break;
             }
             if !self.send_next(due, now) {
-                self.backlogs.connections_are_busy(0);
+                self.backlogs.connections_are_busy(0, due);
                 self.flush_all(clock);
                 return Ok(());
             }
@@ -70,7 +70,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             None => {
                 self.backlogs.thread_stalled(chosen.server, due, now);
-                self.backlogs.connections_are_busy(chosen.server);
+                self.backlogs.connections_are_busy(chosen.server, due);
                 self.pools.wait(Waiting { due, chosen });
                 self.assign_connections(now);
             }

@@ -53,9 +53,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             let cost = measured_from.map(|from| thread_cpu().saturating_sub(from).as_nanos() as Nanos);
             self.pacer.slept(until, woken, cost);
         }
-        let became_due = next_due.is_some_and(|due| due < woken.min(until));
-        if became_due && !sendable {
-            self.backlogs.connections_are_busy(0);
+        if let Some(due) = next_due.filter(|due| !sendable && *due < woken.min(until)) {
+            self.backlogs.connections_are_busy(0, due);
         }
         self.backlogs.all_stalled(until, woken);
         Ok(())
