@@ -199,21 +199,41 @@ fn ingress_capacity(scratch: &Path, name: &str, load: &[&str]) -> String {
     directory
 }
 
-/// Responses per second of which the service of a cell was capable, by the CPU that it got.
-fn known_capacity(cell: &Cell) -> f64 {
+/// Of the rates that a service with a CPU of its own answers: the first without a backlog, the others beyond its capacity.
+const PERCENT_OF_CAPACITY: [f64; 6] = [60.0, 101.0, 104.0, 108.0, 115.0, 150.0];
+
+fn summary_of(directory: &str) -> Summary {
+    let summary = fs::read(Path::new(directory).join("summary.json")).expect("a summary");
+    serde_json::from_slice(&summary).expect("its schema")
+}
+
+/// CPUs that the service of a cell used.
+fn cores_of_service(cell: &Cell) -> f64 {
     let services: Vec<_> = cell.components.iter().filter(|component| component.role == Role::App).collect();
     let [service] = services[..] else { panic!("one service, not {services:?}") };
-    service.cpu_cores.estimate / CPU_PER_REQUEST_S
+    service.cpu_cores.estimate
+}
+
+/// CPU time per request of a service that answers all that it is offered: what it computes, and reading and writing of the
+/// request, half a percent of it.
+fn known_cpu_per_request_s(summary: &Summary) -> f64 {
+    let rate = PERCENT_OF_CAPACITY[0] / 100.0 / CPU_PER_REQUEST_S;
+    let without_backlog = |cell: &&Cell| cell.load.rate.is_some_and(|offered| (offered - rate).abs() < 1e-6);
+    let cell = summary.cells.iter().find(without_backlog).expect("a cell without a backlog");
+    let cpu_s = cores_of_service(cell) / rate;
+    assert!((1.0..1.02).contains(&(cpu_s / CPU_PER_REQUEST_S)), "{cpu_s} s per request");
+    cpu_s
 }
 
 fn is_within_one_percent(stated: f64, truth: f64) -> bool {
     (stated / truth - 1.0).abs() <= 0.01
 }
 
-/// Compares the throughput of a run's cells, and the capacities that `size` states, with the known ones.
-fn assert_known_capacity(directory: &str, sizes: usize) -> Summary {
-    let summary = fs::read(Path::new(directory).join("summary.json")).expect("a summary");
-    let summary: Summary = serde_json::from_slice(&summary).expect("its schema");
+/// Compares the throughput of a run's cells, and the capacities that `size` states, with what the service was capable of, by the
+/// CPU that it got.
+fn assert_known_capacity(directory: &str, sizes: usize, cpu_per_request_s: f64) {
+    let known_capacity = |cell: &Cell| cores_of_service(cell) / cpu_per_request_s;
+    let summary = summary_of(directory);
     for cell in &summary.cells {
         let (completed, truth) = (cell.rate_completed.expect("a throughput").estimate, known_capacity(cell));
         assert!(
@@ -227,9 +247,11 @@ fn assert_known_capacity(directory: &str, sizes: usize) -> Summary {
     assert_eq!(result.answers.len(), 1, "{:?}", result.refusals);
     let options = &result.answers[0].options;
     assert_eq!(options.len(), sizes, "{options:?}");
+    let is_saturated = |cell: &&Cell| cell.load.rate.is_none_or(|rate| rate > 1.0 / CPU_PER_REQUEST_S);
+    let saturated: Vec<&Cell> = summary.cells.iter().filter(is_saturated).collect();
     for option in options {
-        let capacities: Vec<f64> =
-            summary.cells.iter().filter(|cell| cell.factors == option.size).map(known_capacity).collect();
+        let capacities = saturated.iter().filter(|cell| cell.factors == option.size);
+        let capacities: Vec<f64> = capacities.map(|cell| known_capacity(cell)).collect();
         let truth = capacities.iter().sum::<f64>() / capacities.len() as f64;
         assert!(
             is_within_one_percent(option.capacity.rps.estimate, truth),
@@ -237,25 +259,28 @@ fn assert_known_capacity(directory: &str, sizes: usize) -> Summary {
             option.capacity
         );
     }
-    summary
+    if let Some(scaling) = &summary.scaling {
+        let truth = saturated.iter().map(|cell| known_capacity(cell)).sum::<f64>() / saturated.len() as f64;
+        assert_eq!(scaling.main.residuals.len(), sizes);
+        for residual in &scaling.main.residuals {
+            assert!(is_within_one_percent(residual.fitted, truth), "{residual:?} of {truth}/s");
+        }
+    }
 }
 
 #[test]
 fn capacity_behind_a_gateway_is_within_one_percent_of_the_known_one() {
     let scratch = tempfile::tempdir().unwrap();
-    let closed = ["load.clients=32", "gateway.cpu=[500m, 750m, 1]"];
-    let summary = assert_known_capacity(&ingress_capacity(scratch.path(), "closed", &closed), 3);
-    let residuals = summary.scaling.expect("a law").main.residuals;
-    let truth = summary.cells.iter().map(known_capacity).sum::<f64>() / summary.cells.len() as f64;
-    assert_eq!(residuals.len(), 3);
-    for residual in residuals {
-        assert!(is_within_one_percent(residual.fitted, truth), "{residual:?} of {truth}/s");
-    }
-    // Of what the service answers if it has a CPU of its own.
-    let rates = [101.0, 104.0, 108.0, 115.0, 150.0].map(|percent| percent / 100.0 / CPU_PER_REQUEST_S);
+    let rates = PERCENT_OF_CAPACITY.map(|percent| percent / 100.0 / CPU_PER_REQUEST_S);
     let rates = format!("load.rate={rates:?}");
     let open = ["load.clients=null", &rates, "load.connections=32", "gateway.cpu=1"];
-    assert_known_capacity(&ingress_capacity(scratch.path(), "open", &open), 1);
+    let open = ingress_capacity(scratch.path(), "open", &open);
+    let cpu_per_request_s = known_cpu_per_request_s(&summary_of(&open));
+    assert_known_capacity(&open, 1, cpu_per_request_s);
+    let closed = ["load.clients=32", "gateway.cpu=[500m, 750m, 1]"];
+    let closed = ingress_capacity(scratch.path(), "closed", &closed);
+    assert!(summary_of(&closed).scaling.is_some(), "a law of three sizes");
+    assert_known_capacity(&closed, 3, cpu_per_request_s);
 }
 
 /// Writes a run directory like that of `meshmeter run`.
