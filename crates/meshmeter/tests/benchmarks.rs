@@ -110,11 +110,13 @@ fn load_against_peers() {
             assert!(contender.median(CPU_US) > 0.0, "{text}");
         }
         let ours = result.contender("meshmeter load").unwrap();
-        // A busy machine can leave requests unsent at any rate. Percentiles then have no value, and the
-        // verdict says why.
-        let saturated = |round: &Round| round.reading.invalid.iter().any(|why| why.starts_with("saturated"));
+        // On a busy machine requests are sent late or not at all, and the verdict says so; or so few responses come that
+        // the requests of 16 clients which wait at the end are more than a hundredth. Percentiles then have no value.
+        let without_percentiles =
+            |round: &Round| !round.reading.invalid.is_empty() || round.reading.requests < 1600.0;
         assert!(
-            ours.rounds.iter().any(saturated) || (1.0..=ours.median(P99_US)).contains(&ours.median(P50_US)),
+            ours.rounds.iter().any(without_percentiles)
+                || (1.0..=ours.median(P99_US)).contains(&ours.median(P50_US)),
             "{text}"
         );
         assert!(ours.median(LAG_P99_US).is_finite(), "{text}");
