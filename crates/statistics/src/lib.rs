@@ -8,6 +8,7 @@
 //! - [`curve`] – whole distributions.
 //! - [`objective`] – the exit status.
 //! - [`search`] – the highest rate that meets an objective.
+//! - [`precision`] – how exactly a planned run will know a difference.
 //! - [`lost_cpu`] – what CPU time that others took can have moved.
 //! - [`pauses`] – gaps that a spinning thread sees.
 //! - [`retakes`] – which trials are rerun.
@@ -29,10 +30,10 @@ pub mod interval;
 pub mod lost_cpu;
 pub mod merge;
 mod noise;
-#[cfg(test)]
 mod normal;
 pub mod objective;
 pub mod pauses;
+pub mod precision;
 mod published;
 pub mod retakes;
 mod scaling;

@@ -1,4 +1,4 @@
-//! Random numbers of simulated studies.
+//! Random numbers of simulated runs.
 
 use rand::RngExt;
 

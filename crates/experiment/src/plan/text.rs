@@ -29,14 +29,14 @@ impl fmt::Display for Plan {
         if let Some(trial) = self.trials.first().filter(|trial| trial.fleet.is_none()) {
             writeln!(
                 f,
-                "each: {} warm-up, {} measured, {} of {} bytes on {} connections{}, {} arrivals",
+                "each: {} warm-up, {} measured, {} of {} bytes on {} connections{}{}",
                 format_duration(trial.warmup),
                 format_duration(trial.duration),
                 self.any_of(|load| load.protocol.clone()),
                 self.any_of(|load| load.payload_bytes),
                 self.any_of(|load| load.connections),
                 self.requests_per_connection(),
-                self.any_of(|load| load.arrival.clone())
+                self.arrivals()
             )?;
         }
         if self.trials.iter().any(|trial| trial.fleet.is_some()) {
@@ -74,6 +74,13 @@ impl Plan {
             Some(1) => ", 1 request per connection".to_owned(),
             Some(_) => format!(", {} requests per connection", listed(&each)),
         }
+    }
+
+    /// Spacing of the requests; empty if all loads are closed loops, which send when a response has come.
+    fn arrivals(&self) -> String {
+        let open = self.trials.iter().map(|trial| &trial.load).filter(|load| load.clients.is_none());
+        let distinct: BTreeSet<_> = open.map(|load| load.arrival.clone()).collect();
+        if distinct.is_empty() { String::new() } else { format!(", {} arrivals", listed(&distinct)) }
     }
 
     /// Common and differing settings of the trials' fleets.

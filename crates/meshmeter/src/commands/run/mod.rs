@@ -21,6 +21,7 @@ mod live;
 mod on_cluster;
 mod on_lab;
 mod pacing;
+mod precision;
 pub(super) mod progress;
 mod rates;
 mod resume;
@@ -73,6 +74,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     if args.dry_run {
         output::print(&plan.to_string())?;
+        output::print(&precision::paragraph(&experiment, &plan))?;
         if let Err(failure) = check_needs(&plan) {
             failure.report();
         }
