@@ -151,7 +151,7 @@ fn unused_components_are_rejected() {
 fn versions_of_the_control_plane_vary_slowest_within_each_repeat() {
     let text = format!(
         "{STUDY}repeats: 40\ncomponents: {{istio: [1.29.4, 1.30.1], envoy: [proxy-a, proxy-b]}}\n\
-                        istio: {{surroundings: {{services: [0, 10]}}}}\n"
+                        istio: {{background-services: {{services: [0, 10]}}}}\n"
     );
     let plan = Plan::new(&read(&text), 7);
     let mut first = std::collections::BTreeMap::new();

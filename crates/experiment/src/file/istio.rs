@@ -4,7 +4,7 @@ use super::named_files::Files;
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::keys::SWITCH;
 use crate::keys::settings::read;
-use crate::settings::istio::{ExtraObjects, IstiodSettings, LuaScript, MeshSettings, Surroundings};
+use crate::settings::istio::{ExtraObjects, IstiodSettings, LuaScript, MeshSettings, BackgroundServices};
 use crate::yaml::document;
 use crate::yaml::section::{Field, Section};
 use results::units::format_duration;
@@ -35,7 +35,7 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
     settings.wasm = section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?;
     settings.extra = section.field("extra")?.map(|field| extra(&field, files)).transpose()?;
     check_traced_share(section, settings.tracing_fraction)?;
-    check_surroundings(&section.section("surroundings")?, settings.surroundings)?;
+    check_background_services(&section.section("background-services")?, settings.background_services)?;
     check_debouncing(&section.section("istiod")?, &settings.istiod)?;
     Ok(settings)
 }
@@ -53,9 +53,9 @@ fn check_traced_share(section: &Section<'_>, share: Option<f64>) -> Result<()> {
     Ok(())
 }
 
-fn check_surroundings(
+fn check_background_services(
     section: &Section<'_>,
-    Surroundings { services, endpoints }: Surroundings,
+    BackgroundServices { services, endpoints }: BackgroundServices,
 ) -> Result<()> {
     match section.field("endpoints")? {
         Some(field) if services * endpoints > MAX_ENDPOINTS_IN_ALL => Err(field.place().error(

@@ -28,7 +28,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             mutual_tls(experiment, given)?;
             gateways(experiment, given)?;
             modes_apply_settings(experiment, given)?;
-            scope_and_surroundings(experiment, given)?;
+            scope_and_background_services(experiment, given)?;
             istiod(given)?;
             timeout(experiment, given)
         }
@@ -241,7 +241,7 @@ fn says_nothing(field: &Field<'_>, expected: &str) -> Box<ExperimentError> {
     field.key_place.error(format!("`{}` says nothing here", field.path), expected)
 }
 
-fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+fn scope_and_background_services(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let has_sidecars = experiment.modes.iter().any(|mode| experiment.mesh.parts(*mode).has_sidecars());
     if let Some(field) =
         given.field("istio.sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
@@ -262,11 +262,11 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
     }
     // Among several mesh sizes one may be zero.
     let has_services =
-        experiment.istio.surroundings.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
-    match given.field("istio.surroundings.endpoints")? {
+        experiment.istio.background_services.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
+    match given.field("istio.background-services.endpoints")? {
         Some(field) if !has_services => Err(field.key_place.error(
             "there are no other services to have endpoints",
-            "expected with `istio.surroundings.services`",
+            "expected with `istio.background-services.services`",
         )),
         _ => Ok(()),
     }

@@ -32,7 +32,7 @@ pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
     if settings.workload_keys == WorkloadKeys::Ecdsa {
         parts.push("ECDSA keys of the proxies".to_owned());
     }
-    let around = settings.surroundings;
+    let around = settings.background_services;
     if around.services > 0 {
         let services = counted(around.services, "other service", "other services");
         parts.push(format!("{services} of {} each", counted(around.endpoints, "address", "addresses")));
@@ -126,7 +126,7 @@ istio:
   dns-capture: on
   dns-auto-allocate: on
   workload-keys: ecdsa
-  surroundings: {services: 300, endpoints: 1}
+  background-services: {services: 300, endpoints: 1}
   ingress: {tls: mutual, api: kubernetes}
   extra: |
     apiVersion: v1

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn mesh_size_finding_states_costs() {
     let sizes = "{name: t, mesh: istio, modes: [sidecar], load: {rate: [100, 1000], duration: 2500ms}, repeats: 3, \
-                 istio: {surroundings: {services: [200, 0, 1000]}}}";
+                 istio: {background-services: {services: [200, 0, 1000]}}}";
     let grown = |trial: &mut TrialRecord| {
         let services = trial.load.surrounding_services.unwrap() as u64;
         let in_force_s = 0.13 + 0.000_13 * services as f64 + 0.001 * trial.repeat as f64;
