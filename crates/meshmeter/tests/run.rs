@@ -564,7 +564,7 @@ fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
     );
     let mut lines = said(&mut child);
     assert!(
-        lines.any(|line| line.contains("(with 1 taken again, the most, ")),
+        lines.any(|line| line.contains(" with 1 rerun)")),
         "it says what it is about to do"
     );
     assert!(lines.any(|line| line.trim_start().starts_with("1/1")), "the first trial ends");
@@ -574,7 +574,7 @@ fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let trials = trials(&folder);
     assert!(
-        rest.iter().any(|line| line.trim_start().starts_with("2/2") && line.contains("trial 1 again")),
+        rest.iter().any(|line| line.trim_start().starts_with("2/2") && line.contains("rerun of trial 1")),
         "{rest:?}, {:?}",
         trials[0].verdict
     );

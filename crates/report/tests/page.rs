@@ -115,7 +115,7 @@ fn usual_run_has_every_section() {
     // Three modes at two rates, median and tail of every trial with a result: one dot each, or a cross for an
     // excluded trial.
     assert_eq!(page.matches("<title>trial ").count(), 2 * 29);
-    assert_eq!(page.matches(", spoiled: other-process: dpkg").count(), 2);
+    assert_eq!(page.matches(", unusable: other-process: dpkg").count(), 2);
 }
 
 #[test]
@@ -415,15 +415,15 @@ fn every_take_is_shown_with_its_outcome() {
     let page = page(&fixture::run_of(fixture::retaken_trials(), 9));
     for text in [
         "8 of 9 trials valid",
-        "2 taken again",
-        "3 of 3, 1 taken again",
-        "2 of 3, 1 taken again",
-        "Taken again as trial 10, which is valid.",
-        "Taken again as trial 11, which is not valid either.",
-        "Trial 9 again.",
-        "trial 10 (trial 2 again), gateway",
+        "2 rerun",
+        "3 of 3, 1 rerun",
+        "2 of 3, 1 rerun",
+        "Rerun as trial 10, which is valid.",
+        "Rerun as trial 11, which is not valid either.",
+        "Rerun of trial 9.",
+        "trial 10 (rerun of trial 2), gateway",
         "each at most 1 time, 3 in all",
-        "2 were taken again, 1 of them in the estimates",
+        "2 were rerun, 1 of them in the estimates",
     ] {
         assert!(page.contains(&shown(text)), "the page does not say {text:?}");
     }

@@ -48,7 +48,7 @@ impl fmt::Display for Plan {
         if self.retakes > 0 {
             writeln!(
                 f,
-                "disturbed trials are taken again after their repeat: each at most {}, at most {} in all; the run then takes \
+                "disturbed trials are rerun after their repeat: each at most {}, at most {} in all; the run then takes \
                  about {}",
                 if self.retakes == 1 { "once".to_owned() } else { format!("{} times", self.retakes) },
                 self.max_reruns(),

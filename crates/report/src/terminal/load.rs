@@ -57,7 +57,7 @@ fn verdict(text: &mut String, result: &LoadResult) {
     match (verdict.valid, spoiled.as_slice()) {
         (true, []) => text.push_str("valid\n"),
         (true, spoiled) => {
-            let _ = writeln!(text, "valid, NOT USABLE: {}", spoiled.join(", "));
+            let _ = writeln!(text, "valid, UNUSABLE: {}", spoiled.join(", "));
         }
         (false, _) => text.push_str("NOT VALID\n"),
     }

@@ -88,7 +88,7 @@ fn basis(context: &Context) -> String {
         format::counted(context.run.summary.places_recorded() as u64, "trial", "trials")
     )];
     if let Some(retakes) = context.run.summary.retakes.filter(|retakes| retakes.taken > 0) {
-        parts.push(format!("{} taken again", retakes.taken));
+        parts.push(format!("{} rerun", retakes.taken));
     }
     if let Some(first) = context.run.trials.first() {
         parts.push(format::moment(&first.started_at));
@@ -158,7 +158,7 @@ struct Value {
     mark: Option<String>,
     /// Reason for the mark.
     reason: Option<String>,
-    /// True if the figure is left out of all estimates.
+    /// True if the figure is unusable in every trial.
     spoiled: bool,
 }
 

@@ -89,14 +89,14 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
         let Some((p50_us, p99_us)) = percentiles(trial) else { continue };
         let again = trial.retake.as_ref();
         let again =
-            again.map(|retake| format!(" (trial {} again)", retake.of.saturating_add(1))).unwrap_or_default();
+            again.map(|retake| format!(" (rerun of trial {})", retake.of.saturating_add(1))).unwrap_or_default();
         for (figure, time_us, filled) in [(TrialFigure::P50, p50_us, true), (TrialFigure::P99, p99_us, false)]
         {
             let Some(time_us) = time_us else { continue };
             let spoiled = spoiling_reasons(trial, figure);
             let valid = spoiled.is_none() && trial.verdict.is_usable(figure);
             let fill = if filled && valid { "mark" } else { "hollow" };
-            let state = spoiled.map_or_else(String::new, |reasons| format!(", spoiled: {reasons}"));
+            let state = spoiled.map_or_else(String::new, |reasons| format!(", unusable: {reasons}"));
             let name = figure.name();
             dots.push(Dot {
                 value: time_us / unit.us(),
@@ -141,13 +141,13 @@ fn unanswered(trials: &[&TrialRecord]) -> String {
     of_figure(TrialFigure::P50).or_else(|| of_figure(TrialFigure::P99)).unwrap_or_default()
 }
 
-/// Trials left out of all estimates, and notes on those that are not.
+/// Excluded trials, and notes on the others.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
     recorded: usize,
     planned: usize,
     trials: Vec<LeftOutTrial>,
-    /// Trials with a usable median, but other figures spoiled.
+    /// Trials with a usable median, but other figures unusable.
     partly: Vec<LeftOutTrial>,
     /// Explanations of the kinds of reasons that occur.
     kinds: Vec<&'static Kind>,
@@ -285,15 +285,15 @@ fn left_out(context: &Context, trial: &TrialRecord) -> LeftOutTrial {
     }
 }
 
-/// `Taken again as trial 7, which is valid.`; `None` if there is a single take.
+/// `Rerun as trial 7, which is valid.`; `None` if there is a single take.
 fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
-    let of = |retake: &Retake| format!("Trial {} again.", retake.of.saturating_add(1));
+    let of = |retake: &Retake| format!("Rerun of trial {}.", retake.of.saturating_add(1));
     let earlier = trial.retake.as_ref().map(of);
     let mut all = context.run.trials.iter();
     let later = all.find(|other| other.retake.as_ref().is_some_and(|retake| retake.of == trial.index));
     let later = later.map(|later| {
         let valid = if later.verdict.valid { "which is valid" } else { "which is not valid either" };
-        format!("Taken again as trial {}, {valid}.", later.index + 1)
+        format!("Rerun as trial {}, {valid}.", later.index + 1)
     });
     let takes: Vec<String> = earlier.into_iter().chain(later).collect();
     (!takes.is_empty()).then(|| takes.join(" "))
