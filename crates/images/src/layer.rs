@@ -149,7 +149,7 @@ fn read_pax(content: &[u8], extensions: &mut Extensions) -> Result<(), LayerErro
             b"size" => {
                 let size = record.value().ok().and_then(|value| value.parse().ok());
                 extensions.size =
-                    Some(size.ok_or_else(|| LayerError::Hostile("an entry's size is no number".to_owned()))?);
+                    Some(size.ok_or_else(|| LayerError::Hostile("an entry's size is not a number".to_owned()))?);
             }
             key if key.starts_with(b"GNU.sparse.") => extensions.is_sparse = true,
             _ => {}

@@ -60,7 +60,7 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
     let value = value(section, mode)?;
     if value.is_of_fleet() != (mode == Mode::ControlPlane) {
         return Err(section.required("figure", "figure: cpu")?.place().error(
-            format!("`{}` is no figure of mode `{mode}`", value.name()),
+            format!("`{}` is not a figure of mode `{mode}`", value.name()),
             "expected `istiod-cpu`, `istiod-memory` and `istiod-memory-per-proxy` with `control-plane`, and no others",
         ));
     }

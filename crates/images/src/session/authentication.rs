@@ -86,7 +86,7 @@ impl Session<'_> {
         let shown = one_line(realm, 100);
         let url = Url::parse(realm).ok().filter(|url| self.may_request(url));
         let Some(url) = url else {
-            return Err(self.invalid(format!("its token service \"{shown}\" is no encrypted one")));
+            return Err(self.invalid(format!("its token service \"{shown}\" is not encrypted")));
         };
         let mut retries = 0;
         loop {

@@ -115,7 +115,7 @@ impl Connection {
         let reason = match response.acknowledgement {
             Some(Acknowledgement { error }) if error.is_empty() => return Ok(()),
             Some(Acknowledgement { error }) => format!("ztunnel answered: {error}"),
-            None => "ztunnel's answer is no acknowledgement".to_owned(),
+            None => "ztunnel's response is not an acknowledgement".to_owned(),
         };
         Err(EnvironmentError::new(operation, reason))
     }

@@ -134,7 +134,7 @@ fn parse_stage_rate(text: &str) -> Result<f64, String> {
 fn parse_think_time(text: &str) -> Result<ThinkTime, String> {
     match text.split_once(':') {
         Some(("exp", mean)) => parse_run_duration(mean).map(ThinkTime::Exponential),
-        Some((kind, _)) => Err(format!("`{kind}` is no kind of think time: expected 10ms or exp:10ms")),
+        Some((kind, _)) => Err(format!("`{kind}` is not a kind of think time: expected 10ms or exp:10ms")),
         None => parse_run_duration_or_zero(text).map(ThinkTime::Constant),
     }
 }

@@ -80,7 +80,7 @@ fn standard_output(path: &Path) -> Check {
         }
         _ => Check::warn(
             "standard output",
-            format!("{name} is no link to /proc/self/fd/1"),
+            format!("{name} is not a link to /proc/self/fd/1"),
             format!("proxies cannot write access logs to it: `ln -sf /proc/self/fd/1 {name}`"),
         ),
     }
