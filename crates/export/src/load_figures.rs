@@ -170,7 +170,7 @@ impl LoadFigures {
         self.add_counts(families, labels);
         families.gauge(
             "meshmeter_connections_open",
-            "Connections open a second ago at most.",
+            "Connections open, at most one second ago.",
             labels.clone(),
             self.connections_open as f64,
         );

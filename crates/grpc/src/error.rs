@@ -170,8 +170,8 @@ impl ReflectionError {
                 "describe the method with --proto FILE or --protoset FILE"
             }
             Self::Connect { .. } => "is the server running, and are address and port right?",
-            Self::Handshake { .. } => "see --cacert, --insecure, --sni, --cert; clear text is grpc://",
-            Self::NoAlpn => "clear text is grpc://; or does a gRPC server listen on that port?",
+            Self::Handshake { .. } => "see --cacert, --insecure, --sni, --cert; plaintext is grpc://",
+            Self::NoAlpn => "plaintext is grpc://; or does a gRPC server listen on that port?",
             Self::Answer(AnswerError::NotHttp2(_)) => {
                 "does a gRPC server listen on that port? over TLS it is grpcs://"
             }

@@ -92,7 +92,7 @@ impl MeshPlug for Linkerd {
             "Linkerd's proxies have as many worker threads as Linkerd gives them, by its own default one, \
              whatever `proxy.workers` says"
                 .to_owned(),
-            "whether Linkerd's proxies refuse plain text, as `proxy.mtls` may say, was not read from them: their counters \
+            "whether Linkerd's proxies refuse plaintext, as `proxy.mtls` may say, was not read from them: their counters \
              prove that what was sent came over mutual TLS"
                 .to_owned(),
         ]

@@ -41,7 +41,7 @@ impl Part for Sidecars {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         if rollout.context.spec.proxy.mtls == MutualTls::Strict {
             rollout
-                .refuse_calls_from_outside("`proxy.mtls: strict` takes no plain text; `permissive` does")?;
+                .refuse_calls_from_outside("`proxy.mtls: strict` does not accept plaintext; `permissive` does")?;
         }
         let places = rollout.places_of(&rollout.members());
         let bypassed = bypassed(rollout);

@@ -174,7 +174,7 @@ pub(super) fn check_tls(side: &Side<'_>, reasons: &mut Vec<String>) {
     }
     let refused = side.proxy.evidence.refused.as_deref().map_or(0, |name| side.proxy.rise(name));
     if refused > 0 {
-        reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
+        reasons.push(format!("{name} refused {refused} connections that were plaintext where its mode requires TLS, or the reverse"));
     }
     check_encrypted(side, reasons);
 }

@@ -82,5 +82,5 @@ fn past_a_proxy_is_told(cluster: &OneNodeCluster, pair: Study<'_>) {
     assert!(!trial.path.proven && !trial.verdict.valid, "{:?}", trial.path);
     let reasons = trial.path.reasons.join("; ");
     assert!(reasons.contains("server-proxy saw 0 of"), "{reasons}");
-    assert!(reasons.contains("client-proxy passed requests in plain text"), "{reasons}");
+    assert!(reasons.contains("client-proxy passed requests in plaintext"), "{reasons}");
 }

@@ -305,7 +305,7 @@ fn generator(text: &mut String, result: &LoadResult) {
     let network = generator.network.map(|network| format!(", on {}", network.name())).unwrap_or_default();
     let _ = writeln!(
         text,
-        "{:<14} {cores}, {} a request, busiest thread {} of its time, {} memory at most{network}",
+        "{:<14} {cores}, {} per request, busiest thread {} of its time, {} memory at most{network}",
         "generator",
         format::time(generator.cpu_us_per_request),
         format::percent(generator.busiest_thread_fraction),

@@ -111,7 +111,7 @@ pub(in crate::cli) fn parse_positive_rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate <= load::MAX_RATE {
         Ok(rate)
     } else {
-        Err(format!("a rate lies above 0 and up to {} requests a second", load::MAX_RATE))
+        Err(format!("expected a rate above 0, at most {} requests/s", load::MAX_RATE))
     }
 }
 

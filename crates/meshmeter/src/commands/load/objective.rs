@@ -16,7 +16,7 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
         ScheduleSpec::Open { .. } => check_requests(objective, spec),
         ScheduleSpec::Closed { .. } if objective.achieved.is_some() => {
             Err(Failure::usage("--objective: achieved is of the offered rate, and a closed loop offers none")
-                .with_hint("rate=R asks for so many completed requests a second"))
+                .with_hint("rate=R requires R completed requests/s"))
         }
         ScheduleSpec::Closed { .. } => Ok(()),
     }
