@@ -60,7 +60,7 @@ pub enum DescribeError {
         known: Vec<String>,
     },
     /// Reflection failed.
-    #[error("ask {authority} for the description of its methods (gRPC reflection)")]
+    #[error("query {authority} for the description of its methods (gRPC reflection)")]
     Reflection {
         /// Host and port of the server.
         authority: String,
@@ -177,7 +177,7 @@ impl ReflectionError {
             }
             Self::Answer(AnswerError::NotGrpc { .. }) => "does a gRPC server listen on that port?",
             Self::Refused { .. } => {
-                "give what the server asks for with --header, or describe the method with --proto FILE"
+                "give what the server requires with --header, or describe the method with --proto FILE"
             }
             Self::Timeout(_) => "give it longer with --timeout, or describe the method with --proto FILE",
             Self::Client(_) => return None,

@@ -66,7 +66,7 @@ fn against_itself(calibration: &Calibration) -> Option<String> {
         .fold((0, 0), |(all, shown), found| (all + 1, shown + usize::from(found.excludes_zero())));
     (all > 0).then(|| {
         format!(
-            "The same mode against itself: {shown} of {all} comparisons show a difference, and none is there."
+            "The same mode against itself: {shown} of {all} comparisons show a difference, although there is none."
         )
     })
 }
@@ -246,7 +246,7 @@ mod tests {
     fn calibration_sentences_state_resolution_and_recovered_effects() {
         insta::assert_snapshot!(sentences(&calibration()).join("\n"), @r"
         sidecar: differences of 20 µs in the median and 917 µs at p99 with 5 repeats of 10 s; 10 µs in the median takes 14 repeats, 5 minutes of load for two modes.
-        The same mode against itself: 1 of 2 comparisons show a difference, and none is there.
+        The same mode against itself: 1 of 2 comparisons show a difference, although there is none.
         sidecar: a server slower by 20 µs at 22 ± 6, 100 µs at 98 ± 5 in the median; a service that computes for 0.137 cores at 0.138 ± 0.002; proxies that compute for 0.200 cores at 0.203 ± 0.004.
         ");
         let cut_short = Calibration { repeats_planned: 9, ..calibration() };

@@ -176,7 +176,7 @@ fn proxy_holdings_are_shown_with_warnings() {
         let configuration = proxy.configuration.as_mut().expect("the fixture has one");
         configuration.counts.rejected_updates = Some(3);
         configuration.varies = true;
-        proxy.unread = vec!["ask client-proxy for /memory: no answer within 5000 ms".to_owned()];
+        proxy.unread = vec!["query /memory of client-proxy: no answer within 5000 ms".to_owned()];
     }
     let page = page(&run);
     for text in [
@@ -188,7 +188,7 @@ fn proxy_holdings_are_shown_with_warnings() {
     ] {
         assert!(page.contains(text), "the page does not say {text:?}");
     }
-    assert!(page.contains(&shown("not read: ask client-proxy for /memory: no answer within 5000 ms")));
+    assert!(page.contains(&shown("not read: query /memory of client-proxy: no answer within 5000 ms")));
     // This run has no ztunnel.
     assert!(!page.contains("Workloads"));
 }

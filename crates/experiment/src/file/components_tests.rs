@@ -139,7 +139,7 @@ fn unused_components_are_rejected() {
         (fleet, "ztunnel: proxy-a"),
     ] {
         let error = refused_study(&format!("{study}components: {{{components}}}\n"));
-        assert!(error.contains("says nothing here"), "{components}: {error}");
+        assert!(error.contains("has no effect here"), "{components}: {error}");
     }
     read(&format!("{envoy}components: {{envoy: proxy-a}}\n"));
     read(&format!("{fleet}components: {{istio: [1.29.4, 1.30.1]}}\n"));

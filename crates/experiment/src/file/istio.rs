@@ -156,7 +156,7 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
             format!("document {number} has no `{key}`")
         } else {
             format!(
-                "document {number}: `{key}` will not do: {}",
+                "document {number}: `{key}` is not valid: {}",
                 results::units::shortened(&value.to_string())
             )
         };

@@ -470,7 +470,7 @@ fn linkerd_is_a_mesh_and_settings_that_it_lacks_are_rejected() {
         ("proxy: {mtls: off}", "Linkerd has no switch for it"),
         ("proxy: {access-log: json}", "access logs of Linkerd's proxies are not switched on by runs"),
         ("proxy: {cpu-time: 1ms}", "Linkerd's proxies have no filter that computes"),
-        ("istio: {retries: 2}", "`istio.retries` says nothing with mesh linkerd"),
+        ("istio: {retries: 2}", "`istio.retries` has no effect with mesh linkerd"),
         ("components: {istio: pinned}", "a cluster has the versions that are installed there"),
     ] {
         let error = parsed(rest).expect_err(rest).render(false);

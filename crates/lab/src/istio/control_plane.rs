@@ -271,7 +271,7 @@ impl ControlPlane {
 
     /// Returns an error if a component hangs: it does not respond, but has neither died nor been stopped.
     pub(crate) fn check_responsive(&self) -> Result<()> {
-        let operation = "ask the control plane for a sign of life";
+        let operation = "probe the liveness of the control plane";
         self.check(operation)?;
         let supporting = self.supporting();
         let asked: Vec<_> =

@@ -102,7 +102,7 @@ impl IstioPrograms {
 fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
     let output = istiod
         .answer_within(&["version"], &[(UPSTREAM_ENVOY, "?")], VERSION_TIMEOUT)
-        .context(format!("ask {} whether it serves upstream's Envoy", istiod.path.display()))?;
+        .context(format!("query {} for its support of upstream's Envoy", istiod.path.display()))?;
     let refused = String::from_utf8_lossy(&output.stderr).contains(UPSTREAM_ENVOY);
     Ok(!output.status.success() && refused)
 }

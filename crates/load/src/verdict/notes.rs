@@ -79,7 +79,7 @@ pub(super) fn redirects(result: &LoadResult, verdict: &mut Verdict) {
 pub(super) fn peer_limit(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     if let Some(limit) = context.peer_limit {
         verdict.notes.push(format!(
-            "streams: the server allows {limit} concurrent requests on a connection, fewer than the {} asked for (more \
+            "streams: the server allows {limit} concurrent requests on a connection, fewer than the {} requested (more \
              --connections reach more)",
             result.streams
         ));

@@ -107,7 +107,7 @@ fn check(hop: &HopProof, reasons: &mut Vec<String>) {
         .collect();
     if !others.is_empty() {
         reasons.push(format!(
-            "{} and {} spoke {} with each other, though the experiment asks for {asked} on this hop",
+            "{} and {} spoke {} with each other, though the experiment requires {asked} on this hop",
             hop.from,
             hop.to,
             others.join(" and ")

@@ -99,7 +99,7 @@ pub(super) fn faults(proxy: &CountedProxy) -> Vec<String> {
     let name = proxy.called();
     let after = match &proxy.after {
         Ok(after) => after,
-        Err(reason) => return vec![format!("{name} could not be asked for its counters: {reason}")],
+        Err(reason) => return vec![format!("{name} did not report its counters: {reason}")],
     };
     let mut faults = Vec::new();
     // If a script fails, Envoy continues the request as if there were no script.

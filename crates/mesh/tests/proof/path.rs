@@ -178,7 +178,7 @@ fn unreadable_restarted_or_idle_proxy_is_not_proven() {
     let mut silent = client(3000, 4, 0);
     silent.after = Err("no answer within 5000 ms".to_owned());
     let proof = prove(&[silent], &sent(3000), None);
-    assert_eq!(proof.reasons, ["client-proxy could not be asked for its counters: no answer within 5000 ms"]);
+    assert_eq!(proof.reasons, ["client-proxy did not report its counters: no answer within 5000 ms"]);
 
     let mut restarted = client(3000, 4, 0);
     restarted.before.insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 9);

@@ -74,7 +74,7 @@ fn objective(text: &mut String, result: &LoadResult) {
         let least = matches!(bound.figure.as_str(), "rate" | "achieved");
         let _ = writeln!(
             text,
-            "  {:<12} {}, asked for {} or {}: {}",
+            "  {:<12} {}, required {} or {}: {}",
             plain(&bound.figure),
             bound
                 .measured

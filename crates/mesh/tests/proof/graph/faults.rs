@@ -61,7 +61,7 @@ fn restarted_or_unreadable_component_leaves_only_its_edges_unproven() {
     });
     assert_eq!(unproven(&proof), ["tiered-1/b1 → tiered-1/c"]);
     assert!(
-        proof.reasons[0].ends_with("tiered-1/b1 could not be asked what it sent: it was ended by signal 9"),
+        proof.reasons[0].ends_with("tiered-1/b1 did not report what it sent: it was ended by signal 9"),
         "{:?}",
         proof.reasons
     );

@@ -65,7 +65,7 @@ impl RunProgress {
     /// Begins after the trials that a continued run already has.
     pub(super) fn resume_after(&self, trials: usize) {
         if trials > 0 {
-            self.note(&format!("{trials} of {} trials are there: the run goes on", self.trials));
+            self.note(&format!("{trials} of {} trials are recorded: the run continues", self.trials));
             self.bar.inc(trials as u64);
         }
     }

@@ -23,7 +23,7 @@ pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
         TelemetrySetting::Off => parts.push("no telemetry of Istio’s".to_owned()),
     }
     if settings.sidecar_scope {
-        parts.push("sidecars told of their own namespace alone".to_owned());
+        parts.push("sidecars with only their own namespace".to_owned());
     }
     if settings.dns_capture {
         let allocated = if settings.dns_auto_allocate { ", addresses auto-allocated" } else { "" };
@@ -138,7 +138,7 @@ istio:
     fn every_changed_setting_is_described() {
         let experiment = Experiment::parse(EVERYTHING, "everything").unwrap();
         let with_spaces = |text: String| text.replace('\u{a0}', " ");
-        insta::assert_snapshot!(with_spaces(of_control_plane(&experiment, &experiment.modes)), @"12.5 % of the requests traced, 500 authorization rules by path, 1 authorization rule by identity, a token (JWT) verified for each request, a Lua script of the experiment's own, the WebAssembly module count.wasm, 1 retry, routes that give up after 2s, sidecars told of their own namespace alone, DNS captured by the proxies, addresses auto-allocated, ECDSA keys of the proxies, 300 other services of 1 address each, an ingress gateway (mutual TLS with clients, described by the Gateway API), 1 further object");
+        insta::assert_snapshot!(with_spaces(of_control_plane(&experiment, &experiment.modes)), @"12.5 % of the requests traced, 500 authorization rules by path, 1 authorization rule by identity, a token (JWT) verified for each request, a Lua script of the experiment's own, the WebAssembly module count.wasm, 1 retry, routes that give up after 2s, sidecars with only their own namespace, DNS captured by the proxies, addresses auto-allocated, ECDSA keys of the proxies, 300 other services of 1 address each, an ingress gateway (mutual TLS with clients, described by the Gateway API), 1 further object");
         insta::assert_snapshot!(with_spaces(of_service(&experiment.server, &experiment.proxy)), @"answers after 5ms, 20 % of the requests answered with an error, each proxy limited to 0.500 cores, the service limited to 2.00 cores");
     }
 

@@ -55,7 +55,7 @@ impl Machine {
             Fact::new("Lab run as", &host.privileges),
         ];
         if !host.redirect_by.is_empty() {
-            facts.push(Fact::new("Proxy’s own traffic told by", &host.redirect_by));
+            facts.push(Fact::new("Proxy traffic identified by", &host.redirect_by));
         }
         facts.extend(host.pacing.as_ref().map(|chosen| {
             Fact::new(

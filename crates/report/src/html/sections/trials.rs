@@ -193,7 +193,7 @@ const KINDS: [Kind; 11] = [
     },
     Kind {
         name: "connections",
-        meaning: "not all connections were open at the start: the load was another than was asked for.",
+        meaning: "not all connections were open at the start: the load was not the requested one.",
     },
     Kind {
         name: "not-observed",
