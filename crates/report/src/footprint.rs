@@ -96,11 +96,11 @@ impl Sort {
 }
 
 impl FootprintRow {
-    /// The mode and the factors: `sidecar among 200 other services`, `sidecar, proxy.workers 2`.
+    /// The mode and the factors: `sidecar among 200 background services`, `sidecar, proxy.workers 2`.
     #[must_use]
     pub fn place(&self) -> String {
         let factor = |place: String, (key, value): (&String, &FactorValue)| match key.as_str() {
-            BACKGROUND_SERVICES => format!("{place} among {value} other services"),
+            BACKGROUND_SERVICES => format!("{place} among {value} background services"),
             _ => format!("{place}, {key} {value}"),
         };
         self.factors.iter().fold(self.mode.name().to_owned(), factor)

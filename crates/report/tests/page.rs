@@ -274,7 +274,7 @@ fn reservations_are_shown_with_usage() {
 fn usual_run_has_identical_clocks() {
     let page = page(&fixture::run(fixture::trials(&[Mode::None], &[1000.0], 3)));
     let section = section(&page, "corrected");
-    assert!(words_of(section).contains("In every cell the two read alike"), "{}", words_of(section));
+    assert!(words_of(section).contains("In every cell both agree"), "{}", words_of(section));
     assert!(!section.contains("<svg"));
     let closed = self::page(&fixture::run(fixture::closed_trials()));
     assert!(!has_section(&closed, "corrected"), "in a closed loop no request waits for its turn");
@@ -337,7 +337,7 @@ fn closed_loop_shows_throughput() {
     let page = page(&fixture::run(fixture::closed_trials()));
     assert!(has_section(&page, "throughput"));
     for text in
-        ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies for each request"]
+        ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies per request"]
     {
         assert!(page.contains(text), "the page does not say {text:?}");
     }

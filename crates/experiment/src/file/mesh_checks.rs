@@ -265,7 +265,7 @@ fn scope_and_background_services(experiment: &Experiment, given: &Given<'_>) -> 
         experiment.istio.background_services.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
     match given.field("istio.background-services.endpoints")? {
         Some(field) if !has_services => Err(field.key_place.error(
-            "there are no other services to have endpoints",
+            "there are no background services to have endpoints",
             "expected with `istio.background-services.services`",
         )),
         _ => Ok(()),

@@ -182,7 +182,7 @@ impl Default for BackgroundServices {
 
 keys!(BackgroundServices {
     key services: "services", Kind::Whole(0, MAX_SERVICES),
-        "other services of the mesh, which every proxy is configured with";
+        "number of background services, which nobody calls but every proxy is configured with";
     key endpoints: "endpoints", Kind::Whole(1, 1_000), "addresses of each";
 });
 

@@ -126,7 +126,7 @@ fn comparisons(context: &Context, shown: &ResultTable) -> Option<Table> {
     columns.push(Column::text("Against"));
     columns.extend(DIFFERENCES.map(|(name, _)| Column::number(name)));
     columns.extend(shown.closed_loop.then(|| Column::number("Throughput, %")));
-    columns.push(Column::number("Proxy CPU for each request, %"));
+    columns.push(Column::number("Proxy CPU per request, %"));
     let row = |comparison: &ModeComparison| {
         let times = comparison.response_time_us;
         let mut row: TableRow = vec![
@@ -184,7 +184,7 @@ impl<'a> Components<'a> {
 
     fn table(&self, rows: impl Iterator<Item = TableRow>) -> Option<Table> {
         let mut columns = vec![Column::text("Load"), Column::text("Mode"), Column::name("Component")];
-        let figures = ["CPU", "CPU for 1000 requests/s", "Memory", "Of it anonymous", "Working set"];
+        let figures = ["CPU", "CPU per 1000 requests/s", "Memory", "Of it anonymous", "Working set"];
         columns.extend(figures.into_iter().chain(["Received", "Sent"]).map(Column::number));
         table(columns, rows)
     }

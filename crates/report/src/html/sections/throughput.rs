@@ -35,11 +35,11 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     let figures: Vec<Figure> = [
         figure(context, "throughput", "Throughput", "responses/s", &rate),
         figure(context, "throughput-change", &against, "percent", &change),
-        figure(context, "cpu-each", "CPU of all proxies for each request", &cpu_axis, &cpu(Role::Proxy)),
+        figure(context, "cpu-each", "CPU of all proxies per request", &cpu_axis, &cpu(Role::Proxy)),
         figure(
             context,
             "cpu-each-control",
-            "CPU of the control plane for each request",
+            "CPU of the control plane per request",
             &cpu_axis,
             &cpu(Role::ControlPlane),
         ),

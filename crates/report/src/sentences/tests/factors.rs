@@ -29,7 +29,7 @@ fn mesh_size_finding_states_costs() {
     assert_eq!(again.factor_effects.len(), summary.factor_effects.len());
     assert!(
         reported(&summary)
-            .contains("at 100 requests/s among no other services and 0.21 cores at 1000 requests/s among no")
+            .contains("at 100 requests/s among no background services and 0.21 cores at 1000 requests/s among no")
     );
     let one_size = sizes.replace("[200, 0, 1000]", "200");
     let (_, single) = run(&one_size, |_| ());
