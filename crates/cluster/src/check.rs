@@ -205,7 +205,7 @@ pub fn check_namespace(cluster: &Connected, settings: &ClusterSettings, name: &s
         Ok(existing) => existing,
         // A user who may not read namespaces learns so from the check of rights.
         Err(_) if settings.existing_namespaces => {
-            return Finding::right(format!("namespace {name} is taken as it is"));
+            return Finding::right(format!("namespace {name} is used unchanged"));
         }
         Err(error) => return Finding::of_error(CheckOutcome::Missing, &error),
     };

@@ -410,7 +410,7 @@ fn killed_run_is_continued_and_no_other_run_writes_into_its_directory() {
     fs::write(folder.join("host.json"), host).unwrap();
     let other = run(&["run", "--resume", out]);
     assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
-    assert!(stderr(&other).contains("its trials would not be alike: kernel: 9."), "{}", stderr(&other));
+    assert!(stderr(&other).contains("its trials would differ: kernel: 9."), "{}", stderr(&other));
 }
 
 /// Two trials of mode `none`.

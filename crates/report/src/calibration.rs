@@ -162,7 +162,7 @@ fn shortfalls(
     ];
     let asked = asked.into_iter().filter_map(|(figure, at, asked)| Some((figure, at, asked?)));
     let Some(calibration) = calibration else {
-        let unknown = "whether this machine resolves the differences that the run asks for is not known: \
+        let unknown = "it is not known whether this machine resolves the differences that the run requires: \
                        `meshmeter doctor --calibrate` measures it";
         return asked.take(1).map(|_| unknown.to_owned()).collect();
     };
@@ -181,7 +181,7 @@ fn shortfalls(
         };
         (resolved_us > asked_us).then(|| {
             format!(
-                "the run asks for differences of {} {at}; with {repeats} repeats of {window_s} s this machine resolves {} \
+                "the run requires differences of {} {at}; with {repeats} repeats of {window_s} s this machine resolves {} \
                  (mode {mode}, calibrated at {}): {enough}",
                 time(asked_us),
                 time(resolved_us),

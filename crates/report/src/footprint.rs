@@ -297,12 +297,12 @@ fn warnings_of(component: &ComponentSummary) -> Vec<String> {
     if let Some(configuration) = &component.configuration {
         if let Some(refused) = configuration.counts.rejected_updates.filter(|refused| *refused > 0) {
             warnings.push(format!(
-                " refused {}: it does not hold what it was sent.",
+                " rejected {}: its configuration is not the one that it was sent.",
                 format::counted(refused, "update", "updates")
             ));
         }
         if configuration.varies {
-            warnings.push(" held other counts in some trials; the greatest are shown.".to_owned());
+            warnings.push(" had different counts in some trials; the greatest are shown.".to_owned());
         }
     }
     warnings.extend(component.unread.iter().map(|reason| format!(", not read: {reason}")));

@@ -183,8 +183,8 @@ fn proxy_holdings_are_shown_with_warnings() {
         "<th scope=\"col\" class=\"n\">Clusters</th>",
         "1204",
         "342<span class=\"range\">310–370</span>",
-        "client-proxy of sidecar refused 3 updates: it does not hold what it was sent.",
-        "client-proxy of sidecar held other counts in some trials; the greatest are shown.",
+        "client-proxy of sidecar rejected 3 updates: its configuration is not the one that it was sent.",
+        "client-proxy of sidecar had different counts in some trials; the greatest are shown.",
     ] {
         assert!(page.contains(text), "the page does not say {text:?}");
     }

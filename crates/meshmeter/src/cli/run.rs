@@ -79,9 +79,8 @@ pub struct RunArgs {
     /// Rerun each trial that the machine disturbed, at most this many times, after the others of its repeat
     ///
     /// A trial counts as disturbed if only other processes or the generator's own lateness make its figures
-    /// useless. Effects of the mesh (saturation, errors, a path that is not proven, a component that dies)
-    /// are never measured again until they look better. At most a third of the trials are rerun; every take
-    /// is kept and shown.
+    /// unusable. Effects of the mesh (saturation, errors, a path that is not proven, a component that dies)
+    /// are never a reason for a rerun. At most a third of the trials are rerun; every take is kept and shown.
     #[arg(long, value_name = "N")]
     pub retakes: Option<String>,
 

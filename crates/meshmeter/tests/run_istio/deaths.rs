@@ -210,7 +210,7 @@ fn check_named(trial: &TrialRecord, tampering: &Tampering, ended: &Ended, report
     let reason = &verdict.reasons[0];
     let how = match (tampering.act, name) {
         (Act::Stop, _) => format!("{name} is unresponsive: "),
-        (Act::Freeze, _) => format!("{name} is alive and silent: "),
+        (Act::Freeze, _) => format!("{name} is running but unresponsive: "),
         (_, "generator") => "the generator was ended by a signal".to_owned(),
         _ => format!("{name} has died: "),
     };

@@ -127,7 +127,7 @@ fn without_lab(error: &EnvironmentError) -> LabDiagnosis {
     let check = isolation::failure(
         "namespaces",
         error,
-        "without namespaces there is no lab: see what stands in the way",
+        "a lab needs namespaces: see the reason",
     );
     let no_lab = EnvironmentError::new("make a lab", "see namespaces");
     LabDiagnosis { checks: vec![check], modes: mode_checks(&Err(no_lab)) }

@@ -169,27 +169,27 @@ struct Kind {
 const KINDS: [Kind; 11] = [
     Kind {
         name: "schedule-lag",
-        meaning: "the generator sent too late by its own fault, mostly because the CPUs were busy: the figures would be \
-                  its own. A quieter machine, a lower rate or more repeats help.",
+        meaning: "the generator sent late by its own fault, mostly because the CPUs were busy: the figures would include \
+                  its lateness. A quieter machine, a lower rate or more repeats help.",
     },
     Kind {
         name: "other-processes",
-        meaning: "programs outside the experiment took CPU from it: from some modes more than from others. Run it again \
-                  when they have ended.",
+        meaning: "programs outside the experiment used CPU, which affects modes unequally. Run it again when they have \
+                  ended.",
     },
     Kind {
         name: "saturated",
-        meaning: "the target did not keep up with the rate: times would be those of a growing queue. Offer less.",
+        meaning: "the target did not keep up with the rate: response times are those of a growing queue. Offer less.",
     },
-    Kind { name: "errors", meaning: "requests failed: a failure is often faster or slower than an answer." },
+    Kind { name: "errors", meaning: "requests failed: a failure is often faster or slower than a response." },
     Kind {
         name: "path-not-proven",
         meaning: "the proxies’ own counters do not show that the requests took the path of the mode: another \
-                  arrangement was measured than the one named.",
+                  deployment may have been measured.",
     },
     Kind {
         name: "throttled",
-        meaning: "a component was held back by its CPU limit: times would be the limit’s, not the mode’s.",
+        meaning: "a component reached its CPU limit: times would be those of the limit, not of the mode.",
     },
     Kind {
         name: "connections",
@@ -197,17 +197,17 @@ const KINDS: [Kind; 11] = [
     },
     Kind {
         name: "not-observed",
-        meaning: "CPU and memory could not be read at both ends of the window: they would not cover the same time.",
+        meaning: "CPU and memory could not be read at both ends of the window: they would cover different times.",
     },
-    Kind { name: "nothing-measured", meaning: "no request was answered within the window." },
+    Kind { name: "nothing-measured", meaning: "no response came within the window." },
     Kind {
         name: "interrupted",
         meaning: "the run was stopped during this trial; what it measured is shown.",
     },
     Kind {
         name: "failed",
-        meaning: "a component did not start, died, or answered nothing any more; the last lines of its log, where it left \
-                  any, are with the trial.",
+        meaning: "a component did not start, died, or stopped responding; the last lines of its log, if any, are with \
+                  the trial.",
     },
 ];
 
