@@ -111,8 +111,7 @@ pub fn check(
         findings.push(match need.check(&cluster.api) {
             Ok(true) => Finding::right(format!("{} exists", need.object)),
             Ok(false) => {
-                let text =
-                    format!("this user may not look for {}; pods show whether it exists", need.object);
+                let text = format!("this user may not look for {}; pods show whether it exists", need.object);
                 Finding::new(CheckOutcome::Less, text, None)
             }
             Err(error) => Finding::of_error(CheckOutcome::Missing, &error),

@@ -336,8 +336,7 @@ fn all_forty_cells_are_shown() {
 fn closed_loop_shows_throughput() {
     let page = page(&fixture::run(fixture::closed_trials()));
     assert!(has_section(&page, "throughput"));
-    for text in
-        ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies per request"]
+    for text in ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies per request"]
     {
         assert!(page.contains(text), "the page does not say {text:?}");
     }

@@ -4,7 +4,7 @@ use super::named_files::Files;
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::keys::SWITCH;
 use crate::keys::settings::read;
-use crate::settings::istio::{ExtraObjects, IstiodSettings, LuaScript, MeshSettings, BackgroundServices};
+use crate::settings::istio::{BackgroundServices, ExtraObjects, IstiodSettings, LuaScript, MeshSettings};
 use crate::yaml::document;
 use crate::yaml::section::{Field, Section};
 use results::units::format_duration;

@@ -14,7 +14,8 @@ const SERVICES: u64 = 200;
 const ENDPOINTS: u64 = 3;
 
 fn surrounded_by(services: u64, mode: Mode, sidecar_scope: bool) -> DeploymentSpec {
-    let background_services = BackgroundServices { services: services as usize, endpoints: ENDPOINTS as usize };
+    let background_services =
+        BackgroundServices { services: services as usize, endpoints: ENDPOINTS as usize };
     let istio = MeshSettings { sidecar_scope, background_services, ..settings() };
     DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }

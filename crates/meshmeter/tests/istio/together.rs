@@ -4,7 +4,7 @@ use crate::cases::LogFolder;
 use crate::trial::{REQUESTS, bring_up, run, settings, switched};
 use crate::wasm;
 use experiment::environment::{AccessLog, DeploymentSpec, ProxySettings};
-use experiment::mesh_settings::{AuthorizationSettings, LuaScript, BackgroundServices};
+use experiment::mesh_settings::{AuthorizationSettings, BackgroundServices, LuaScript};
 use experiment::{MeshSettings, Protocol};
 use lab::environment::LocalLab;
 use results::Mode;
