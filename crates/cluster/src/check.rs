@@ -229,7 +229,7 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
     let (text, hint) = match run {
         _ if is_ending => (
             format!("namespace {name} is still being deleted"),
-            "wait until it is gone, or take another --namespace-prefix".to_owned(),
+            "wait until it is gone, or use another --namespace-prefix".to_owned(),
         ),
         Some(run) => (
             format!("namespace {name} is that of the run {run}"),
@@ -237,7 +237,7 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
         ),
         None => (
             format!("namespace {name} exists already and is not Meshmeter's"),
-            "take another --namespace-prefix, or say that it is meant: --existing-namespaces".to_owned(),
+            "use another --namespace-prefix, or confirm with --existing-namespaces".to_owned(),
         ),
     };
     Finding::new(CheckOutcome::Missing, text, Some(&hint))

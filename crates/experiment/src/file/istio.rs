@@ -166,7 +166,7 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
         );
         return Err(if value.is_boolean() || value.is_number() {
             error
-                .with_hint("in quotes it is text: `on`, `off`, `yes`, `no` and numbers are none of their own")
+                .with_hint("quote it: without quotes `on`, `off`, `yes`, `no` and numbers are not text")
         } else {
             error
         });
