@@ -18,7 +18,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// The responses, and what the end of the connection makes of the rest; absent where the bytes are no responses.
+/// The responses, and what the end of the connection makes of the rest; absent where the bytes are not responses.
 fn responses(bytes: &[u8], piece: usize, head_only: bool) -> Option<(Vec<ResponseEnd>, Option<ResponseEnd>)> {
     let mut parser = ResponseParser::new(head_only);
     let mut responses = Vec::new();

@@ -109,10 +109,9 @@ pub fn check(
     }
     for need in plugs.iter().flat_map(|plug| plug.needs()).chain(needs.installed.iter().cloned()) {
         findings.push(match need.check(&cluster.api) {
-            Ok(true) => Finding::right(format!("{} is there", need.object)),
+            Ok(true) => Finding::right(format!("{} exists", need.object)),
             Ok(false) => {
-                let text =
-                    format!("this user may not look for {}; pods show whether it is there", need.object);
+                let text = format!("this user may not look for {}; pods show whether it exists", need.object);
                 Finding::new(CheckOutcome::Less, text, None)
             }
             Err(error) => Finding::of_error(CheckOutcome::Missing, &error),
@@ -205,13 +204,13 @@ pub fn check_namespace(cluster: &Connected, settings: &ClusterSettings, name: &s
         Ok(existing) => existing,
         // A user who may not read namespaces learns so from the check of rights.
         Err(_) if settings.existing_namespaces => {
-            return Finding::right(format!("namespace {name} is taken as it is"));
+            return Finding::right(format!("namespace {name} is used unchanged"));
         }
         Err(error) => return Finding::of_error(CheckOutcome::Missing, &error),
     };
     match (existing, settings.existing_namespaces) {
         (None, false) => Finding::right(format!("namespace {name} is free")),
-        (Some(_), true) => Finding::right(format!("namespace {name} is there")),
+        (Some(_), true) => Finding::right(format!("namespace {name} exists")),
         (None, true) => Finding::new(
             CheckOutcome::Missing,
             format!("there is no namespace {name}"),
@@ -230,15 +229,15 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
     let (text, hint) = match run {
         _ if is_ending => (
             format!("namespace {name} is still being deleted"),
-            "wait until it is gone, or take another --namespace-prefix".to_owned(),
+            "wait until it is gone, or use another --namespace-prefix".to_owned(),
         ),
         Some(run) => (
             format!("namespace {name} is that of the run {run}"),
             format!("if that run is over: meshmeter cluster clean --run {run}"),
         ),
         None => (
-            format!("namespace {name} is there already, and not Meshmeter's"),
-            "take another --namespace-prefix, or say that it is meant: --existing-namespaces".to_owned(),
+            format!("namespace {name} exists already and is not Meshmeter's"),
+            "use another --namespace-prefix, or confirm with --existing-namespaces".to_owned(),
         ),
     };
     Finding::new(CheckOutcome::Missing, text, Some(&hint))
@@ -270,7 +269,7 @@ fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
             ),
         ),
         None => (
-            format!("{object} is there already, and not Meshmeter's"),
+            format!("{object} exists already and is not Meshmeter's"),
             "take another namespace, or other names of workloads: a run changes nothing that is not its own"
                 .to_owned(),
         ),
@@ -281,7 +280,7 @@ fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
 /// Findings on quotas that leave too little. The check of rights reports a missing right to list quotas.
 fn check_quotas(cluster: &Connected, namespace: &str, demand: &Demand) -> Vec<Finding> {
     let quotas = list_objects(&cluster.api, ("v1", "ResourceQuota"), Some(namespace), "").unwrap_or_default();
-    let hint = "ask for less (resources, replicas), or have the quota raised";
+    let hint = "request less (resources, replicas), or have the quota raised";
     let lacks = quotas.iter().flat_map(|quota| demand.lacks_in(namespace, quota));
     lacks.map(|lack| Finding::new(CheckOutcome::Missing, lack, Some(hint))).collect()
 }

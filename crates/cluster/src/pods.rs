@@ -159,7 +159,7 @@ fn problem(pod: &Value) -> Option<Problem> {
     (scheduled["status"] == "False").then(|| Problem {
         how: format!("is not scheduled: {}", scheduled["message"].as_str().unwrap_or("no message")),
         container: None,
-        hint: Some("ask for less (resources), or for other nodes (--generator-nodes)"),
+        hint: Some("request less (resources), or use other nodes (--generator-nodes)"),
         may_pass: true,
         is_lasting: true,
     })

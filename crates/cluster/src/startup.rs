@@ -134,9 +134,9 @@ fn admission_hint(reason: &str) -> Option<&'static str> {
     let hints = [
         (
             "exceeded quota",
-            "a ResourceQuota of the namespace leaves too little: ask for less, or have it raised",
+            "a ResourceQuota of the namespace leaves too little: request less, or have it raised",
         ),
-        ("failed quota", "a ResourceQuota of the namespace wants every pod to have `resources`: set them"),
+        ("failed quota", "a ResourceQuota of the namespace requires `resources` of every pod: set them"),
         ("usage per", "a LimitRange of the namespace bounds `resources`: keep to it, or have it changed"),
         ("violates PodSecurity", "the namespace's Pod Security level refuses what was added to the pods"),
         ("denied the request", "an admission webhook of the cluster refused the pods"),

@@ -58,7 +58,7 @@ pub(super) fn version(go: &str, module: &Path, go_mod: &str, look: &mut Look<'_>
     let operation = format!("use {go}, which must be of version {needed} or later");
     let ended = supervised_command::run(command(go, module).arg("version"), VERSION_TIMEOUT, look).map_err(
         |error| match error {
-            CommandError::Interrupted => EnvironmentError::new("ask for the version of Go", error),
+            CommandError::Interrupted => EnvironmentError::new("query the version of Go", error),
             _ => EnvironmentError::new(operation.clone(), error).with_hint(hint.clone()),
         },
     )?;

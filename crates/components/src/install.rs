@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub trait InstallObserver {
-    /// Called ten times a second while a package is being made.
+    /// Called ten times per second while a package is being made.
     fn news(&mut self, news: InstallNews<'_>);
 
     fn stop_requested(&self) -> bool;

@@ -30,7 +30,7 @@ const MAX_LINE_BYTES: u64 = 4096;
 const MAX_QUOTE_CHARACTERS: usize = 300;
 const INTERRUPTED_HINT: &str = "what was finished stays; `meshmeter lab install` goes on from there";
 
-/// Called ten times a second with the elapsed time and the last line of output, which is empty at first.
+/// Called ten times per second with the elapsed time and the last line of output, which is empty at first.
 /// False ends the command.
 pub(super) type Look<'a> = dyn FnMut(Duration, &str) -> bool + 'a;
 

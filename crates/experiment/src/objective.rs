@@ -202,7 +202,7 @@ impl fmt::Display for Objective {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ObjectiveError {
     /// Not a name and a bound.
-    #[error("`{0}` is no bound: expected a figure and its bound, such as p99=5ms or errors=0.1%")]
+    #[error("`{0}` is not a bound: expected a figure and its bound, such as p99=5ms or errors=0.1%")]
     Malformed(String),
     /// Unknown figure.
     #[error(
@@ -286,8 +286,8 @@ mod tests {
                 .map(|text| text.parse::<Objective>().unwrap_err().to_string())
                 .collect();
         insta::assert_snapshot!(errors.join("\n"), @r"
-        `` is no bound: expected a figure and its bound, such as p99=5ms or errors=0.1%
-        `p99` is no bound: expected a figure and its bound, such as p99=5ms or errors=0.1%
+        `` is not a bound: expected a figure and its bound, such as p99=5ms or errors=0.1%
+        `p99` is not a bound: expected a figure and its bound, such as p99=5ms or errors=0.1%
         `p98` has no bound: expected mean, p50, p75, p90, p95, p99, p99.9, p99.99, max, errors, rate or achieved
         `5` is not a duration: a unit is missing (us, ms, s, m, h), for example `500ms`
         `p99=0s`: no response takes no time

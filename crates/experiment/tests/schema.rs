@@ -103,7 +103,7 @@ fn further_valid_experiments_are_valid() {
         "load: {rate: [500, 10k, 600/m, 1.5k/s], connections: [2, 8]}",
         "load: {clients: [1, 64], pacing: precise, payload: 1.5MiB, duration: 1m30s}",
         "load: {rate: 1}\nproxy: {cpu: [250m, 0.5, 1], mtls: [on, off, permissive], access-log: off}",
-        "load: {rate: 1}\nistio: {lua: [off, on], surroundings: {services: [0, 200]}, retries: 0}",
+        "load: {rate: 1}\nistio: {lua: [off, on], background-services: {services: [0, 200]}, retries: 0}",
         "load: {rate: 1}\nistio: {lua: \"function envoy_on_request(handle)\\nend\\n\"}",
         "load: {rate: 1}\ntopology: {shape: [chain, tree], namespaces: [1, 2]}",
         "load: {rate: 1}\ntopology: {shape: random, services: [10, 20], density: [10%, 0.2], client-in-mesh: off}",

@@ -83,7 +83,7 @@ impl FleetFigures {
     /// Adds these figures as metrics with these labels.
     pub fn add_to(&self, families: &mut Families, labels: &Labels) {
         let phase = with_label(labels, "phase", self.phase);
-        families.gauge("meshmeter_fleet_phase", "What the fleet is at.", phase, 1.0);
+        families.gauge("meshmeter_fleet_phase", "Phase of the fleet.", phase, 1.0);
         for (state, proxies) in
             [("wanted", self.wanted), ("connected", self.connected), ("complete", self.complete)]
         {

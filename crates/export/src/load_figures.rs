@@ -163,14 +163,14 @@ impl LoadFigures {
     pub fn add_to(&self, families: &mut Families, labels: &Labels) {
         families.gauge(
             "meshmeter_phase",
-            "What the load is at.",
+            "Phase of the load.",
             with_label(labels, "phase", self.phase.name()),
             1.0,
         );
         self.add_counts(families, labels);
         families.gauge(
             "meshmeter_connections_open",
-            "Connections open a second ago at most.",
+            "Connections open, at most one second ago.",
             labels.clone(),
             self.connections_open as f64,
         );
@@ -233,7 +233,7 @@ impl LoadFigures {
         }
         for (kind, count) in &counted.errors {
             let labels = with_label(labels, "kind", kind);
-            counter("meshmeter_errors_total", "What went wrong, by kind.", labels, *count);
+            counter("meshmeter_errors_total", "Errors, by kind.", labels, *count);
         }
     }
 
@@ -277,7 +277,7 @@ impl ProcessFigures {
     /// Adds these figures as metrics, with the version of Meshmeter.
     pub fn add_to(&self, families: &mut Families, since_ms: i64) {
         let version = with_label(&Labels::new(), "version", env!("CARGO_PKG_VERSION"));
-        families.gauge("meshmeter_build_info", "The version that measures.", version, 1.0);
+        families.gauge("meshmeter_build_info", "Version of Meshmeter.", version, 1.0);
         families.counter(
             "process_cpu_seconds_total",
             "CPU of the generator, that of its metrics included.",

@@ -36,7 +36,7 @@ pub enum FleetError {
     #[error("the proxy `{0}` has no token; security `token` and `mutual-tls` need one")]
     NoToken(String),
     /// Certificates cannot be requested, since the control plane at this address is connected without TLS.
-    #[error("certificates are requested by TLS, and connections to `{0}` are in plain text")]
+    #[error("certificates are requested by TLS, and connections to `{0}` are in plaintext")]
     NoAuthority(String),
     /// The process may not open enough sockets.
     #[error("{needed} open files are needed; the limit is {limit} (raise it: `ulimit -Hn {needed}`)")]

@@ -60,7 +60,7 @@ pub enum DescribeError {
         known: Vec<String>,
     },
     /// Reflection failed.
-    #[error("ask {authority} for the description of its methods (gRPC reflection)")]
+    #[error("query {authority} for the description of its methods (gRPC reflection)")]
     Reflection {
         /// Host and port of the server.
         authority: String,
@@ -170,14 +170,14 @@ impl ReflectionError {
                 "describe the method with --proto FILE or --protoset FILE"
             }
             Self::Connect { .. } => "is the server running, and are address and port right?",
-            Self::Handshake { .. } => "see --cacert, --insecure, --sni, --cert; clear text is grpc://",
-            Self::NoAlpn => "clear text is grpc://; or does a gRPC server listen on that port?",
+            Self::Handshake { .. } => "see --cacert, --insecure, --sni, --cert; plaintext is grpc://",
+            Self::NoAlpn => "plaintext is grpc://; or does a gRPC server listen on that port?",
             Self::Answer(AnswerError::NotHttp2(_)) => {
                 "does a gRPC server listen on that port? over TLS it is grpcs://"
             }
             Self::Answer(AnswerError::NotGrpc { .. }) => "does a gRPC server listen on that port?",
             Self::Refused { .. } => {
-                "give what the server asks for with --header, or describe the method with --proto FILE"
+                "give what the server requires with --header, or describe the method with --proto FILE"
             }
             Self::Timeout(_) => "give it longer with --timeout, or describe the method with --proto FILE",
             Self::Client(_) => return None,

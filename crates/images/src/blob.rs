@@ -149,7 +149,7 @@ impl<'s, 'a> BlobReader<'s, 'a> {
             if self.received_bytes == 0 || !range.is_some_and(|range| range.starts_with(&expected)) {
                 return Err(self
                     .session
-                    .invalid("it sends another part of a layer than it was asked for".to_owned()));
+                    .invalid("it sends another part of a layer than the requested one".to_owned()));
             }
             self.repeated_bytes = 0;
         } else {

@@ -21,7 +21,7 @@ pub enum ImageError {
     #[error("{image}: not found in registry {registry}: {reason}")]
     NotFound { image: String, registry: String, reason: String },
     /// The response violates the protocol, or is too large.
-    #[error("{image}: registry {registry} sends what no registry should: {reason}")]
+    #[error("{image}: registry {registry} sends an invalid response: {reason}")]
     InvalidResponse { image: String, registry: String, reason: String },
     /// The content does not match its digest, or is incomplete.
     #[error("{image}: {reason}")]

@@ -135,7 +135,7 @@ fn check_wanted(reference: &ImageReference, wanted: &[Wanted]) -> Result<(), Ima
         let mut components = Path::new(&file.name).components();
         let is_name = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
         let problem = if !is_name || file.name.contains('/') {
-            "is no name of a file"
+            "is not the name of a file"
         } else if !names.insert(&file.name) {
             "is the name of two files"
         } else if file.path.split('/').any(|part| part == ".." || part == ".") {
@@ -328,9 +328,8 @@ impl Extraction<'_, '_> {
                 // Content that was changed in transit is rarely a valid archive, so verify the digest first.
                 blob.finish()?;
                 let reason = crate::error::root_cause(&error);
-                return Err(
-                    session.hostile(format!("layer {} is no readable archive: {reason}", descriptor.digest))
-                );
+                return Err(session
+                    .hostile(format!("layer {} is not a readable archive: {reason}", descriptor.digest)));
             }
         }
         Ok(entries)

@@ -24,7 +24,7 @@ pub struct ImageReference {
 
 /// The text is not the name of an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is no image's name: {reason}")]
+#[error("\"{text}\" is not the name of an image: {reason}")]
 pub struct InvalidReference {
     text: String,
     reason: &'static str,
@@ -100,7 +100,7 @@ impl FromStr for ImageReference {
             _ => (DOCKER_HUB, name),
         };
         if !is_registry(registry) {
-            return Err(invalid("the registry is no host with or without a port"));
+            return Err(invalid("the registry is not a host, with or without a port"));
         }
         let registry = if registry == "index.docker.io" { DOCKER_HUB } else { registry };
         let repository = if registry == DOCKER_HUB && !repository.contains('/') {

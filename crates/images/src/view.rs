@@ -136,7 +136,7 @@ impl View {
                     return Walk::End(Resolution::Hostile(format!("/{path} is a {what}, not a file")));
                 }
                 Some(Node::File { .. } | Node::Special(_)) => {
-                    return Walk::End(Resolution::Absent(format!("/{path} is no directory")));
+                    return Walk::End(Resolution::Absent(format!("/{path} is not a directory")));
                 }
                 Some(Node::Directory) | None => {}
             }

@@ -260,7 +260,7 @@ fn non_image_content_is_named_in_error() {
     let garbage = ImageBuilder::new(MediaTypes::Docker)
         .raw_layer("application/vnd.docker.image.rootfs.diff.tar.gzip", garbage)
         .build();
-    assert_error!(error_of(garbage, "/none", Behaviour::Truth), HostileLayer, "no readable archive");
+    assert_error!(error_of(garbage, "/none", Behaviour::Truth), HostileLayer, "not a readable archive");
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn redirects_from_tls_to_plaintext_are_rejected() {
     let elsewhere = format!("http://{}/token", observer.address());
     let redirect = Response::new(307, "").with("Location", &elsewhere);
     let challenge = Response::new(401, "").with("WWW-Authenticate", &format!("Bearer realm=\"{elsewhere}\""));
-    for (response, text) in [(redirect, "not encrypted"), (challenge, "no encrypted one")] {
+    for (response, text) in [(redirect, "not encrypted"), (challenge, "is not encrypted")] {
         let registry = HostileRegistry::start_with_tls(image()).with(TAG, Behaviour::Respond(response));
         let mut place = Place::new();
         place.access.roots = registry.ca();
@@ -417,7 +417,7 @@ fn names_that_leave_destination_are_rejected() {
     let place = Place::new();
     for bad in ["../envoy", "/tmp/envoy", "a/b", "..", "", "."] {
         let error = place.fails(&name(&registry), &[wanted("/usr/local/bin/envoy", bad)]);
-        assert_is(&error, matches!(error, ImageError::InvalidRequest { .. }), "no name of a file");
+        assert_is(&error, matches!(error, ImageError::InvalidRequest { .. }), "not the name of a file");
     }
     let twice = [wanted("/usr/local/bin/envoy", "envoy"), wanted("/x", "envoy")];
     assert_error!(place.fails(&name(&registry), &twice), InvalidRequest, "name of two files");

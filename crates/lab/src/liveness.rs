@@ -31,5 +31,5 @@ pub(crate) fn probe_all(asked: &[(&Container, LivenessProbe)], meanwhile: impl F
 pub(crate) fn mark_unresponsive(container: &Container, process: Option<&str>) {
     let of = process.map_or_else(String::new, |process| format!("its {process} gave "));
     let seconds = RESPONSE_TIMEOUT.as_secs();
-    container.was_unresponsive(&format!("is alive and silent: {of}no answer within {seconds} s"));
+    container.was_unresponsive(&format!("is running but unresponsive: {of}no answer within {seconds} s"));
 }

@@ -207,7 +207,7 @@ fn documents(path: &Path) -> Vec<Value> {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a text"))
 }
 
 /// Checks that every field is in the schema, has its type and one of its enum values, and that no required
@@ -226,7 +226,7 @@ fn check(schema: &Value, value: &Value, at: &str) {
         Some("number") => value.is_number(),
         _ => true,
     };
-    assert!(is_of_type, "{at} is no {}: {value}", schema["type"]);
+    assert!(is_of_type, "{at} is not of type {}: {value}", schema["type"]);
     if let Some(words) = schema["enum"].as_array() {
         assert!(words.contains(value), "{at} is none of {words:?}: {value}");
     }

@@ -52,7 +52,7 @@ error_kinds! {
         "the peer speaks TLS on what was to be a plain connection",
         hint("the port wants TLS: use https://, or the server's plain HTTP port");
     /// The response before them counts as completed.
-    SurplusBytes: "surplus-bytes", "bytes followed a response that nobody asked for";
+    SurplusBytes: "surplus-bytes", "unrequested bytes followed a response";
     Interrupted: "interrupted", "the run was interrupted before the response was whole";
     Network: "network", "the network failed in another way";
     TlsHandshake: "tls-handshake",
@@ -100,7 +100,7 @@ error_kinds! {
     Http2Compression: "http2-compression",
         "header fields of the peer cannot be decompressed (COMPRESSION_ERROR)";
     Http2Flood: "http2-flood",
-        "the peer asks for answers without end, or reads none of them (ENHANCE_YOUR_CALM)";
+        "the peer requires responses without end, or reads none of them (ENHANCE_YOUR_CALM)";
     StreamReset: "stream-reset",
         "the peer gave up the request (RST_STREAM)",
         hint("the log of the server, or of a proxy before it, says why");

@@ -20,7 +20,7 @@ pub fn wait_for<T>(what: &str, timeout: Duration, mut check: impl FnMut() -> Res
             return Ok(value);
         }
         if Instant::now() >= give_up_at {
-            let waited = format!("still not so after {:.1} s", timeout.as_secs_f64());
+            let waited = format!("timed out after {:.1} s", timeout.as_secs_f64());
             return Err(EnvironmentError::new(format!("wait until {what}"), waited));
         }
         thread::sleep(POLL_INTERVAL);
@@ -49,7 +49,7 @@ pub fn wait_with_progress<T, P: PartialEq>(
                 (last, changed_at) = (Some(place), Instant::now());
             }
             Progress::At(_) if changed_at.elapsed() >= timeout => {
-                let waited = format!("still not so, and nothing new for {:.1} s", timeout.as_secs_f64());
+                let waited = format!("no progress for {:.1} s", timeout.as_secs_f64());
                 return Err(EnvironmentError::new(format!("wait until {what}"), waited));
             }
             Progress::At(_) => {}
@@ -64,7 +64,7 @@ pub fn with_last_state(error: EnvironmentError, last: &str) -> EnvironmentError 
     if last.is_empty() || error.hint.is_some() {
         return error;
     }
-    error.with_hint(format!("the last look: {last}"))
+    error.with_hint(format!("the last observation: {last}"))
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
         let error =
             wait_for::<()>("pigs fly", Duration::from_millis(20), || Ok(None)).expect_err("they never do");
         assert_eq!(error.to_string(), "wait until pigs fly");
-        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("still not so after 0.0 s"));
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("timed out after 0.0 s"));
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         assert!(begun.elapsed() > limit, "each check shows progress");
         let still = wait_with_progress::<(), _>("pigs fly", limit, || Ok(Progress::At("on the ground")));
         let cause = still.expect_err("they never do").source().map(ToString::to_string);
-        assert_eq!(cause.as_deref(), Some("still not so, and nothing new for 0.0 s"));
+        assert_eq!(cause.as_deref(), Some("no progress for 0.0 s"));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
     let told = if spec.istio.sidecar_scope {
         services / topology.namespaces().len().max(1)
     } else {
-        services + spec.istio.surroundings.services
+        services + spec.istio.background_services.services
     };
     let configuration = told as u64 * CONFIGURATION_BYTES;
     let ModeParts { data_plane, entry, .. } = spec.parts();

@@ -55,7 +55,7 @@ fn serve_against_nginx() {
     for server in &result.servers {
         assert!(server.idle_memory_bytes > 100_000, "{} has {} bytes", server.name, server.idle_memory_bytes);
         let rate = server.median(|round| round.requests_per_second);
-        assert!(rate > 100.0, "{} answers {rate} a second", server.name);
+        assert!(rate > 100.0, "{} answers {rate} per second", server.name);
     }
     assert!(result.requests_per_core_ratio().is_finite(), "{result}");
 }

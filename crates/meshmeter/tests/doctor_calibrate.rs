@@ -88,7 +88,7 @@ fn calibration_is_kept_and_later_runs_report_unresolved_differences() {
     assert!(html.contains(&kept.made_at), "the report says when the machine was calibrated");
     // Absent if the machine spoiled every median.
     let resolves = kept.modes[0].spreads.iter().any(|spread| spread.figure == CalibratedFigure::P50Us);
-    let warned = stderr(&output).contains("the run asks for differences of");
+    let warned = stderr(&output).contains("the run requires differences of");
     assert_eq!(warned, resolves, "{}", stderr(&output));
 }
 

@@ -106,7 +106,7 @@ fn links_and_pipes_are_written_to_and_stay() {
             assert!(fs::metadata(scene.path("file")).is_ok_and(|file| file.len() > 0), "{what}");
         }
         for name in ["stdout", "link-to-fifo", "link"] {
-            assert!(is_link(name), "{what}: {name} is no link any more");
+            assert!(is_link(name), "{what}: {name} is not a link any more");
         }
     }
 }

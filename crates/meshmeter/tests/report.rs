@@ -153,7 +153,7 @@ fn report_on_non_run_directory_is_usage_error_with_hint() {
         let output = run(&["report", text(&path)]);
         assert_eq!(output.status.code(), Some(2));
         let said = stderr(&output);
-        assert!(said.contains("is no run folder") && said.contains("hint"), "{said}");
+        assert!(said.contains("is not a run folder") && said.contains("hint"), "{said}");
         assert_eq!(said.lines().count(), 2, "{said}");
     }
 }

@@ -410,7 +410,7 @@ fn killed_run_is_continued_and_no_other_run_writes_into_its_directory() {
     fs::write(folder.join("host.json"), host).unwrap();
     let other = run(&["run", "--resume", out]);
     assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
-    assert!(stderr(&other).contains("its trials would not be alike: kernel: 9."), "{}", stderr(&other));
+    assert!(stderr(&other).contains("its trials would differ: kernel: 9."), "{}", stderr(&other));
 }
 
 /// Two trials of mode `none`.
@@ -563,10 +563,7 @@ fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
             .args(["--set", "modes=[none]", "--out", out]),
     );
     let mut lines = said(&mut child);
-    assert!(
-        lines.any(|line| line.contains("(with 1 taken again, the most, ")),
-        "it says what it is about to do"
-    );
+    assert!(lines.any(|line| line.contains(" with 1 rerun)")), "it says what it is about to do");
     assert!(lines.any(|line| line.trim_start().starts_with("1/1")), "the first trial ends");
     drop(noise);
     let rest: Vec<String> = lines.collect();
@@ -574,7 +571,7 @@ fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let trials = trials(&folder);
     assert!(
-        rest.iter().any(|line| line.trim_start().starts_with("2/2") && line.contains("trial 1 again")),
+        rest.iter().any(|line| line.trim_start().starts_with("2/2") && line.contains("rerun of trial 1")),
         "{rest:?}, {:?}",
         trials[0].verdict
     );

@@ -66,7 +66,7 @@ fn against_itself(calibration: &Calibration) -> Option<String> {
         .fold((0, 0), |(all, shown), found| (all + 1, shown + usize::from(found.excludes_zero())));
     (all > 0).then(|| {
         format!(
-            "The same mode against itself: {shown} of {all} comparisons show a difference, and none is there."
+            "The same mode against itself: {shown} of {all} comparisons show a difference, although there is none."
         )
     })
 }
@@ -162,7 +162,7 @@ fn shortfalls(
     ];
     let asked = asked.into_iter().filter_map(|(figure, at, asked)| Some((figure, at, asked?)));
     let Some(calibration) = calibration else {
-        let unknown = "whether this machine resolves the differences that the run asks for is not known: \
+        let unknown = "it is not known whether this machine resolves the differences that the run requires: \
                        `meshmeter doctor --calibrate` measures it";
         return asked.take(1).map(|_| unknown.to_owned()).collect();
     };
@@ -181,7 +181,7 @@ fn shortfalls(
         };
         (resolved_us > asked_us).then(|| {
             format!(
-                "the run asks for differences of {} {at}; with {repeats} repeats of {window_s} s this machine resolves {} \
+                "the run requires differences of {} {at}; with {repeats} repeats of {window_s} s this machine resolves {} \
                  (mode {mode}, calibrated at {}): {enough}",
                 time(asked_us),
                 time(resolved_us),
@@ -246,7 +246,7 @@ mod tests {
     fn calibration_sentences_state_resolution_and_recovered_effects() {
         insta::assert_snapshot!(sentences(&calibration()).join("\n"), @r"
         sidecar: differences of 20 µs in the median and 917 µs at p99 with 5 repeats of 10 s; 10 µs in the median takes 14 repeats, 5 minutes of load for two modes.
-        The same mode against itself: 1 of 2 comparisons show a difference, and none is there.
+        The same mode against itself: 1 of 2 comparisons show a difference, although there is none.
         sidecar: a server slower by 20 µs at 22 ± 6, 100 µs at 98 ± 5 in the median; a service that computes for 0.137 cores at 0.138 ± 0.002; proxies that compute for 0.200 cores at 0.203 ± 0.004.
         ");
         let cut_short = Calibration { repeats_planned: 9, ..calibration() };

@@ -131,7 +131,7 @@ fn factor(key: &str, value: &FactorValue, load: &LoadPoint) -> String {
 }
 
 fn other_services(services: usize) -> String {
-    format!("{} other services", format::count(services as u64))
+    format!("{} background services", format::count(services as u64))
 }
 
 /// Display name of the protocol.
@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(named.shared(), "HTTP/1.1, 4 connections, 1\u{a0}KiB responses, uniform arrivals");
         let among = |services| LoadPoint { surrounding_services: Some(services), ..load(500.0, 4) };
         let named = labels(&[among(0), among(1000)]);
-        assert_eq!(label(&named, &among(0)), "500/s, 0 other services");
-        assert_eq!(label(&named, &among(1000)), "500/s, 1000 other services");
+        assert_eq!(label(&named, &among(0)), "500/s, 0 background services");
+        assert_eq!(label(&named, &among(1000)), "500/s, 1000 background services");
         let named = labels(&[load(500.0, 4), load(500.0, 1)]);
         assert_eq!(label(&named, &load(500.0, 1)), "500/s, 1 connection");
     }

@@ -96,11 +96,11 @@ impl Sort {
 }
 
 impl FootprintRow {
-    /// The mode and the factors: `sidecar among 200 other services`, `sidecar, proxy.workers 2`.
+    /// The mode and the factors: `sidecar among 200 background services`, `sidecar, proxy.workers 2`.
     #[must_use]
     pub fn place(&self) -> String {
         let factor = |place: String, (key, value): (&String, &FactorValue)| match key.as_str() {
-            BACKGROUND_SERVICES => format!("{place} among {value} other services"),
+            BACKGROUND_SERVICES => format!("{place} among {value} background services"),
             _ => format!("{place}, {key} {value}"),
         };
         self.factors.iter().fold(self.mode.name().to_owned(), factor)
@@ -297,12 +297,12 @@ fn warnings_of(component: &ComponentSummary) -> Vec<String> {
     if let Some(configuration) = &component.configuration {
         if let Some(refused) = configuration.counts.rejected_updates.filter(|refused| *refused > 0) {
             warnings.push(format!(
-                " refused {}: it does not hold what it was sent.",
+                " rejected {}: its configuration is not the one that it was sent.",
                 format::counted(refused, "update", "updates")
             ));
         }
         if configuration.varies {
-            warnings.push(" held other counts in some trials; the greatest are shown.".to_owned());
+            warnings.push(" had different counts in some trials; the greatest are shown.".to_owned());
         }
     }
     warnings.extend(component.unread.iter().map(|reason| format!(", not read: {reason}")));

@@ -11,11 +11,11 @@ use results::{Cell, Figure, Figures, FindingVerdict, SpoiledTrials, Summary, Tim
 pub struct Mark {
     /// Number of trials that the figure covers.
     pub trials: usize,
-    /// Shown next to the figure: `of 3 trials`, `spoiled: steal`, `4 events`.
+    /// Shown next to the figure: `of 3 trials`, `unusable: steal`, `4 events`.
     pub short: String,
-    /// As a sentence: `Spoiled in 2 of 5 trials: schedule-lag.`
+    /// As a sentence: `Unusable in 2 of 5 trials: schedule-lag.`
     pub reason: String,
-    /// Range of the values that are left out of estimates, in the figure's unit; only if there is no
+    /// Range of the values that are excluded from estimates, in the figure's unit; only if there is no
     /// estimate.
     pub spoiled_values: Option<(f64, f64)>,
 }
@@ -30,7 +30,7 @@ pub fn mark(cell: &Cell, figure: Figure, n: usize) -> Option<Mark> {
     match (spoiled, events) {
         (Some(spoiled), _) => Some(Mark {
             trials: n,
-            short: if n > 0 { of_trials(n) } else { format!("spoiled: {}", kinds(spoiled)) },
+            short: if n > 0 { of_trials(n) } else { format!("unusable: {}", kinds(spoiled)) },
             reason: spoiled_in(spoiled, cell),
             spoiled_values: spoiled.least.zip(spoiled.greatest).filter(|_| n == 0),
         }),
@@ -67,9 +67,9 @@ fn few_events(cell: &Cell, figure: Figure) -> Option<u64> {
     events.filter(|events| (*events as f64) < SAMPLES_BEYOND_A_PERCENTILE)
 }
 
-/// `Spoiled in 2 of 5 trials: schedule-lag.`
+/// `Unusable in 2 of 5 trials: schedule-lag.`
 fn spoiled_in(spoiled: &SpoiledTrials, cell: &Cell) -> String {
-    format!("Spoiled in {} of {} trials: {}.", spoiled.trials, cell.places(), reasons(spoiled))
+    format!("Unusable in {} of {} trials: {}.", spoiled.trials, cell.places(), reasons(spoiled))
 }
 
 fn kinds(spoiled: &SpoiledTrials) -> String {
@@ -84,7 +84,7 @@ fn reasons(spoiled: &SpoiledTrials) -> String {
     spoiled.reasons.iter().map(reason).collect::<Vec<_>>().join(", ")
 }
 
-/// All spoiled figures of a cell: `p99, p99.9 in 2 trials: schedule-lag; throughput in 1 trial: saturated`.
+/// All unusable figures of a cell: `p99, p99.9 in 2 trials: schedule-lag; throughput in 1 trial: saturated`.
 #[must_use]
 pub(crate) fn spoiled(cell: &Cell) -> String {
     let texts = cell.spoiled.chunk_by(is_alike).map(|alike| {
@@ -119,7 +119,7 @@ pub(crate) fn named(figures: &[Figure]) -> String {
     figures.iter().filter_map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Explains the marks of a table. First one line per cell with spoiled figures: `sidecar at 1000/s: p99 and
+/// Explains the marks of a table. First one line per cell with unusable figures: `sidecar at 1000/s: p99 and
 /// beyond in 2 trials: schedule-lag`. Then the cells whose p99 has few events.
 #[must_use]
 pub fn notes(summary: &Summary) -> Vec<String> {
@@ -137,7 +137,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         .filter_map(|cell| Some(format!("{} ({})", place(cell), few_events(cell, Figure::P99)?)))
         .collect();
     let few = (!few.is_empty())
-        .then(|| format!("Fewer than ten separate events at p99 and beyond: {}", few.join(", ")));
+        .then(|| format!("Fewer than ten separate events at p99 and beyond: {}", few.join("; ")));
     spoiled.chain(few).chain(not_shown(summary)).collect()
 }
 
@@ -202,12 +202,12 @@ mod tests {
         let some = mark(&cell, Figure::P99, 3).unwrap();
         assert_eq!((some.short.as_str(), some.spoiled_values), ("of 3 trials", None));
         assert!(
-            some.reason.contains("Spoiled in 2 of ") && some.reason.ends_with("schedule-lag."),
+            some.reason.contains("Unusable in 2 of ") && some.reason.ends_with("schedule-lag."),
             "{}",
             some.reason
         );
         let none = mark(&cell, Figure::P99, 0).unwrap();
-        assert_eq!(none.short, "spoiled: schedule-lag");
+        assert_eq!(none.short, "unusable: schedule-lag");
         assert_eq!(none.spoiled_values, Some((2_100.0, 4_300.0)));
         assert_eq!(mark(&cell, Figure::P50, cell.places()), None);
         assert_eq!(spoiled(&cell), "p99 and beyond in 2 trials: schedule-lag; cpu in 1 trial: not-observed");
@@ -229,5 +229,18 @@ mod tests {
         let few = mark(&cell, Figure::P99, cell.places()).unwrap();
         assert_eq!(few.short, "4 events");
         assert_eq!(mark(&cell, Figure::P99_9, cell.places()), None);
+    }
+
+    #[test]
+    fn places_that_contain_commas_are_separated_by_semicolons() {
+        let mut summary = summary();
+        summary.cells.truncate(2);
+        for (cell, connections) in summary.cells.iter_mut().zip([4, 16]) {
+            cell.load.connections = connections;
+            cell.events_beyond = BTreeMap::from([("p99".to_owned(), 4)]);
+        }
+        let few = notes(&summary).into_iter().find(|note| note.starts_with("Fewer than ten")).unwrap();
+        assert!(few.contains("/s, 4 connections (4); "), "{few}");
+        assert!(few.ends_with("/s, 16 connections (4)"), "{few}");
     }
 }

@@ -18,16 +18,16 @@ const MAX_COMPONENTS: usize = 12;
 const LAB_AND_CLUSTER: [&str; 7] = [
     "Pod network: the lab joins its network namespaces by a bridge of its own; a cluster's CNI plugin joins pods, and adds \
      routes, tunnels or rules to the way of each packet.",
-    "kube-proxy: the lab has none; on a cluster, new connections to a Service pass its rules, or those of what stands in for \
-     it. Connections that stay open pass them once.",
+    "kube-proxy: the lab has none; on a cluster, new connections to a Service pass its rules, or those of its replacement. \
+     Connections that stay open pass them once.",
     "kubelet: it and the container runtime run on the nodes beside what is measured, as does the API server on a cluster of one \
      node. Containers have the limits that their objects or the mesh's injection set.",
     "Usage: the lab reads each component's CPU at both ends of the window; a cluster's kubelets sample services and proxies \
      every 10 to 30 seconds, and usage is between two of these samples.",
-    "Memory: kubelets know no resident memory. What control groups are charged with is in both places, less what the kernel could \
-     drop at once (working set), and the anonymous part of it.",
-    "Control plane: the lab counts etcd and the API server too; on a cluster they are others'. Components stand beside each other \
-     where both runs have them.",
+    "Memory: kubelets do not report resident memory. Both places report the working set, which is the memory charged to the \
+     control group without what the kernel can reclaim at once, and its anonymous part.",
+    "Control plane: the lab counts etcd and the API server too; on a cluster they are others'. Components are compared where \
+     both runs have them.",
     "Generators: in the lab they may spin until a request is due; on a cluster they sleep, unless the experiment says otherwise.",
 ];
 

@@ -59,7 +59,7 @@ pub struct CellRow {
     pub percentiles: Option<[Interval; 4]>,
     /// Mark of each of these percentiles.
     pub marks: [Option<Mark>; 4],
-    /// Measured values of figures that are not usable in any trial.
+    /// Measured values of figures that are unusable in every trial.
     pub spoiled: SpoiledValues,
     /// Difference in the median to the baseline.
     pub added: Option<Difference>,
@@ -85,7 +85,7 @@ pub struct CellRow {
     pub errors: String,
 }
 
-/// Ranges over the trials of figures that are spoiled in every trial; `None` if there are estimates.
+/// Ranges over the trials of figures that are unusable in every trial; `None` if there are estimates.
 #[derive(Clone, Debug, Default)]
 pub struct SpoiledValues {
     /// Response time at the 50th, 90th, 99th and 99.9th percentile.
@@ -294,10 +294,10 @@ fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Ma
     mark(cell, figure, estimate.map_or(0, |estimate| estimate.n))
 }
 
-/// Number of valid trials of a cell: `3 of 3`, `3 of 3, 1 taken again`.
+/// Number of valid trials of a cell: `3 of 3`, `3 of 3, 1 rerun`.
 #[must_use]
 pub fn valid_trials(valid: usize, trials: usize, retakes: usize) -> String {
-    let again = if retakes > 0 { format!(", {retakes} taken again") } else { String::new() };
+    let again = if retakes > 0 { format!(", {retakes} rerun") } else { String::new() };
     format!("{valid} of {trials}{again}")
 }
 

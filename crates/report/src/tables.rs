@@ -151,7 +151,7 @@ pub(crate) struct TableCell {
     pub(crate) figure: Interval,
     /// True if it is marked.
     flag: bool,
-    /// Reason why the figure is not usable.
+    /// Reason why the figure is unusable.
     spoiled: Option<String>,
 }
 

@@ -116,11 +116,7 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
         summary.trials_planned
     );
     if let Some(retakes) = summary.retakes.filter(|retakes| retakes.taken > 0) {
-        let _ = write!(
-            trials,
-            " {} taken again (+), since the machine had disturbed what was measured.",
-            retakes.taken
-        );
+        let _ = write!(trials, " {} rerun (+), since the machine had disturbed them.", retakes.taken);
     }
     if !table.shared_load.is_empty() {
         let _ = write!(trials, " {}.", table.shared_load);
@@ -137,7 +133,7 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
         ));
     }
     if !table.not_measured.is_empty() {
-        lines.push(format!("Not measured: {}.", table.not_measured.join(", ")));
+        lines.push(format!("Not measured: {}.", table.not_measured.join("; ")));
     }
     lines.extend(marks::notes(summary).into_iter().map(|note| format!("{STAR} {note}.")));
     let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
@@ -147,10 +143,10 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
         let trials = format::counted(cell.trials as u64, "trial", "trials");
         let again = match cell.retakes {
             0 => String::new(),
-            retakes => format!(", {retakes} of them taken again,"),
+            retakes => format!(" ({retakes} rerun)"),
         };
         lines.push(format!(
-            "Left out: {} of {trials}{again} of {} at {load}{why}",
+            "Excluded: {} of {trials}{again} of {} at {load}{why}",
             cell.trials - cell.valid,
             cell.mode
         ));

@@ -1,4 +1,4 @@
-//! Figures that are spoiled in some trials, or fall among requests without a response, in every output.
+//! Figures that are unusable in some trials, or fall among requests without a response, in every output.
 
 mod fixture;
 
@@ -87,12 +87,12 @@ fn spoiled_figure_is_shown_with_reason_and_left_out_of_estimates() {
 
     let page = report::html::render(&run);
     assert!(
-        page.contains("title=\"Spoiled in 2 of 5 trials: schedule-lag.\">of 3 trials<"),
+        page.contains("title=\"Unusable in 2 of 5 trials: schedule-lag.\">of 3 trials<"),
         "p99 of some trials"
     );
-    assert!(page.contains("title=\"Spoiled in 5 of 5 trials: steal.\">spoiled: steal<"), "p99 of no trial");
+    assert!(page.contains("title=\"Unusable in 5 of 5 trials: steal.\">unusable: steal<"), "p99 of no trial");
     assert_eq!(
-        page.matches(", spoiled: schedule-lag: 1.2 ms at p99</title>").count(),
+        page.matches(", unusable: schedule-lag: 1.2 ms at p99</title>").count(),
         2,
         "the medians are sound"
     );

@@ -115,7 +115,7 @@ fn usual_run_has_every_section() {
     // Three modes at two rates, median and tail of every trial with a result: one dot each, or a cross for an
     // excluded trial.
     assert_eq!(page.matches("<title>trial ").count(), 2 * 29);
-    assert_eq!(page.matches(", spoiled: other-process: dpkg").count(), 2);
+    assert_eq!(page.matches(", unusable: other-process: dpkg").count(), 2);
 }
 
 #[test]
@@ -176,19 +176,19 @@ fn proxy_holdings_are_shown_with_warnings() {
         let configuration = proxy.configuration.as_mut().expect("the fixture has one");
         configuration.counts.rejected_updates = Some(3);
         configuration.varies = true;
-        proxy.unread = vec!["ask client-proxy for /memory: no answer within 5000 ms".to_owned()];
+        proxy.unread = vec!["query /memory of client-proxy: no answer within 5000 ms".to_owned()];
     }
     let page = page(&run);
     for text in [
         "<th scope=\"col\" class=\"n\">Clusters</th>",
         "1204",
         "342<span class=\"range\">310–370</span>",
-        "client-proxy of sidecar refused 3 updates: it does not hold what it was sent.",
-        "client-proxy of sidecar held other counts in some trials; the greatest are shown.",
+        "client-proxy of sidecar rejected 3 updates: its configuration is not the one that it was sent.",
+        "client-proxy of sidecar had different counts in some trials; the greatest are shown.",
     ] {
         assert!(page.contains(text), "the page does not say {text:?}");
     }
-    assert!(page.contains(&shown("not read: ask client-proxy for /memory: no answer within 5000 ms")));
+    assert!(page.contains(&shown("not read: query /memory of client-proxy: no answer within 5000 ms")));
     // This run has no ztunnel.
     assert!(!page.contains("Workloads"));
 }
@@ -274,7 +274,7 @@ fn reservations_are_shown_with_usage() {
 fn usual_run_has_identical_clocks() {
     let page = page(&fixture::run(fixture::trials(&[Mode::None], &[1000.0], 3)));
     let section = section(&page, "corrected");
-    assert!(words_of(section).contains("In every cell the two read alike"), "{}", words_of(section));
+    assert!(words_of(section).contains("In every cell both agree"), "{}", words_of(section));
     assert!(!section.contains("<svg"));
     let closed = self::page(&fixture::run(fixture::closed_trials()));
     assert!(!has_section(&closed, "corrected"), "in a closed loop no request waits for its turn");
@@ -336,8 +336,7 @@ fn all_forty_cells_are_shown() {
 fn closed_loop_shows_throughput() {
     let page = page(&fixture::run(fixture::closed_trials()));
     assert!(has_section(&page, "throughput"));
-    for text in
-        ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies for each request"]
+    for text in ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies per request"]
     {
         assert!(page.contains(text), "the page does not say {text:?}");
     }
@@ -381,7 +380,7 @@ fn user_programs_are_named_with_digests() {
 #[test]
 fn reasons_are_explained() {
     let page = page(&fixture::run(fixture::invalid_trials()));
-    assert!(page.contains("<b>schedule-lag</b>: the generator sent too late by its own fault"));
+    assert!(page.contains("<b>schedule-lag</b>: the generator sent late by its own fault"));
     assert!(!page.contains("<b>saturated</b>"), "what does not occur is not explained");
 }
 
@@ -389,12 +388,12 @@ fn reasons_are_explained() {
 fn each_hop_names_its_protocol() {
     let mut trials = fixture::trials(&[Mode::AmbientWaypoint], &[1000.0], 2);
     let report = page(&fixture::run(trials.clone()));
-    for part in ["What was spoken on each hop", "HTTP/1.1 inside HBONE", "unread bytes"] {
+    for part in ["Protocol of each hop", "HTTP/1.1 inside HBONE", "unread bytes"] {
         assert!(report.contains(&shown(part)), "{part}");
     }
     // Older results do not have hops.
     trials.iter_mut().for_each(|trial| trial.path.hops.clear());
-    assert!(!page(&fixture::run(trials)).contains("What was spoken on each hop"));
+    assert!(!page(&fixture::run(trials)).contains("Protocol of each hop"));
 }
 
 #[test]
@@ -415,15 +414,15 @@ fn every_take_is_shown_with_its_outcome() {
     let page = page(&fixture::run_of(fixture::retaken_trials(), 9));
     for text in [
         "8 of 9 trials valid",
-        "2 taken again",
-        "3 of 3, 1 taken again",
-        "2 of 3, 1 taken again",
-        "Taken again as trial 10, which is valid.",
-        "Taken again as trial 11, which is not valid either.",
-        "Trial 9 again.",
-        "trial 10 (trial 2 again), gateway",
+        "2 rerun",
+        "3 of 3, 1 rerun",
+        "2 of 3, 1 rerun",
+        "Rerun as trial 10, which is valid.",
+        "Rerun as trial 11, which is not valid either.",
+        "Rerun of trial 9.",
+        "trial 10 (rerun of trial 2), gateway",
         "each at most 1 time, 3 in all",
-        "2 were taken again, 1 of them in the estimates",
+        "2 were rerun, 1 of them in the estimates",
     ] {
         assert!(page.contains(&shown(text)), "the page does not say {text:?}");
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Factor for the size of the mesh: number of background services.
-pub const BACKGROUND_SERVICES: &str = "istio.surroundings.services";
+pub const BACKGROUND_SERVICES: &str = "istio.background-services.services";
 
 /// The component of a factor that is a version or program of the mesh, such as `envoy`.
 #[must_use]

@@ -27,7 +27,7 @@ impl HopProof {
     pub fn describe(&self) -> String {
         let spoken: Vec<&str> = self.spoken.iter().map(|protocol| protocol.describe()).collect();
         match (spoken.is_empty(), self.by_hbone) {
-            (true, false) => "a protocol that no counter tells".to_owned(),
+            (true, false) => "an unknown protocol".to_owned(),
             (true, true) => "HBONE".to_owned(),
             (false, false) => spoken.join(" and "),
             (false, true) => format!("{} inside HBONE", spoken.join(" and ")),

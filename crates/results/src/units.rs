@@ -72,7 +72,7 @@ const CHANGE: Quantity = Quantity {
 };
 const RATE: Quantity = Quantity {
     name: "rate",
-    expected: "expected a number above 0, a second unless it says otherwise",
+    expected: "expected a number above 0, per second by default",
     example: "1000/s",
 };
 const CORES: Quantity = Quantity {
@@ -298,7 +298,7 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
         return Err(RATE.malformed(text));
     }
     if rate > MAX_RATE {
-        return Err(RATE.refused(text, "expected at most 1000000000 a second"));
+        return Err(RATE.refused(text, "expected at most 1000000000/s"));
     }
     Ok(rate)
 }
@@ -420,8 +420,8 @@ mod tests {
         `1 KX` is not a size: expected bytes, or a number with a unit (B, KB, MB, GB of 1000; KiB, MiB, GiB of 1024), for example `1KiB`
         `0.3` is not a size: expected a whole number of bytes, for example `1KiB`
         `5` is not a fraction: expected 0% to 100%, or 0 to 1, for example `0.1%`
-        `0` is not a rate: expected a number above 0, a second unless it says otherwise, for example `1000/s`
-        `fast` is not a rate: expected a number above 0, a second unless it says otherwise, for example `1000/s`
+        `0` is not a rate: expected a number above 0, per second by default, for example `1000/s`
+        `fast` is not a rate: expected a number above 0, per second by default, for example `1000/s`
         `0m` is not a number of CPU cores: expected at least 1m, a thousandth of a core, for example `500m`
         `two` is not a number of CPU cores: expected cores or thousandths of a core (m), for example `500m`
         ");

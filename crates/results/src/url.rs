@@ -16,7 +16,7 @@ pub fn without_credentials(url: &str) -> String {
 ///
 /// Finds addresses with a mistyped scheme (`http:/user:password@host`, `http//…`) and without one (`user:password@host`).
 /// The digest of an image (`name:tag@sha256:…`) is not a host. This is for messages,
-/// which may repeat a value that is no URL: it hides too much rather than too little; [`without_credentials`] is for a URL.
+/// which may repeat a value that is not a URL: it hides too much rather than too little; [`without_credentials`] is for a URL.
 #[must_use]
 pub fn hide_credentials(text: &str) -> Cow<'_, str> {
     if !text.contains('@') {

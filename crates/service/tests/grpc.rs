@@ -137,7 +137,7 @@ fn statuses_are_the_requested_ones() {
             let request = EchoRequest { status: Some(code), ..EchoRequest::default() };
             let status = client.unary(request).await.unwrap_err();
             assert_eq!(status.code() as u32, code);
-            assert_eq!(status.message(), "the request asked for this status");
+            assert_eq!(status.message(), "the request set this status");
         }
         let status =
             client.unary(EchoRequest { status: Some(17), ..EchoRequest::default() }).await.unwrap_err();

@@ -192,7 +192,7 @@ fn reruns_after_their_repeat_keep_coverage() {
         for repeats in [3, 5, 10] {
             for chance in [0.1, 0.33] {
                 let (covered, _) = coverage_with_retakes(noise, repeats, (Retaken::AfterItsRepeat, chance));
-                assert!(covered >= 0.93, "{noise:?}, {repeats} repeats, {chance} taken again: {covered:.3}");
+                assert!(covered >= 0.93, "{noise:?}, {repeats} repeats, {chance} rerun: {covered:.3}");
             }
         }
     }

@@ -24,7 +24,7 @@ pub struct LostCpu {
 }
 
 impl LostCpu {
-    /// `lost_cores` of a machine, beside the load of `result`. The generator's spinning is no work: whatever is
+    /// `lost_cores` of a machine, beside the load of `result`. The generator's spinning does not count as work: whatever is
     /// due interrupts it.
     #[must_use]
     pub fn new(lost_cores: f64, machine: &MachineUsage, result: Option<&LoadResult>) -> Self {

@@ -87,12 +87,12 @@ pub fn check_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
         // The fraction is not exact in binary.
         if beyond < SAMPLES_BEYOND_A_PERCENTILE * 0.999 {
             notes.push(format!(
-                "{name} rests on {beyond:.1} of {requests} requests beyond it: a longer run would tell"
+                "{name} rests on {beyond:.1} of {requests} requests beyond it: a longer run would decide"
             ));
         } else if let Some(episodes) = result.episodes.get(name).filter(|episodes| **episodes < MIN_EPISODES)
         {
             let events = if *episodes == 1 { "event" } else { "events" };
-            notes.push(format!("{name} rests on {episodes} separate {events}: a longer run would tell"));
+            notes.push(format!("{name} rests on {episodes} separate {events}: a longer run would decide"));
         }
     }
     let saturated = shows_saturation(&result.verdict);

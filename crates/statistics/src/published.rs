@@ -387,9 +387,9 @@ fn added(times: &AddedLatency, percentile: PublishedPercentile) -> Option<Estima
 fn what(figure: &ReferenceFigure) -> String {
     let of_whom = figure.component.as_deref().unwrap_or("each proxy");
     let what = match figure.value {
-        ReferenceValue::Cpu(_) => format!("CPU of {of_whom} for every 1000 requests/s"),
+        ReferenceValue::Cpu(_) => format!("CPU of {of_whom} per 1000 requests/s"),
         ReferenceValue::Throughput(_) => "requests per second".to_owned(),
-        ReferenceValue::ThroughputPerCpu(_) => format!("requests per second for each core of {of_whom}"),
+        ReferenceValue::ThroughputPerCpu(_) => format!("requests per second per core of {of_whom}"),
         ReferenceValue::Memory(kind, _) => format!("memory ({}) of {of_whom}", memory_in_words(kind)),
         ReferenceValue::Time(Clock::Response, figure, _) => format!("{} of the response time", figure.name()),
         ReferenceValue::Time(Clock::Service, figure, _) => {
@@ -403,7 +403,7 @@ fn what(figure: &ReferenceFigure) -> String {
         ReferenceValue::Added(percentile, _) => format!("added to the {} of no mesh", percentile.name()),
         ReferenceValue::Relative(RelativeQuantity::Throughput, to, _) => format!("throughput against {to}"),
         ReferenceValue::Relative(RelativeQuantity::Cpu, to, _) => {
-            format!("CPU of all proxies for each request against {to}")
+            format!("CPU of all proxies per request against {to}")
         }
     };
     let rate = figure.rate.map(|rate| format!(" at {}", words::rate(rate))).unwrap_or_default();

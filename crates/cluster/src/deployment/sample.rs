@@ -53,7 +53,7 @@ impl Modes {
     /// Note of a trial on CPU time with this split, as words that follow `CPU of NAMES`.
     pub fn note(self) -> Option<&'static str> {
         match self {
-            Self::Unknown => Some("is all shown as user mode: no counter tells it from the kernel"),
+            Self::Unknown => Some("is all shown as user mode: no counter separates it from the kernel"),
             Self::OfPod => Some("is divided into user mode and kernel as that of the whole pod"),
             Self::OfOtherSample => {
                 Some("is divided into user mode and kernel by samples of other moments than its total")
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(closed.0["proxy"], sample(100, [2, 0, 0], Modes::Unknown));
         assert_eq!(closed.0["app"].cpu.system, 33 * SECOND);
         let expected = [
-            "CPU of proxy, undivided is all shown as user mode: no counter tells it from the kernel",
+            "CPU of proxy, undivided is all shown as user mode: no counter separates it from the kernel",
             "CPU of app is divided into user mode and kernel as that of the whole pod",
         ];
         assert_eq!(notes[1..], expected);

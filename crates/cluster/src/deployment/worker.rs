@@ -87,7 +87,7 @@ impl Worker {
 
     /// Queries its status. If the API is the reason for a failure, the error says why.
     pub fn status(&self) -> Result<Status> {
-        let operation = || format!("ask worker {}", self.pod);
+        let operation = || format!("query worker {}", self.pod);
         self.admin.get_json(STATUS_PATH).map_err(|error| match self.forward.last_error() {
             Some(reason) => EnvironmentError::new(operation(), reason),
             None => EnvironmentError::new(operation(), error),
@@ -151,7 +151,7 @@ impl Worker {
     }
 
     pub fn progress(&self, from: usize) -> Result<Progress> {
-        self.admin.get_json(&format!("{PROGRESS_PATH}?{from}")).context("ask a worker for progress")
+        self.admin.get_json(&format!("{PROGRESS_PATH}?{from}")).context("query the progress of a worker")
     }
 
     pub fn result(&self) -> Result<LoadResult> {

@@ -126,7 +126,7 @@ pub(super) fn check_settings(spec: &DeploymentSpec) -> Result<()> {
     }
     let (asked, usual) = (&*spec.istio, MeshSettings::default());
     let of_the_lab = [
-        ("istio.surroundings", asked.surroundings != usual.surroundings),
+        ("istio.background-services", asked.background_services != usual.background_services),
         ("istio.telemetry", asked.telemetry != usual.telemetry),
         ("istio.tracing", asked.tracing_fraction.is_some()),
         ("istio.dns-capture", asked.dns_capture),
@@ -175,7 +175,7 @@ mod tests {
         let traced = MeshSettings { tracing_fraction: Some(0.1), ..Default::default() };
         assert!(refused(traced).contains("istio.tracing"));
         let mut large = MeshSettings::default();
-        large.surroundings.services = 200;
-        assert!(refused(large).contains("istio.surroundings"));
+        large.background_services.services = 200;
+        assert!(refused(large).contains("istio.background-services"));
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn contradictions(experiment: &Experiment, section: &Section<'_>) -> 
     for key in ["istio", "envoy", "ztunnel", "istiod", "pilot-agent"] {
         let Some(field) = section.field(key)? else { continue };
         let Some((expected, hint)) = unused(key, experiment) else { continue };
-        let error = field.key_place.error(format!("`{}` says nothing here", field.path), expected);
+        let error = field.key_place.error(format!("`{}` has no effect here", field.path), expected);
         return Err(error.with_some_hint(hint));
     }
     Ok(())

@@ -139,7 +139,7 @@ fn unused_components_are_rejected() {
         (fleet, "ztunnel: proxy-a"),
     ] {
         let error = refused_study(&format!("{study}components: {{{components}}}\n"));
-        assert!(error.contains("says nothing here"), "{components}: {error}");
+        assert!(error.contains("has no effect here"), "{components}: {error}");
     }
     read(&format!("{envoy}components: {{envoy: proxy-a}}\n"));
     read(&format!("{fleet}components: {{istio: [1.29.4, 1.30.1]}}\n"));
@@ -151,7 +151,7 @@ fn unused_components_are_rejected() {
 fn versions_of_the_control_plane_vary_slowest_within_each_repeat() {
     let text = format!(
         "{STUDY}repeats: 40\ncomponents: {{istio: [1.29.4, 1.30.1], envoy: [proxy-a, proxy-b]}}\n\
-                        istio: {{surroundings: {{services: [0, 10]}}}}\n"
+                        istio: {{background-services: {{services: [0, 10]}}}}\n"
     );
     let plan = Plan::new(&read(&text), 7);
     let mut first = std::collections::BTreeMap::new();

@@ -207,7 +207,7 @@ fn of_requests(given: &Given<'_>) -> Result<()> {
     for key in OF_REQUESTS {
         if let Some(field) = given.root.field(key)? {
             return Err(field.key_place.error(
-                format!("`{key}` says nothing with a fleet"),
+                format!("`{key}` has no effect with a fleet"),
                 "a control plane is measured without requests",
             ));
         }
@@ -216,7 +216,7 @@ fn of_requests(given: &Given<'_>) -> Result<()> {
     match istio.node.entries().iter().find(|entry| entry.key != "istiod") {
         Some(entry) => Err(entry
             .key_place
-            .error(format!("`istio.{}` says nothing with a fleet", entry.key), "expected `istiod` alone")
+            .error(format!("`istio.{}` has no effect with a fleet", entry.key), "expected `istiod` alone")
             .with_hint("the mesh that a fleet holds is described by the keys of `fleet`")),
         None => Ok(()),
     }

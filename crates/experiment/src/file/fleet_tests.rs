@@ -136,7 +136,7 @@ fn contradictions_point_at_their_value() {
         "`fleet.services` and `topology` contradict each other",
         "services",
     );
-    fault("fleet: {}, istio: {lua: on}", "`istio.lua` says nothing with a fleet", "lua");
+    fault("fleet: {}, istio: {lua: on}", "`istio.lua` has no effect with a fleet", "lua");
     fault("fleet: {proxies: 300}", "300 sidecars in a mesh of 200 pods", "300");
     fault("fleet: {pods: 50}", "100 sidecars in a mesh of 50 pods", "50");
     fault("fleet: {services: 5}", "10 namespaces in a mesh of 5 services", "5");
@@ -145,8 +145,8 @@ fn contradictions_point_at_their_value() {
         "ztunnels do not speak state-of-the-world",
         "state-of-the-world",
     );
-    fault("fleet: {on-demand: on}", "`fleet.on-demand` says nothing without ztunnels", "on-demand");
-    fault("fleet: {kind: gateway, scope: on}", "`fleet.scope` says nothing without sidecars", "scope");
+    fault("fleet: {on-demand: on}", "`fleet.on-demand` has no effect without ztunnels", "on-demand");
+    fault("fleet: {kind: gateway, scope: on}", "`fleet.scope` has no effect without sidecars", "scope");
     fault("fleet: {kind: 'gateway=7'}", "`gateway=7` are 7 proxies of 100", "'gateway=7'");
     fault("fleet: {changes: [endpoint]}", "`fleet.changes`: `endpoint` is not a kind of change", "endpoint");
     fault(
@@ -186,7 +186,7 @@ fn fleet_needs_its_mode_and_requests_reject_istiod_settings() {
     );
     assert_eq!(
         read("{name: f, mesh: istio, modes: [none], load: {rate: 10}, istio: {istiod: {replicas: 2}}}"),
-        "`istio.istiod.replicas` says nothing without a fleet"
+        "`istio.istiod.replicas` has no effect without a fleet"
     );
     assert_eq!(
         read("{name: f, modes: [control-plane], fleet: {}}"),

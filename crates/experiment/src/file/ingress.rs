@@ -26,7 +26,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     let first_key = given.section("ingress")?.first_key().or(given.section("gateway")?.first_key());
     if let Some((path, place)) = first_key.filter(|_| !has_gateway) {
         return Err(place.error(
-            format!("`{path}` says nothing without a gateway"),
+            format!("`{path}` has no effect without a gateway"),
             "expected only where `ingress` (mesh istio) or `gateway` (mesh envoy) is among the `modes`",
         ));
     }

@@ -95,11 +95,11 @@ fn invalid_estates_are_rejected_at_their_place() {
         (with("gateway: {workers: 0}"), "expected a whole number from 1 to 128"),
         (
             "{name: x, modes: [none, sidecar], load: {rate: 100}, ingress: {domains: 2}}".to_owned(),
-            "`ingress.domains` says nothing without a gateway",
+            "`ingress.domains` has no effect without a gateway",
         ),
         (
             "{name: x, modes: [none, sidecar], load: {rate: 100}, gateway: {cpu: 2}}".to_owned(),
-            "`gateway.cpu` says nothing without a gateway",
+            "`gateway.cpu` has no effect without a gateway",
         ),
         (
             "{name: x, modes: gateway, load: {rate: 100, protocol: grpc}, ingress: {domains: 2}}".to_owned(),

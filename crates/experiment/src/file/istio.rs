@@ -4,7 +4,7 @@ use super::named_files::Files;
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::keys::SWITCH;
 use crate::keys::settings::read;
-use crate::settings::istio::{ExtraObjects, IstiodSettings, LuaScript, MeshSettings, Surroundings};
+use crate::settings::istio::{BackgroundSettings, ExtraObjects, IstiodSettings, LuaScript, MeshSettings};
 use crate::yaml::document;
 use crate::yaml::section::{Field, Section};
 use results::units::format_duration;
@@ -35,7 +35,7 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
     settings.wasm = section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?;
     settings.extra = section.field("extra")?.map(|field| extra(&field, files)).transpose()?;
     check_traced_share(section, settings.tracing_fraction)?;
-    check_surroundings(&section.section("surroundings")?, settings.surroundings)?;
+    check_background_services(&section.section("background-services")?, settings.background_services)?;
     check_debouncing(&section.section("istiod")?, &settings.istiod)?;
     Ok(settings)
 }
@@ -53,9 +53,9 @@ fn check_traced_share(section: &Section<'_>, share: Option<f64>) -> Result<()> {
     Ok(())
 }
 
-fn check_surroundings(
+fn check_background_services(
     section: &Section<'_>,
-    Surroundings { services, endpoints }: Surroundings,
+    BackgroundSettings { services, endpoints }: BackgroundSettings,
 ) -> Result<()> {
     match section.field("endpoints")? {
         Some(field) if services * endpoints > MAX_ENDPOINTS_IN_ALL => Err(field.place().error(
@@ -156,7 +156,7 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
             format!("document {number} has no `{key}`")
         } else {
             format!(
-                "document {number}: `{key}` will not do: {}",
+                "document {number}: `{key}` is not valid: {}",
                 results::units::shortened(&value.to_string())
             )
         };
@@ -166,7 +166,7 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
         );
         return Err(if value.is_boolean() || value.is_number() {
             error
-                .with_hint("in quotes it is text: `on`, `off`, `yes`, `no` and numbers are none of their own")
+                .with_hint("quote it: without quotes `on`, `off`, `yes`, `no` and numbers are not text")
         } else {
             error
         });

@@ -51,7 +51,7 @@ pub(super) fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) 
 fn expected_status(field: &Field<'_>, protocol: Protocol) -> Result<ExpectedStatuses> {
     if !protocol.has_http_statuses() {
         return Err(field.key_place.error(
-            format!("`{}` says nothing with `load.protocol: {protocol}`", field.path),
+            format!("`{}` has no effect with `load.protocol: {protocol}`", field.path),
             "expected only with HTTP, whose responses have such statuses",
         ));
     }
@@ -95,7 +95,7 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
         (None, Some(clients)) => {
             if let Some(arrival) = arrival {
                 return Err(arrival.key_place.error(
-                    "`load.arrival` says nothing with `load.clients`",
+                    "`load.arrival` has no effect with `load.clients`",
                     "expected only with `rate`: clients send when they were answered",
                 ));
             }

@@ -28,7 +28,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             mutual_tls(experiment, given)?;
             gateways(experiment, given)?;
             modes_apply_settings(experiment, given)?;
-            scope_and_surroundings(experiment, given)?;
+            scope_and_background_services(experiment, given)?;
             istiod(given)?;
             timeout(experiment, given)
         }
@@ -39,7 +39,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
 fn no_istio(experiment: &Experiment, given: &Given<'_>, why: &'static str) -> Result<()> {
     match given.section("istio")?.first_key() {
         Some((path, place)) => Err(place
-            .error(format!("`{path}` says nothing with mesh {}", experiment.mesh), why)
+            .error(format!("`{path}` has no effect with mesh {}", experiment.mesh), why)
             .with_hint("with `mesh: istio` istiod configures the proxies")),
         None => Ok(()),
     }
@@ -63,7 +63,7 @@ fn linkerd(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     ];
     for (key, _, why) in refused.into_iter().filter(|(_, is_set, _)| *is_set) {
         if let Some(field) = given.field(key)? {
-            let what = format!("`{}: {}` cannot be had with mesh linkerd", field.path, field.text()?);
+            let what = format!("`{}: {}` is not supported with mesh linkerd", field.path, field.text()?);
             return Err(field.place().error(what, why).with_hint("leave it out, or use `mesh: istio`"));
         }
     }
@@ -115,7 +115,7 @@ fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             };
             return Err(field
                 .key_place
-                .error(format!("`{}` cannot be had in mode `{mode}`", field.path), why)
+                .error(format!("`{}` is not supported in mode `{mode}`", field.path), why)
                 .with_hint(format!("leave `{mode}` to an experiment of its own without `{}`", field.path)));
         }
     }
@@ -129,7 +129,7 @@ fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     };
     if experiment.load.protocol.multiplexes() {
         return Err(field.key_place.error(
-            format!("`{}` says nothing with protocol `{}`", field.path, experiment.load.protocol),
+            format!("`{}` has no effect with protocol `{}`", field.path, experiment.load.protocol),
             "expected with `http/1.1`: this is HTTP/2 already",
         ));
     }
@@ -142,8 +142,8 @@ fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         Some(mode) => Err(field
             .key_place
             .error(
-                format!("`{}` cannot be had in mode `{mode}`", field.path),
-                "no two proxies that read requests stand next to each other in it",
+                format!("`{}` is not supported in mode `{mode}`", field.path),
+                "it has no two adjacent proxies that read requests",
             )
             .with_hint(format!("leave `{mode}` to an experiment of its own without `{}`", field.path))),
     }
@@ -164,7 +164,7 @@ fn identities(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     match outside {
         Some(Mode::Ingress) | None => Ok(()),
         Some(mode) => Err(field.key_place.error(
-            format!("`{}` cannot be had in mode `{mode}`", field.path),
+            format!("`{}` is not supported in mode `{mode}`", field.path),
             "the server is outside the mesh, and no proxy before it checks callers",
         )),
     }
@@ -183,7 +183,7 @@ fn mutual_tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         };
         return Err(field
             .place()
-            .error(format!("mode `{mode}` cannot be had without mutual TLS"), why)
+            .error(format!("mode `{mode}` is not supported without mutual TLS"), why)
             .with_hint(format!("leave `{mode}` to an experiment of its own")));
     }
     Ok(())
@@ -193,7 +193,7 @@ fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let has_ingress = experiment.modes.contains(&Mode::Ingress);
     if let Some((path, place)) = given.section("istio.ingress")?.first_key().filter(|_| !has_ingress) {
         return Err(place.error(
-            format!("`{path}` says nothing without mode `ingress`"),
+            format!("`{path}` has no effect without mode `ingress`"),
             "expected only where `ingress` is among the `modes`",
         ));
     }
@@ -238,17 +238,17 @@ fn modes_apply_settings(experiment: &Experiment, given: &Given<'_>) -> Result<()
 }
 
 fn says_nothing(field: &Field<'_>, expected: &str) -> Box<ExperimentError> {
-    field.key_place.error(format!("`{}` says nothing here", field.path), expected)
+    field.key_place.error(format!("`{}` has no effect here", field.path), expected)
 }
 
-fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+fn scope_and_background_services(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let has_sidecars = experiment.modes.iter().any(|mode| experiment.mesh.parts(*mode).has_sidecars());
     if let Some(field) =
         given.field("istio.sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
     {
         return Err(says_nothing(
             &field,
-            "expected with a mode that has sidecars: it scopes what they are told",
+            "expected with a mode that has sidecars: it scopes their configuration",
         ));
     }
     if let Some(field) = given
@@ -262,11 +262,11 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
     }
     // Among several mesh sizes one may be zero.
     let has_services =
-        experiment.istio.surroundings.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
-    match given.field("istio.surroundings.endpoints")? {
+        experiment.istio.background_services.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
+    match given.field("istio.background-services.endpoints")? {
         Some(field) if !has_services => Err(field.key_place.error(
-            "there are no other services to have endpoints",
-            "expected with `istio.surroundings.services`",
+            "there are no background services to have endpoints",
+            "expected with `istio.background-services.services`",
         )),
         _ => Ok(()),
     }
@@ -276,7 +276,7 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
 fn istiod(given: &Given<'_>) -> Result<()> {
     match given.section("istio.istiod")?.first_key() {
         Some((path, place)) => Err(place.error(
-            format!("`{path}` says nothing without a fleet"),
+            format!("`{path}` has no effect without a fleet"),
             "expected with `fleet` in mode `control-plane`",
         )),
         None => Ok(()),

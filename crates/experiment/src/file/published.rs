@@ -41,14 +41,14 @@ fn margin(field: &Field<'_>) -> Result<f64> {
     }
     Err(field
         .place()
-        .error(format!("`{}` will not do", field.path), "expected more than 0, such as 20%".to_owned()))
+        .error(format!("`{}` is not valid", field.path), "expected more than 0, such as 20%".to_owned()))
 }
 
 fn text(field: &Field<'_>) -> Result<String> {
     let words = field.text()?.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.is_empty() || words.chars().count() > MAX_TEXT_CHARACTERS {
         return Err(field.place().error(
-            format!("`{}` will not do", field.path),
+            format!("`{}` is not valid", field.path),
             format!("expected some words, at most {MAX_TEXT_CHARACTERS} characters"),
         ));
     }
@@ -60,7 +60,7 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
     let value = value(section, mode)?;
     if value.is_of_fleet() != (mode == Mode::ControlPlane) {
         return Err(section.required("figure", "figure: cpu")?.place().error(
-            format!("`{}` is no figure of mode `{mode}`", value.name()),
+            format!("`{}` is not a figure of mode `{mode}`", value.name()),
             "expected `istiod-cpu`, `istiod-memory` and `istiod-memory-per-proxy` with `control-plane`, and no others",
         ));
     }

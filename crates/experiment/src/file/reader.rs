@@ -93,7 +93,7 @@ fn name(field: &Field<'_>) -> Result<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || text.len() > 64 || text.starts_with('.') || !text.chars().all(fits) {
         return Err(field.place().error(
-            "this will not do as a name",
+            "this is not a valid name",
             "expected at most 64 letters, digits, `-`, `_` and `.`, for example `sidecar-cost`",
         ));
     }
@@ -148,7 +148,7 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
 
 fn seed(field: &Field<'_>) -> Result<u64> {
     field.text()?.trim().parse().map_err(|_| {
-        field.place().error("`seed` will not do", format!("expected a whole number from 0 to {}", u64::MAX))
+        field.place().error("`seed` is not valid", format!("expected a whole number from 0 to {}", u64::MAX))
     })
 }
 

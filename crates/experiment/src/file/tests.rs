@@ -53,7 +53,7 @@ istio:
   sidecar-scope: true
   dns-capture: on
   dns-auto-allocate: on
-  surroundings: {services: 100, endpoints: 3}
+  background-services: {services: 100, endpoints: 3}
   ingress: {tls: mutual, api: kubernetes}
   ztunnel: per-pod
   workload-keys: ecdsa
@@ -216,7 +216,7 @@ fn istio_settings_are_read_and_written_back_without_files() {
     );
     assert!(matches!(&istio.lua, Some(LuaScript::Inline(text)) if text.ends_with("# not: a comment\nend\n")));
     assert_eq!(istio.wasm.as_deref(), Some("/study/filter.wasm".as_ref()));
-    assert_eq!((istio.surroundings.services, istio.surroundings.endpoints), (100, 3));
+    assert_eq!((istio.background_services.services, istio.background_services.endpoints), (100, 3));
     assert_eq!((istio.ingress.tls, istio.ingress.api), (IngressTls::Mutual, IngressApi::Kubernetes));
     assert_eq!(istio.ztunnel, ZtunnelPlacement::PerPod);
     let objects = &istio.extra.as_ref().unwrap().objects;
@@ -302,11 +302,11 @@ fn unsupported_settings_of_mesh_or_mode_are_rejected_at_their_place() {
         with("istio", "ingress, ambient-waypoint", &format!("{load}istio: {{http2-upgrade: on}}")),
         with("istio", "sidecar", "load: {rate: 1000, protocol: grpc}\nistio: {http2-upgrade: on}"),
         with("istio", "ambient", &format!("{load}istio: {{ztunnel: dedicated}}")),
-        with("istio", "sidecar", &format!("{load}istio: {{surroundings: {{endpoints: 5}}}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{background-services: {{endpoints: 5}}}}")),
         with(
             "istio",
             "sidecar",
-            &format!("{load}istio: {{surroundings: {{services: 1000, endpoints: 500}}}}"),
+            &format!("{load}istio: {{background-services: {{services: 1000, endpoints: 500}}}}"),
         ),
         with("istio", "sidecar", &format!("{load}server: {{delay: 1s}}\nistio: {{timeout: 500ms}}")),
         with("istio", "sidecar", &format!("{load}istio: {{timeout: 500us}}")),
@@ -333,13 +333,13 @@ fn nested_section_can_be_set_from_command_line() {
         Override::set("istio.authorization.paths=7"),
         Override::set("istio.authorization.jwt=true"),
         Override::set("istio.retries=1"),
-        Override::set("istio.surroundings={services: 4}"),
+        Override::set("istio.background-services={services: 4}"),
         Override::set("istio.retries=null"),
     ];
     let experiment = Experiment::parse_with(SMALL, "small", &changes, &NoFiles).unwrap();
     let istio = &experiment.istio;
     assert_eq!((istio.authorization.paths, istio.authorization.jwt), (7, true));
-    assert_eq!((istio.retries, istio.surroundings.services), (None, 4));
+    assert_eq!((istio.retries, istio.background_services.services), (None, 4));
     let wrong = Override::set("istio.authorization.pahts=7");
     assert!(rendered_with(&[wrong]).contains("did you mean `paths`?"));
     let wrong = Override::set("istio.authorisation.paths=7");
@@ -470,7 +470,7 @@ fn linkerd_is_a_mesh_and_settings_that_it_lacks_are_rejected() {
         ("proxy: {mtls: off}", "Linkerd has no switch for it"),
         ("proxy: {access-log: json}", "access logs of Linkerd's proxies are not switched on by runs"),
         ("proxy: {cpu-time: 1ms}", "Linkerd's proxies have no filter that computes"),
-        ("istio: {retries: 2}", "`istio.retries` says nothing with mesh linkerd"),
+        ("istio: {retries: 2}", "`istio.retries` has no effect with mesh linkerd"),
         ("components: {istio: pinned}", "a cluster has the versions that are installed there"),
     ] {
         let error = parsed(rest).expect_err(rest).render(false);

@@ -75,7 +75,7 @@ fn object_names_are_single_path_segments() {
         assert!(message.starts_with("document 1"), "{api_version} {kind} {metadata}: {message}");
     }
     for (kind, metadata, reason) in [
-        ("ConfigMap", "{name: off}", "document 1: `metadata.name` will not do: false"),
+        ("ConfigMap", "{name: off}", "document 1: `metadata.name` is not valid: false"),
         ("ConfigMap", "{generateName: a}", "document 1 has no `metadata.name`"),
         ("List", "{}", "document 1 is a List: its objects have to be documents themselves"),
     ] {

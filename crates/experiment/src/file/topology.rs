@@ -229,7 +229,7 @@ fn services_own_settings(experiment: &Experiment, given: &Given<'_>) -> Result<(
         let field = given.field(&format!("server.{}", key))?.filter(|_| differs);
         field.map_or(Ok(()), |field| {
             Err(field.key_place.error(
-                format!("`{}` says nothing with topology `{name}`", field.path),
+                format!("`{}` has no effect with topology `{name}`", field.path),
                 "its endpoints have scripts and error rates of their own",
             ))
         })

@@ -76,8 +76,8 @@ fn is_hidden(experiment: &Experiment, key: &str) -> bool {
         ("istio.sidecar-scope", None) => {
             settings.sidecar_scope && lacks(&|mode| experiment.mesh.parts(mode).has_sidecars())
         }
-        ("istio.surroundings.endpoints", None) => {
-            experiment.each_combination().all(|(_, one)| one.istio.surroundings.services == 0)
+        ("istio.background-services.endpoints", None) => {
+            experiment.each_combination().all(|(_, one)| one.istio.background_services.services == 0)
         }
         ("istio.ingress", None) => lacks(&|mode| mode == Mode::Ingress),
         ("istio.ztunnel", None) => lacks(&Mode::is_ambient),

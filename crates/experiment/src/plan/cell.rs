@@ -55,7 +55,7 @@ pub(super) fn level_points(combination: &Experiment, whole: &Experiment) -> Vec<
         requests_per_connection: settings.requests_per_connection,
         payload_bytes: combination.server.payload_bytes,
         arrival: arrival.name().to_owned(),
-        surrounding_services: compares_sizes.then_some(combination.istio.surroundings.services),
+        surrounding_services: compares_sizes.then_some(combination.istio.background_services.services),
     };
     match &settings.levels {
         LoadLevels::Open { rates, arrival } => {

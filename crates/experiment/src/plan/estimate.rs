@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Overhead of a trial in addition to its load: starting pods and proxies, reading counters, teardown.
 /// Measured in the lab on two cores. Only used for the estimated duration.
 fn overhead(spec: &DeploymentSpec) -> Duration {
-    let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
+    let told = if spec.mode == Mode::None { 0 } else { spec.istio.background_services.services };
     // The overhead of a pair is included below.
     let further_pods = u32::try_from(spec.topology.pods().saturating_sub(2)).unwrap_or(u32::MAX);
     let of_a_pod =
@@ -99,8 +99,8 @@ impl Plan {
         let mut before: Option<&PlannedTrial> = None;
         let changes = self.trials.iter().map(|trial| {
             let last = before.replace(trial).filter(|last| last.has_control_plane_of(trial));
-            let there = last.map_or(0, |last| last.spec.istio.surroundings.services);
-            trial.spec.istio.surroundings.services.abs_diff(there)
+            let there = last.map_or(0, |last| last.spec.istio.background_services.services);
+            trial.spec.istio.background_services.services.abs_diff(there)
         });
         u32::try_from(changes.sum::<usize>()).unwrap_or(u32::MAX)
     }

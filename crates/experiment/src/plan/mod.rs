@@ -266,7 +266,7 @@ mod tests {
         let text = |services: &str| {
             format!(
                 "{{name: s, mesh: istio, modes: [none, sidecar], load: {{rate: [100, 500]}}, repeats: 60, \
-                 istio: {{surroundings: {{services: {services}}}}}}}"
+                 istio: {{background-services: {{services: {services}}}}}}}"
             )
         };
         let several = Plan::new(&experiment(&text("[0, 200, 1000]")), 5);
@@ -279,7 +279,10 @@ mod tests {
             assert!(blocks.iter().all(|block| block.iter().all(|size| *size == block[0])), "{sizes:?}");
             orders.insert(blocks.iter().map(|block| block[0]).collect::<Vec<_>>());
             for trial in repeat {
-                assert_eq!(Some(trial.spec.istio.surroundings.services), trial.load.surrounding_services);
+                assert_eq!(
+                    Some(trial.spec.istio.background_services.services),
+                    trial.load.surrounding_services
+                );
             }
             let seeds: BTreeSet<u64> = repeat.iter().map(|trial| trial.generator_seed).collect();
             assert_eq!(seeds.len(), 2, "one for each rate, whatever the mode and the size");
@@ -294,7 +297,7 @@ mod tests {
         };
         assert_eq!(order(&single), order(&none));
         assert!(single.trials.iter().all(|trial| trial.factors.is_empty()));
-        assert_eq!(single.trials[0].spec.istio.surroundings.services, 200);
+        assert_eq!(single.trials[0].spec.istio.background_services.services, 200);
     }
 
     #[test]
@@ -307,7 +310,7 @@ mod tests {
     #[test]
     fn expensive_factors_vary_slowest() {
         let text = "{name: s, mesh: istio, modes: [none, sidecar], load: {rate: 100, connections: [2, 4]}, repeats: 40, \
-                    topology: {namespaces: [1, 2]}, istio: {surroundings: {services: [0, 200, 1000]}}}";
+                    topology: {namespaces: [1, 2]}, istio: {background-services: {services: [0, 200, 1000]}}}";
         let plan = Plan::new(&experiment(text), 5);
         assert_eq!(plan.trials.len(), 24 * 40);
         let changes = |trials: &[PlannedTrial], keys: &[&str]| {
@@ -317,7 +320,7 @@ mod tests {
         };
         let mut orders = BTreeSet::new();
         for repeat in plan.repeats() {
-            let size = "istio.surroundings.services";
+            let size = "istio.background-services.services";
             assert_eq!(changes(repeat, &[size]), 2);
             assert_eq!(changes(repeat, &[size, "topology.namespaces"]), 5);
             let cells: BTreeSet<String> = repeat.iter().map(|trial| format!("{:?}", trial.cell())).collect();

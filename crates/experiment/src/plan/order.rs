@@ -13,7 +13,7 @@ pub(crate) fn change_cost(key: &str) -> u8 {
         // Starts another control plane with an empty mesh.
         "components.istio" | "components.istiod" | "istio.telemetry" => MAX_CHANGE_COST,
         // Writes and removes objects, which takes seconds.
-        _ if key.starts_with("istio.surroundings.") => 2,
+        _ if key.starts_with("istio.background-services.") => 2,
         _ if key.starts_with("topology.") => 1,
         "ingress.domains" | "ingress.paths" | "ingress.credentials" => 1,
         _ => 0,

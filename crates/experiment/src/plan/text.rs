@@ -48,7 +48,7 @@ impl fmt::Display for Plan {
         if self.retakes > 0 {
             writeln!(
                 f,
-                "disturbed trials are taken again after their repeat: each at most {}, at most {} in all; the run then takes \
+                "disturbed trials are rerun after their repeat: each at most {}, at most {} in all; the run then takes \
                  about {}",
                 if self.retakes == 1 { "once".to_owned() } else { format!("{} times", self.retakes) },
                 self.max_reruns(),
@@ -217,15 +217,15 @@ fn listed<T: fmt::Display>(distinct: &BTreeSet<T>) -> String {
 }
 
 /// Describes a load, such as `1000 requests/s` or `8 clients`; if mesh sizes are compared, such as `1000
-/// requests/s among 200 other services`.
+/// requests/s among 200 background services`.
 #[must_use]
 pub fn offered(load: &LoadPoint) -> String {
     let offered = strength(load);
     match load.surrounding_services {
         None => offered,
-        Some(0) => format!("{offered} among no other services"),
-        Some(1) => format!("{offered} among 1 other service"),
-        Some(services) => format!("{offered} among {services} other services"),
+        Some(0) => format!("{offered} among no background services"),
+        Some(1) => format!("{offered} among 1 background service"),
+        Some(services) => format!("{offered} among {services} background services"),
     }
 }
 

@@ -38,7 +38,7 @@ pub struct MeshSettings {
     /// True if istiod allocates addresses for services without one.
     pub dns_auto_allocate: bool,
     /// Background services of the mesh.
-    pub surroundings: Surroundings,
+    pub background_services: BackgroundSettings,
     /// The ingress gateway.
     pub ingress: IngressSettings,
     /// Number of ztunnels in the ambient modes.
@@ -80,7 +80,7 @@ keys!(MeshSettings {
         "agents of sidecars and waypoints run a DNS server, and istiod sends them the names";
     rare dns_auto_allocate: "dns-auto-allocate", Kind::Switch,
         "istiod allocates an address for services without one";
-    section surroundings: "surroundings", Kind::Named("istio.surroundings"), "background services";
+    section background_services: "background-services", Kind::Named("istio.background-services"), "background services";
     section ingress: "ingress", Kind::Named("istio.ingress"), "the gateway of mode `ingress`";
     key ztunnel: "ztunnel", Kind::OneOf(words_of::<ZtunnelPlacement>),
         "number of ztunnels in the ambient modes: one for all pods of the node, or one in each pod";
@@ -167,22 +167,22 @@ impl LuaScript {
 
 /// Background services: other services of the mesh, which nobody calls but every proxy is configured with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Surroundings {
+pub struct BackgroundSettings {
     /// Number of services.
     pub services: usize,
     /// Endpoints per service.
     pub endpoints: usize,
 }
 
-impl Default for Surroundings {
+impl Default for BackgroundSettings {
     fn default() -> Self {
         Self { services: 0, endpoints: 1 }
     }
 }
 
-keys!(Surroundings {
+keys!(BackgroundSettings {
     key services: "services", Kind::Whole(0, MAX_SERVICES),
-        "other services of the mesh, which every proxy is configured with";
+        "number of background services, which nobody calls but every proxy is configured with";
     key endpoints: "endpoints", Kind::Whole(1, 1_000), "addresses of each";
 });
 

@@ -181,7 +181,7 @@ impl<'a> Field<'a> {
         if duration.is_zero() || duration > MAX_RUN_DURATION {
             return Err(self
                 .place()
-                .error(format!("`{}` will not do", self.path), "expected more than 0s and at most 24h"));
+                .error(format!("`{}` is not valid", self.path), "expected more than 0s and at most 24h"));
         }
         Ok(duration)
     }
@@ -230,7 +230,7 @@ impl Item<'_> {
         let number = self.text.trim().parse::<usize>().ok();
         number.filter(|number| range.contains(number)).ok_or_else(|| {
             self.with_list_hint(self.place.error(
-                format!("`{path}`: `{}` will not do", results::units::shortened(self.text)),
+                format!("`{path}`: `{}` is not valid", results::units::shortened(self.text)),
                 format!("expected a whole number from {} to {}", range.start(), range.end()),
             ))
         })

@@ -68,7 +68,7 @@ fn contest(words: &[&str]) -> Outcome<bool> {
     let unknown =
         |word: &&&str| !PARTS.contains(*word) && **word != "--quick" && word.parse::<usize>().is_err();
     if let Some(word) = words.iter().find(unknown) {
-        return Err(format!("`{word}` is no part; there are {}", PARTS.join(", ")).into());
+        return Err(format!("`{word}` is not a part: expected one of {}", PARTS.join(", ")).into());
     }
     let all = !words.iter().any(|word| PARTS.contains(word));
     let is_chosen = |part| all || words.contains(&part);

@@ -78,7 +78,7 @@ impl Contents {
         self.violations.iter().find_map(|violation| match violation {
             Violation::UndecodableResource => Some("a resource cannot be decoded"),
             Violation::MissingName => Some("a resource has no name"),
-            Violation::DuplicateResource => Some("a resource is there twice"),
+            Violation::DuplicateResource => Some("a resource occurs twice"),
             Violation::MixedTypes => Some("a resource is not of the type of the response"),
             _ => None,
         })

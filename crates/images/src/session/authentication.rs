@@ -32,7 +32,7 @@ impl Session<'_> {
     /// Sets the authorization of further requests, according to the challenge of a response with status 401.
     pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<(), ImageError> {
         let Some(challenge) = challenge(headers) else {
-            return Err(self.refused("it wants credentials of a kind that is not supported".to_owned()));
+            return Err(self.refused("it requires credentials of a kind that is not supported".to_owned()));
         };
         let authorization = match (challenge, self.credentials()?) {
             (Challenge::Bearer { .. }, Credentials::AccessToken(token)) => format!("Bearer {token}"),
@@ -44,7 +44,7 @@ impl Session<'_> {
             (Challenge::Basic, Credentials::Password { user, password }) => basic(&user, &password),
             (Challenge::Basic, _) => {
                 return Err(self.refused(
-                    "it wants a user and a password, and Docker's configuration has none for it (docker login)".to_owned(),
+                    "it requires a user and a password, and Docker's configuration has none for it (docker login)".to_owned(),
                 ));
             }
         };
@@ -86,7 +86,7 @@ impl Session<'_> {
         let shown = one_line(realm, 100);
         let url = Url::parse(realm).ok().filter(|url| self.may_request(url));
         let Some(url) = url else {
-            return Err(self.invalid(format!("its token service \"{shown}\" is no encrypted one")));
+            return Err(self.invalid(format!("its token service \"{shown}\" is not encrypted")));
         };
         let mut retries = 0;
         loop {
@@ -176,7 +176,7 @@ fn refusal(status: StatusCode, body: &[u8], credentials: &Credentials) -> String
             "it gives no token without credentials, and Docker's configuration has none for it (docker login): {text}"
         )
     } else {
-        format!("it does not take the credentials of Docker's configuration: {text}")
+        format!("it does not accept the credentials of Docker's configuration: {text}")
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Re
     let Some(NoProxyUser { reason, hint }) = lab.lab.no_proxy_user() else { return Ok(()) };
     Err(EnvironmentError::new(
         format!("run mode {mode}"),
-        format!("Istio's redirect rules know a proxy by its user (1337), which cannot be had here: {reason}"),
+        format!("Istio's redirect rules identify a proxy by its user (1337), which is not available here: {reason}"),
     )
     .with_hint(format!("{hint}; `mesh: envoy` runs sidecars without it")))
 }
@@ -40,8 +40,9 @@ pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Re
 impl Part for Sidecars {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         if rollout.context.spec.proxy.mtls == MutualTls::Strict {
-            rollout
-                .refuse_calls_from_outside("`proxy.mtls: strict` takes no plain text; `permissive` does")?;
+            rollout.refuse_calls_from_outside(
+                "`proxy.mtls: strict` does not accept plaintext; `permissive` does",
+            )?;
         }
         let places = rollout.places_of(&rollout.members());
         let bypassed = bypassed(rollout);

@@ -102,7 +102,7 @@ pub(crate) fn callee(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Callee> {
     let workload = rollout.workload(id);
     let endpoints = rollout.endpoints_of(id);
     if workload.is_external() || !workload.protocol.is_http() {
-        let reason = format!("{} speaks no HTTP in clear text", workload.qualified_name());
+        let reason = format!("{} does not speak plaintext HTTP", workload.qualified_name());
         return Err(EnvironmentError::new("configure Envoys with static files", reason)
             .with_hint("`mesh: istio` carries any protocol"));
     }

@@ -144,7 +144,7 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
         waiting = still_waiting;
         let Some(first) = waiting.first() else { return Ok(()) };
         if Instant::now() >= give_up_at {
-            let waited = format!("still not so after {:.1} s", READY_TIMEOUT.as_secs_f64());
+            let waited = format!("timed out after {:.1} s", READY_TIMEOUT.as_secs_f64());
             return Err(EnvironmentError::new(format!("wait until {} is ready", first.name), waited));
         }
         thread::sleep(POLL_INTERVAL.max(look.elapsed()));

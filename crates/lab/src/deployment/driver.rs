@@ -74,7 +74,7 @@ impl Drivers {
             _files: files,
         });
         let events =
-            events.ok_or_else(|| EnvironmentError::new(&operation, "its standard error is no pipe"))?;
+            events.ok_or_else(|| EnvironmentError::new(&operation, "its standard error is not a pipe"))?;
         let is_fleet = matches!(verb, DriverVerb::Fleet);
         let (driver, sender) = (name.to_owned(), self.sender.clone());
         let follow = move || {

@@ -7,7 +7,7 @@ use crate::running::RunningService;
 use experiment::environment::deploy::{ComponentFailure, HealthProbe};
 use mesh::trial::place::need_services;
 
-/// Containers per poll in which stopped processes are looked for. That takes some 70 µs for each, and at two polls a second
+/// Containers per poll in which stopped processes are looked for. That takes some 70 µs for each, and at two polls per second
 /// watching must stay under 1 % of a core. A trial that ends looks at all of them.
 const STOPS_PER_POLL: usize = 25;
 

@@ -134,11 +134,11 @@ impl ControlPlane {
         let objects = prepared.as_ref().and_then(PreparedObjects::load);
         let etcd = starting.pod.admin(ETCD, ETCD_PORT);
         if let Some(objects) = &objects {
-            starting.wait_until("etcd takes prepared objects", || prepared::write_to(&etcd, objects))?;
+            starting.wait_until("etcd accepts prepared objects", || prepared::write_to(&etcd, objects))?;
         }
         starting.api_server(&credentials)?;
         let api = ApiClient::direct(&credentials.kubeconfig_content, starting.api_stop_check())?;
-        starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
+        starting.wait_until("kube-apiserver accepts requests", || api.is_alive())?;
         // istiod keeps its CA in this namespace, and retries with growing delays if it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
         let mesh_config = mesh_config(starting.starter.plan.proxies.telemetry).to_string();
@@ -271,7 +271,7 @@ impl ControlPlane {
 
     /// Returns an error if a component hangs: it does not respond, but has neither died nor been stopped.
     pub(crate) fn check_responsive(&self) -> Result<()> {
-        let operation = "ask the control plane for a sign of life";
+        let operation = "probe the liveness of the control plane";
         self.check(operation)?;
         let supporting = self.supporting();
         let asked: Vec<_> =

@@ -102,7 +102,7 @@ impl IstioPrograms {
 fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
     let output = istiod
         .answer_within(&["version"], &[(UPSTREAM_ENVOY, "?")], VERSION_TIMEOUT)
-        .context(format!("ask {} whether it serves upstream's Envoy", istiod.path.display()))?;
+        .context(format!("query {} for its support of upstream's Envoy", istiod.path.display()))?;
     let refused = String::from_utf8_lossy(&output.stderr).contains(UPSTREAM_ENVOY);
     Ok(!output.status.success() && refused)
 }
@@ -115,7 +115,7 @@ const WASM_PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
 pub(crate) fn expose_wasm_module(lab: &Lab, file: &Path) -> Result<PathBuf> {
     let operation = format!("read {}", file.display());
     if !fs::read(file).context(operation.clone())?.starts_with(WASM_PREAMBLE) {
-        return Err(EnvironmentError::new(operation, "it is no WebAssembly module")
+        return Err(EnvironmentError::new(operation, "it is not a WebAssembly module")
             .with_hint("`istio.wasm` names a module in binary form, as compilers write it"));
     }
     lab.expose_file(file)

@@ -21,7 +21,7 @@ const MAX_WORDS: usize = 300;
 pub fn proxy_build(envoy: &Installed) -> Result<ProxyBuild> {
     let path = envoy.path.display();
     ask(envoy, TIMEOUT).map_err(|reason| {
-        let operation = format!("ask {path} whether it has the filters of Istio's proxy");
+        let operation = format!("query {path} for the filters of Istio's proxy");
         EnvironmentError::new(operation, reason)
             .with_hint(format!("`{path} --version` and `{path} --mode validate` must run here"))
     })
@@ -41,7 +41,7 @@ fn ask(envoy: &Installed, timeout: Duration) -> Result<ProxyBuild, String> {
         }
         let words = String::from_utf8_lossy(&output.stderr);
         let last = words.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        let last: String = last.unwrap_or("it says nothing").chars().take(MAX_WORDS).collect();
+        let last: String = last.unwrap_or("no output").chars().take(MAX_WORDS).collect();
         reason = format!("`--mode validate` ended with {}: {last}", output.status);
     }
     Err(reason)
@@ -77,7 +77,7 @@ mod tests {
             format!("{error}: {}", std::error::Error::source(&error).unwrap())
         };
         let broken = reason(&program(&folder, "echo libc.so.9 is missing >&2; exit 127"));
-        assert!(broken.contains("whether it has the filters of Istio's proxy"), "{broken}");
+        assert!(broken.contains("for the filters of Istio's proxy"), "{broken}");
         assert!(broken.contains("libc.so.9 is missing"), "{broken}");
         let absent = Installed { path: folder.path().join("nothing"), ..program(&folder, "") };
         assert!(reason(&absent).contains("No such file"));

@@ -197,7 +197,7 @@ impl Domains {
         let path = self.last_path();
         let mut others = vec![
             (&unknown, &unknown, path.clone(), "a domain of no certificate's server"),
-            (&known, &unknown, path, "a host that is not the domain that TLS asked for"),
+            (&known, &unknown, path, "a host other than the SNI domain"),
         ];
         if let Some(paths) = self.estate.paths {
             others.push((&known, &known, Estate::path(paths + 1), "a path outside the estate"));

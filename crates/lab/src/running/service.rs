@@ -57,7 +57,7 @@ impl RunningService {
         match self.admin.ask(READY_PATH) {
             Ok(_) => Ok(true),
             Err(AdminError { cause: AdminCause::Status(_) | AdminCause::Connect(_), .. }) => Ok(false),
-            Err(error) => Err(EnvironmentError::new("ask a service whether it is ready", error)),
+            Err(error) => Err(EnvironmentError::new("probe the readiness of a service", error)),
         }
     }
 

@@ -188,7 +188,7 @@ impl Lab {
 
     pub fn check_not_stopped(&self) -> Result<()> {
         if self.stop_requested() {
-            return Err(EnvironmentError::new("go on", "Meshmeter was asked to stop"));
+            return Err(EnvironmentError::new("go on", "Meshmeter was stopped"));
         }
         Ok(())
     }

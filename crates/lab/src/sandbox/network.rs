@@ -61,7 +61,7 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
         // As in container runtimes: anyone in the pod may bind ports below 1024.
         std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
         // Where load opens a connection per request, each local port would be taken for a minute after its
-        // connection has ended: 470 connections a second to an address, and no more.
+        // connection has ended: 470 connections per second to an address, and no more.
         std::fs::write("/proc/sys/net/ipv4/tcp_tw_reuse", "1")
     })?;
     let pod_file = pod.file().try_clone().context(operation.clone())?;

@@ -103,7 +103,7 @@ fn refused(program: &Path, reason: &str) -> NoProxyUser {
     NoProxyUser {
         reason: format!("{} refuses: {reason}", program.display()),
         hint: "it must be setuid root (or have the capability for it) on a file system that is not mounted nosuid; \
-               run as root where that cannot be had"
+               run as root if neither is possible"
             .to_owned(),
     }
 }

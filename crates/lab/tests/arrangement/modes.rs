@@ -181,7 +181,7 @@ pub fn stopped_and_dead_components_of_many_are_found_by_polling(_lab: &Lab, loca
     waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT).expect("it is a child of ours");
     // A few of the 60 are looked at in each poll.
     let mut polls = std::iter::repeat_with(|| deployment.health(HealthProbe::Polled));
-    let found = polls.by_ref().take(3).flatten().next().expect("it stands still");
+    let found = polls.by_ref().take(3).flatten().next().expect("it is unresponsive");
     assert_eq!(found.component, "server-60");
     assert!(found.how.contains("stopped by a signal"), "{found:?}");
 

@@ -39,7 +39,7 @@ impl Trial {
 
     /// The client bypassed its proxy and the server's proxy takes mutual TLS only: each proxy must show it.
     pub fn check_plain_text_was_refused(&self) {
-        assert_eq!(self.unanswered, 100, "plain text got past a proxy that wants mutual TLS");
+        assert_eq!(self.unanswered, 100, "plaintext passed a proxy that requires mutual TLS");
         let reasons = self.observation.evidence.path.reasons.join("\n");
         for part in [
             "client-proxy saw 0 of 800 requests: traffic did not pass it",

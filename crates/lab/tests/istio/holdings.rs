@@ -5,7 +5,7 @@ use crate::modes::{settings, spec};
 use crate::trial::{Trial, trial};
 use experiment::MeshSettings;
 use experiment::environment::DeploymentSpec;
-use experiment::mesh_settings::Surroundings;
+use experiment::mesh_settings::BackgroundSettings;
 use lab::Lab;
 use lab::environment::LocalLab;
 use results::{ComponentUsage, Mode, ProxyConfiguration, ProxyFootprint};
@@ -13,8 +13,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 fn surrounded(mode: Mode) -> DeploymentSpec {
-    let surroundings = Surroundings { services: 7, endpoints: 3 };
-    let settings = MeshSettings { surroundings, ..settings() };
+    let background_services = BackgroundSettings { services: 7, endpoints: 3 };
+    let settings = MeshSettings { background_services, ..settings() };
     DeploymentSpec { istio: Arc::new(settings), ..spec(mode) }
 }
 

@@ -55,7 +55,7 @@ pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, local_lab: &Lo
     // An object that belongs to someone else: nothing is written.
     api.apply(&[namespace("fleet-3", &[])]).expect("the API takes it");
     let refused = write(&population, &api).expect_err("the namespace is another's");
-    assert!(refused.contains("Namespace fleet-3 exists already and is no fleet's"), "{refused}");
+    assert!(refused.contains("Namespace fleet-3 exists already and does not belong to a fleet"), "{refused}");
     assert!(!exists(&api, "Namespace", None, "fleet-1"));
     api.delete(&[ObjectRef::new("v1", "Namespace", None, "fleet-3")], &|_| ()).expect("it goes");
     api.finalize_namespaces(&["fleet-3"]).expect("it goes");
@@ -67,7 +67,7 @@ pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, local_lab: &Lo
     let again = write(&population, &api).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((again.created, again.updated, again.removed), (0, 0, 0));
     let other = write(&self::population("run-2"), &api).expect_err("the mesh is another run's");
-    assert!(other.contains("exists already and is of run run-1"), "{other}");
+    assert!(other.contains("exists already and belongs to run run-1"), "{other}");
 
     damage(&api);
     let mended = write(&population, &api).unwrap_or_else(|error| panic!("{error}"));

@@ -203,7 +203,7 @@ pub enum TargetError {
         cause: http::uri::InvalidUri,
     },
     /// An invalid weight.
-    #[error("`{0}` has a weight that is no number from 1 to 1000000")]
+    #[error("`{0}` has a weight that is not a number from 1 to 1000000")]
     Weight(String),
     /// An invalid range of numbers.
     #[error("`{url}` has a range that cannot be used")]

@@ -181,7 +181,7 @@ pub(super) fn note_hidden_waiting(result: &LoadResult, verdict: &mut Verdict) {
     if of_the_service && response > HIDDEN_FACTOR * service && hidden > HIDDEN_US {
         verdict.notes.push(format!(
             "service-time-hides: callers waited {:.1} ms at p99; service time, counted from the actual send as many tools \
-             do, would read {:.1} ms (coordinated omission)",
+             do, would show {:.1} ms (coordinated omission)",
             response / 1000.0,
             service / 1000.0
         ));

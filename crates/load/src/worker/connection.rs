@@ -193,7 +193,7 @@ impl<C: Codec> Connection<C> {
         addresses[self.attempts.address % addresses.len()]
     }
 
-    /// True if the attempt under way is not the last of its server's addresses: its failure is no error yet.
+    /// True if the attempt under way is not the last of its server's addresses: its failure is not yet an error.
     pub(super) fn has_untried_address(&self, targets: &[Target]) -> bool {
         (self.attempts().failures as usize) + 1 < targets[self.target].addresses.len()
     }

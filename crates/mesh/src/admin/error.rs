@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
-#[error("ask {proxy} for {path}")]
+#[error("query {path} of {proxy}")]
 pub struct AdminError {
     pub proxy: String,
     /// Path without its query, such as `/stats`.

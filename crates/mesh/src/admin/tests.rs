@@ -74,7 +74,7 @@ fn bad_response_error_names_proxy_and_cause() {
     for (bytes, expected) in cases {
         let error = FakeProxy::answering(bytes).ask(Admin::counters).unwrap_err();
         let text = error_chain(&error);
-        assert!(text.starts_with(&format!("ask client-proxy for /stats: {expected}")), "{text}");
+        assert!(text.starts_with(&format!("query /stats of client-proxy: {expected}")), "{text}");
     }
 }
 
@@ -91,7 +91,7 @@ fn length(response: &mut dyn Read) -> Result<u64, serde_json::Error> {
 fn endless_response_is_cut_off() {
     let error = FakeProxy::answering(long()).ask(Admin::heap).unwrap_err();
     let expected = format!(
-        "ask client-proxy for /memory: no whole answer: it is longer than {MAX_RESPONSE_BYTES} bytes"
+        "query /memory of client-proxy: no whole answer: it is longer than {MAX_RESPONSE_BYTES} bytes"
     );
     assert_eq!(error_chain(&error), expected);
     let read =
@@ -108,7 +108,7 @@ fn long_response_is_streamed_and_early_end_is_error() {
     assert_eq!(read.unwrap(), MAX_RESPONSE_BYTES + 1);
     let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");
     let error = short.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
-    assert!(error_chain(&error).starts_with("ask client-proxy for /config_dump: no whole answer: "));
+    assert!(error_chain(&error).starts_with("query /config_dump of client-proxy: no whole answer: "));
     let refused = FakeProxy::answering(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n");
     let error = refused.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
     assert!(error_chain(&error).ends_with("it answered with status 500"));

@@ -108,7 +108,7 @@ const SO_MARK: u32 = 36;
 
 fn mark_option(mark: u32) -> Value {
     json!([{
-        "description": "tells the proxy's traffic from the application's",
+        "description": "distinguishes the proxy's traffic from the application's",
         "level": SOL_SOCKET, "name": SO_MARK, "int_value": mark, "state": "STATE_PREBIND",
     }])
 }

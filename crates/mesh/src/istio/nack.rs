@@ -96,7 +96,7 @@ pub fn with_objects_behind(error: EnvironmentError, extra: Option<&ExtraObjects>
     if names.is_empty() {
         return error;
     }
-    error.with_hint(format!("of `istio.extra`, this has a part in it: {}", names.join(", ")))
+    error.with_hint(format!("of `istio.extra`, this may be the cause: {}", names.join(", ")))
 }
 
 fn brings(object: &Value, kind: &str) -> bool {
@@ -169,7 +169,7 @@ mod tests {
             let refusal = check_not_rejected("client-proxy", &log).unwrap_err();
             with_objects_behind(refusal, Some(&extra)).hint.unwrap()
         };
-        let named = "of `istio.extra`, this has a part in it: EnvoyFilter ";
+        let named = "of `istio.extra`, this may be the cause: EnvoyFilter ";
         assert_eq!(hint("Listener"), format!("{named}of-listeners"));
         assert_eq!(hint("RouteConfiguration"), format!("{named}of-routes"));
         assert_eq!(hint("Cluster"), format!("{named}of-routes, EnvoyFilter of-listeners"));

@@ -25,10 +25,10 @@ pub fn wait_until_acknowledged(
     check: impl Fn() -> Result<()>,
 ) -> Result<()> {
     let mut last = None;
-    let what = "the proxies have taken what istiod sent them";
+    let what = "the proxies have acknowledged what istiod sent";
     let waited = wait_with_progress(what, ACKNOWLEDGED_TIMEOUT, || {
         check()?;
-        let status: Vec<Connection> = istiod.ask_long_json(PATH).context("look at what istiod sent")?;
+        let status: Vec<Connection> = istiod.ask_long_json(PATH).context("query the xDS status of istiod")?;
         let pending =
             |(component, proxy): &(&str, &str)| Some(format!("{component} {}", pending_ack(&status, proxy)?));
         let pending: Vec<String> = proxies.iter().filter_map(pending).collect();

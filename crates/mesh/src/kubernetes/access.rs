@@ -52,7 +52,7 @@ impl fmt::Display for Action {
 impl ApiClient {
     /// Version of the API server, such as `v1.36.3`. If it does not respond, the error has a hint.
     pub fn version(&self) -> Result<String> {
-        let operation = "ask the Kubernetes API for its version";
+        let operation = "query the version of the Kubernetes API";
         let response = self.send(RESPONSE_TIMEOUT, ApiRequest::get(operation, "/version")?);
         let version: Value = parse(&response.map_err(with_hint)?)?;
         version["gitVersion"].as_str().map(ToOwned::to_owned).ok_or_else(|| {
@@ -74,7 +74,7 @@ impl ApiClient {
                 "spec": {"resourceAttributes": attributes},
             });
             let review = Request::new(REVIEWS).create(&PostParams::default(), review.to_string().into());
-            ApiRequest::new("ask the Kubernetes API what this user may do", review)
+            ApiRequest::new("query the rights of this user from the Kubernetes API", review)
         });
         let responses = self.send_all(reviews)?;
         let reviews: Vec<Value> = responses.iter().map(|response| parse(response)).collect::<Result<_>>()?;
@@ -88,7 +88,7 @@ impl ApiClient {
         let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
         let lists = versions.iter().map(|version| {
             let root = if version.contains('/') { "/apis" } else { "/api" };
-            let operation = format!("ask the Kubernetes API for the kinds of {version}");
+            let operation = format!("query the kinds of {version} from the Kubernetes API");
             Ok(ApiRequest::get(operation, &format!("{root}/{version}"))?.absent_on(&[404]))
         });
         let mut served = BTreeMap::new();

@@ -25,8 +25,8 @@ pub fn name_admission_objects(error: EnvironmentError, extra: Option<&ExtraObjec
     if names.is_empty() || error.hint.is_some() {
         return error;
     }
-    let verb = if names.len() == 1 { "has" } else { "have" };
-    error.with_hint(format!("of `istio.extra`, {} {verb} a say in what the API takes", names.join(", ")))
+    let verb = if names.len() == 1 { "takes" } else { "take" };
+    error.with_hint(format!("of `istio.extra`, {} {verb} part in admission", names.join(", ")))
 }
 
 fn is_admission(object: &ObjectRef) -> bool {
@@ -42,7 +42,7 @@ pub(super) fn remove_admission_objects(api: &ApiClient, objects: &[ObjectRef]) -
     }
     api.delete(&admission, &|_| ())?;
     let mut refused = None;
-    let waited = wait_for("the Kubernetes API takes objects again", REMOVED_TIMEOUT, || {
+    let waited = wait_for("the Kubernetes API accepts objects again", REMOVED_TIMEOUT, || {
         api.check_not_stopped()?;
         refused = probes().iter().find_map(|probe| api.dry_run(probe).err());
         Ok(refused.is_none().then_some(()))

@@ -40,7 +40,7 @@ impl ApiRequest {
         Self::new(operation, http::Request::get(path).body(Vec::new()))
     }
 
-    /// Responses with one of these statuses are no errors but empty.
+    /// Responses with one of these statuses are not errors but empty.
     pub fn absent_on(self, statuses: &'static [u16]) -> Self {
         Self { absent_on: statuses, ..self }
     }

@@ -48,7 +48,7 @@ fn of(end: &impl Counted, protocol: Protocol, connections: &str, is_encrypted: b
             traced: NOTHING.to_owned(),
             given_up: [NOTHING, NOTHING].map(str::to_owned),
         });
-        let otherwise = "passed requests in plain text, though mutual TLS is claimed";
+        let otherwise = "passed requests in plaintext, though mutual TLS is claimed";
         (seen, end.plain_requests(), otherwise)
     } else {
         let seen = Seen::Streams(StreamCounters {
@@ -56,7 +56,7 @@ fn of(end: &impl Counted, protocol: Protocol, connections: &str, is_encrypted: b
             received_bytes: end.received_bytes(),
             sent_bytes: end.sent_bytes(),
         });
-        let otherwise = "passed connections in plain text, though mutual TLS is claimed";
+        let otherwise = "passed connections in plaintext, though mutual TLS is claimed";
         (seen, end.plain_connections(), otherwise)
     };
     let in_plain_text = Demand { counter, rises: false, otherwise };

@@ -26,7 +26,7 @@ pub fn with_client_tls(evidence: Evidence, tls: IngressTls, scenario: Scenario) 
     };
     let (is_tls, otherwise) = match tls {
         IngressTls::Off => {
-            (false, "completed TLS handshakes with the client, though it is to take plain text")
+            (false, "completed TLS handshakes with the client, though it should accept plaintext")
         }
         _ => (true, "completed no TLS handshake with the client"),
     };

@@ -113,7 +113,7 @@ impl<'a> Edges<'a> {
         let edges = self.edges.iter().enumerate();
         let finding = |(index, edge): (usize, &SummedEdge<'_>)| {
             let reason = match &edge.unread {
-                Some(reason) => format!("{} could not be asked what it sent: {reason}", edge.from),
+                Some(reason) => format!("{} did not report what it sent: {reason}", edge.from),
                 None if edge.sent.requests > 0 || edge.proxies.is_empty() => return None,
                 None => "no requests were sent: nothing shows their path".to_owned(),
             };
@@ -302,7 +302,7 @@ impl<'a> Edges<'a> {
             let after = match &service.after {
                 Ok(after) => after,
                 Err(reason) => {
-                    return finding(format!("{name} could not be asked for its counters: {reason}"), true);
+                    return finding(format!("{name} did not report its counters: {reason}"), true);
                 }
             };
             if !after.contains_key(CountedService::REQUESTS) {

@@ -50,7 +50,7 @@ fn check_counted(filter: &CountedFilter, received: Received, reasons: &mut Vec<S
     let Received { requests, connections } = received;
     match &filter.checks {
         Err(reason) => {
-            reasons.push(format!("filter {} could not be asked for its counters: {reason}", filter.name));
+            reasons.push(format!("filter {} did not report its counters: {reason}", filter.name));
         }
         Ok(checks)
             if (*checks == 0 && requests > 0) || checks + allowance(requests, connections) < requests =>
@@ -111,6 +111,6 @@ mod tests {
             ]
         );
         let reasons = firewall(Err("it has died".to_owned()), [Ok(vec![403]), Ok(vec![403]), Ok(vec![200])]);
-        assert_eq!(reasons, ["filter waf could not be asked for its counters: it has died"]);
+        assert_eq!(reasons, ["filter waf did not report its counters: it has died"]);
     }
 }

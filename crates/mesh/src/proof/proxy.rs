@@ -99,7 +99,7 @@ pub(super) fn faults(proxy: &CountedProxy) -> Vec<String> {
     let name = proxy.called();
     let after = match &proxy.after {
         Ok(after) => after,
-        Err(reason) => return vec![format!("{name} could not be asked for its counters: {reason}")],
+        Err(reason) => return vec![format!("{name} did not report its counters: {reason}")],
     };
     let mut faults = Vec::new();
     // If a script fails, Envoy continues the request as if there were no script.
@@ -174,7 +174,7 @@ pub(super) fn check_tls(side: &Side<'_>, reasons: &mut Vec<String>) {
     }
     let refused = side.proxy.evidence.refused.as_deref().map_or(0, |name| side.proxy.rise(name));
     if refused > 0 {
-        reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
+        reasons.push(format!("{name} refused {refused} connections that were plaintext where its mode requires TLS, or the reverse"));
     }
     check_encrypted(side, reasons);
 }

@@ -98,7 +98,7 @@ fn ask<T>(
     question: impl FnOnce() -> Result<T, AdminError>,
 ) -> Result<T, String> {
     proxy.response_or_reason(|| match unresponsive.get(proxy.name()) {
-        Some(reason) => Err(format!("ask {} for {what}: not asked again: {reason}", proxy.name())),
+        Some(reason) => Err(format!("query {what} of {}: not repeated: {reason}", proxy.name())),
         None => question().map_err(|error| error_chain(&error)),
     })
 }

@@ -231,14 +231,10 @@ fn proxy_that_is_gone_after_the_load_leaves_its_paths_unproven() {
     let evidence = place.in_course(|course, place| course.end(place, &[], &[], |_, _, _| ()));
     assert!(!evidence.path.proven);
     assert!(
-        evidence
-            .path
-            .reasons
-            .iter()
-            .any(|reason| reason.contains("web-proxy could not be asked for its counters")),
+        evidence.path.reasons.iter().any(|reason| reason.contains("web-proxy did not report its counters")),
         "{:?}",
         evidence.path.reasons
     );
     let held = evidence.footprints["web-proxy"].holdings.as_ref().unwrap();
-    assert!(held.unread.iter().all(|reason| reason.contains("not asked again")), "{:?}", held.unread);
+    assert!(held.unread.iter().all(|reason| reason.contains("not repeated")), "{:?}", held.unread);
 }

@@ -49,7 +49,7 @@ impl AmbientCall<'_> {
             demands: vec![Demand {
                 counter: plain,
                 rises: false,
-                otherwise: "passed connections in plain text, though mutual TLS is claimed",
+                otherwise: "passed connections in plaintext, though mutual TLS is claimed",
             }],
             is_shared: self.is_shared_with_others,
             ..Evidence::new(Seen::RequestBytes(RequestByteCounters {

@@ -74,7 +74,7 @@ fn traffic_of_others_through_ztunnel_is_ignored() {
     assert_eq!(shared.proxies.iter().map(|proxy| proxy.tls_handshakes).collect::<Vec<_>>(), [4, 4]);
     // In a lab there is no other traffic: any plaintext connection belongs to the experiment.
     let alone = proof(false, &(own + &others));
-    assert!(alone.reasons.iter().all(|reason| reason.contains("in plain text")), "{:?}", alone.reasons);
+    assert!(alone.reasons.iter().all(|reason| reason.contains("in plaintext")), "{:?}", alone.reasons);
     assert!(!alone.proven);
     let without_own = proof(true, &others);
     assert!(without_own.reasons[0].contains("saw 0 of 400 requests"), "{:?}", without_own.reasons);
@@ -98,6 +98,6 @@ fn plaintext_connection_of_call_is_reported() {
     let encrypted = samples("perf/client", "perf/server", "mutual_tls", 3, 300 * REQUEST_BYTES);
     let plain = samples("perf/client", "perf/server", "unknown", 1, 100 * REQUEST_BYTES);
     let proof = proof(true, &(encrypted + &plain));
-    let reason = "ztunnel at the client passed connections in plain text, though mutual TLS is claimed";
+    let reason = "ztunnel at the client passed connections in plaintext, though mutual TLS is claimed";
     assert!(proof.reasons.iter().any(|known| known == reason), "{:?}", proof.reasons);
 }

@@ -141,6 +141,6 @@ fn replicas_are_summed_and_unreadable_one_is_named() {
     second.after = Err("no answer within 5000 ms".to_owned());
     assert_eq!(
         of(&[first, second]).reasons,
-        ["server could not be asked for its counters: server-proxy-2: no answer within 5000 ms"]
+        ["server did not report its counters: server-proxy-2: no answer within 5000 ms"]
     );
 }

@@ -94,8 +94,8 @@ fn requests_answered_by_proxy_itself_are_reported() {
 fn plaintext_connections_among_others_are_reported() {
     let proof = prove(&[client(3000, 2, 0), server(3000, 2, 0)], &sent(3000), None);
     insta::assert_snapshot!(proof.reasons.join("\n"), @r"
-    client-proxy opened 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
-    server-proxy took 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
+    client-proxy opened 4 connections and completed 2 TLS handshakes with its peer: others were in plaintext, though mutual TLS is claimed
+    server-proxy took 4 connections and completed 2 TLS handshakes with its peer: others were in plaintext, though mutual TLS is claimed
     ");
     // A connection that was never established had no handshake either.
     let failing = changed(client(3000, 4, 0), &format!("{OUTBOUND}.upstream_cx_total"), 5);
@@ -134,7 +134,7 @@ fn traffic_that_bypasses_client_proxy_is_reported() {
     client-proxy completed no TLS handshake with its peer, though mutual TLS is claimed
     server-proxy saw 0 of 3000 requests: traffic did not pass it
     server-proxy completed no TLS handshake with its peer, though mutual TLS is claimed
-    server-proxy refused 3000 connections that did not come as its mode wants them (plain text for TLS, or the reverse)
+    server-proxy refused 3000 connections that were plaintext where its mode requires TLS, or the reverse
     ");
 }
 
@@ -178,7 +178,7 @@ fn unreadable_restarted_or_idle_proxy_is_not_proven() {
     let mut silent = client(3000, 4, 0);
     silent.after = Err("no answer within 5000 ms".to_owned());
     let proof = prove(&[silent], &sent(3000), None);
-    assert_eq!(proof.reasons, ["client-proxy could not be asked for its counters: no answer within 5000 ms"]);
+    assert_eq!(proof.reasons, ["client-proxy did not report its counters: no answer within 5000 ms"]);
 
     let mut restarted = client(3000, 4, 0);
     restarted.before.insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 9);

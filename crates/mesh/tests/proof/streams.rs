@@ -111,7 +111,7 @@ fn streams_without_service_counters_are_not_proven() {
     assert!(!prove(&proxies, &sent(2000), None).proven);
     let silent = CountedService { after: Err("no answer within 5000 ms".to_owned()), ..service(2000) };
     let proof = prove(&proxies, &sent(2000), Some(&silent));
-    assert_eq!(proof.reasons[1], "server could not be asked for its counters: no answer within 5000 ms");
+    assert_eq!(proof.reasons[1], "server did not report its counters: no answer within 5000 ms");
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Contender {
 }
 
 impl FrontierResult {
-    /// The peers, each with the cheapest `meshmeter load` that is no later, neither at the median nor at p99.
+    /// The peers, each with the cheapest `meshmeter load` that is not later, neither at the median nor at p99.
     fn at_equal_lateness(&self) -> impl Iterator<Item = (&Contender, Option<&Contender>)> {
         let (peers, ours): (Vec<_>, Vec<_>) = self.contenders.iter().partition(|contender| contender.is_peer);
         peers.into_iter().map(move |peer| {

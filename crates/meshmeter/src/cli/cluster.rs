@@ -31,7 +31,7 @@ pub enum ClusterCommand {
     /// Whether the image can be pulled is only known when pods start; if it cannot, the run fails with a
     /// one-line error.
     ///
-    /// Lists modes of the experiment that cannot run here; a run leaves them out.
+    /// Lists modes of the experiment that are unavailable here; a run measures the others.
     ///
     /// Exit status: 0 if a run can start, 3 if something is missing.
     #[command(
@@ -117,7 +117,7 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
     pub generator_nodes: Option<(String, String)>,
 
-    /// Mesh of the cluster, instead of the experiment's `mesh`. Modes that it lacks are left out
+    /// Mesh of the cluster, instead of the experiment's `mesh`. Modes that it lacks are unavailable
     #[arg(long, value_name = "MESH", value_parser = one_of(MeshKind::ON_CLUSTERS.map(|kind| (kind.name().into(), kind))), help_heading = "Cluster")]
     pub cluster_mesh: Option<MeshKind>,
 
@@ -203,7 +203,7 @@ pub struct CheckClusterArgs {
     #[arg(long, value_name = "KEY=VALUE", requires = "experiment")]
     pub set: Vec<String>,
 
-    /// Report a mode that cannot run here as missing, instead of leaving it out as a run does
+    /// Report an unavailable mode as missing; a run without this option measures the others
     #[arg(long, requires = "experiment")]
     pub require_all_modes: bool,
 
@@ -259,7 +259,7 @@ pub struct RbacArgs {
     pub all_secrets: bool,
 
     /// Runs read usage from kubelets, and versions of nodes: a ClusterRole with nodes/proxy. Its holder can run
-    /// commands in every container of the cluster. With --prometheus it is left out
+    /// commands in every container of the cluster. It is not needed with --prometheus
     #[arg(long)]
     pub nodes: bool,
 

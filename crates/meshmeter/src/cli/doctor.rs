@@ -31,8 +31,8 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub calibrate: bool,
 
-    /// Hold the load generator against targets that follow a known law, and print truth, measured figure and
-    /// difference, in about a minute. Exit status 1 if a figure is wrong and no reason says so
+    /// Test the load generator against targets that follow a known law, and print true value, measured value and
+    /// difference, in about a minute. Exit status 1 if a figure is wrong and no reason makes it unusable
     #[arg(long, conflicts_with = "calibrate")]
     pub self_test: bool,
 

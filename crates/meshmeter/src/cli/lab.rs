@@ -44,7 +44,7 @@ pub enum LabCommand {
     Remove(RemoveArgs),
     /// Bring up a lab with a client, a server and the proxies of a mode, until Ctrl-C
     ///
-    /// Once everything is ready, prints what is there and how to use it: pods and how to enter them, a load
+    /// Once everything is ready, prints how to use it: pods and how to enter them, a load
     /// to try, the proxies' configuration and, with `--mesh istio`, a kubeconfig that works from any shell of
     /// this user. Objects that are applied with it change the running pair. `meshmeter lab status` prints the
     /// same again.

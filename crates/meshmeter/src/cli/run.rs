@@ -11,7 +11,7 @@ use std::time::Duration;
 ///
 /// The experiment is the name of a preset study, or a YAML file (docs/experiment-file.md). Its trials run in
 /// network namespaces with real proxies. Each trial is written to the run's directory as it ends: Ctrl-C
-/// keeps the results so far. Modes that cannot run here are left out, and the run reports what they lack.
+/// keeps the results so far. Modes that are unavailable here are not measured, and the run reports what they lack.
 ///
 /// A cell is mode x factors x load. A key that holds a list is a factor: proxy.workers=[1,2,4] measures every
 /// mode and load with each number of workers; several factors are crossed. topology.namespaces and
@@ -68,7 +68,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Fail if a mode cannot run here, instead of measuring the others
+    /// Fail if a mode is unavailable here, instead of measuring the others
     #[arg(long)]
     pub require_all_modes: bool,
 
@@ -79,9 +79,8 @@ pub struct RunArgs {
     /// Rerun each trial that the machine disturbed, at most this many times, after the others of its repeat
     ///
     /// A trial counts as disturbed if only other processes or the generator's own lateness make its figures
-    /// useless. Effects of the mesh (saturation, errors, a path that is not proven, a component that dies)
-    /// are never measured again until they look better. At most a third of the trials are rerun; every take
-    /// is kept and shown.
+    /// unusable. Effects of the mesh (saturation, errors, a path that is not proven, a component that dies)
+    /// are never a reason for a rerun. At most a third of the trials are rerun; every take is kept and shown.
     #[arg(long, value_name = "N")]
     pub retakes: Option<String>,
 

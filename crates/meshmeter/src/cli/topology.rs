@@ -49,7 +49,7 @@ Examples:
     /// have no drivers: load them with `meshmeter load`.
     ///
     /// isotope cannot express CPU work, memory, queries, retries, amounts from a distribution, HTTP/2 and
-    /// TCP: these are errors. Timeouts, resources and membership in the mesh are left out with a note.
+    /// TCP: these are errors. Timeouts, resources and membership in the mesh are omitted with a note.
     #[command(after_help = "\
 Examples:
   meshmeter topology convert isotope.yaml --to meshmeter > shop.yaml

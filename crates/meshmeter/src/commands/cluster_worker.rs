@@ -15,12 +15,12 @@ pub fn run(args: &ClusterWorkerArgs) -> Result<ExitCode, Failure> {
     };
     let end = run_worker(args.port, options);
     if let Some(Err(error)) = args.end_proxy.as_deref().map(end_proxy) {
-        tell!("the proxy beside was not told to end: {error}");
+        tell!("the proxy in this pod was not shut down: {error}");
     }
     match end? {
         WorkerEnd::Finished => Ok(ExitCode::SUCCESS),
         WorkerEnd::Abandoned => {
-            tell!("nobody has asked this worker anything for long: it ends");
+            tell!("this worker received no request for a long time: it exits");
             Ok(ExitCode::from(ENVIRONMENT_FAILED))
         }
     }

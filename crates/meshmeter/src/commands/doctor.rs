@@ -159,8 +159,8 @@ fn pause_lines(text: &mut String, floor: &Floor) {
     let _ = if seen.notable_per_s > 0.0 {
         writeln!(
             text,
-            "  This machine pauses for 0.1–{:.1} ms, {} times a second on each CPU (gaps in a thread that spins; steal does not \
-             show them).",
+            "  This machine pauses for 0.1–{:.1} ms, {} times per second on each CPU (gaps in a thread that spins; steal does \
+             not show them).",
             seen.longest_us.max(100.0) / 1000.0,
             per_second(seen.notable_per_s),
         )
@@ -172,7 +172,7 @@ fn pause_lines(text: &mut String, floor: &Floor) {
     if seen.per_s > seen.notable_per_s {
         let _ = writeln!(
             text,
-            "  Shorter gaps (over 20 µs, such as timer ticks) come {} times a second.",
+            "  Shorter gaps (over 20 µs, such as timer ticks) come {} times per second.",
             per_second(seen.per_s - seen.notable_per_s),
         );
     }
@@ -266,7 +266,7 @@ mod tests {
         };
         assert_eq!(lines(0.0, 0.0), "  No hypervisor took time meanwhile.\n");
         assert!(
-            lines(0.0, 1.25).contains("pauses for 0.1–0.3 ms, 1.2 times a second"),
+            lines(0.0, 1.25).contains("pauses for 0.1–0.3 ms, 1.2 times per second"),
             "{}",
             lines(0.0, 1.25)
         );

@@ -87,8 +87,8 @@ impl SearchRunner<'_> {
         }
         if let Some(rate) = self.too_short_at {
             notes.push(format!(
-                "up to {rate} requests/s, probes were shorter than the objective needs to be told: a longer --search-probe-max \
-                 would tell"
+                "up to {rate} requests/s, probes were shorter than the objective needs: a longer --search-probe-max \
+                 would decide"
             ));
         }
         for hole in &outcome.holes {

@@ -66,7 +66,7 @@ fn check(trial: &TrialRecord) {
         let bytes = proxy.streams.as_ref().map_or(0, |streams| streams.received_bytes);
         assert!(proxy.requests_received + bytes > 0, "{proxy:?}");
     }
-    let is_said = trial.verdict.notes.iter().any(|note| note.starts_with("Linkerd's proxies have as many"));
+    let is_said = trial.verdict.notes.iter().any(|note| note.starts_with("Linkerd sets the worker threads of its proxies"));
     assert_eq!(is_said, trial.mode == Mode::Sidecar, "{:?}", trial.verdict.notes);
 }
 
@@ -82,5 +82,5 @@ fn past_a_proxy_is_told(cluster: &OneNodeCluster, pair: Study<'_>) {
     assert!(!trial.path.proven && !trial.verdict.valid, "{:?}", trial.path);
     let reasons = trial.path.reasons.join("; ");
     assert!(reasons.contains("server-proxy saw 0 of"), "{reasons}");
-    assert!(reasons.contains("client-proxy passed requests in plain text"), "{reasons}");
+    assert!(reasons.contains("client-proxy passed requests in plaintext"), "{reasons}");
 }

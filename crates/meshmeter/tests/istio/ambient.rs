@@ -119,7 +119,7 @@ pub fn raw_tcp_bypassing_client_ztunnel_is_detected(lab: &LocalLab) {
         let reasons = path.reasons.join("\n");
         for part in [
             "ztunnel at the client saw 0 of 400 requests: traffic did not pass it",
-            "ztunnel at the server passed connections in plain text, though mutual TLS is claimed",
+            "ztunnel at the server passed connections in plaintext, though mutual TLS is claimed",
         ] {
             assert!(reasons.contains(part), "{mode}: {part} is not in: {reasons}");
         }

@@ -140,8 +140,8 @@ fn module(lab: &LocalLab, mode: Mode) {
 pub fn file_that_is_not_a_module_is_rejected(lab: &LocalLab) {
     let folder = LogFolder::create();
     for (name, content, words) in [
-        ("text.wasm", Some(&b"no module\n"[..]), "it is no WebAssembly module"),
-        ("empty.wasm", Some(&[]), "it is no WebAssembly module"),
+        ("text.wasm", Some(&b"no module\n"[..]), "it is not a WebAssembly module"),
+        ("empty.wasm", Some(&[]), "it is not a WebAssembly module"),
         ("absent.wasm", None, "No such file"),
     ] {
         let module = folder.path().join(name);

@@ -188,7 +188,7 @@ pub fn unsupported_topologies_are_rejected_by_name(lab: &LocalLab) {
         (
             outside,
             Mode::Sidecar,
-            "let cart, which is outside the mesh, call stock: `proxy.mtls: strict` takes no plain text; `permissive` does",
+            "let cart, which is outside the mesh, call stock: `proxy.mtls: strict` does not accept plaintext; `permissive` does",
         ),
         (
             one,

@@ -118,7 +118,7 @@ pub fn raw_tcp_bypassing_client_proxy_is_rejected_or_detected(lab: &LocalLab) {
         assert!(!path.proven);
         let reasons = path.reasons.join("\n");
         let expected: &[&str] = if mtls == MutualTls::Strict {
-            assert_eq!(trial.answered(), 0, "plain text got past a proxy that wants mutual TLS");
+            assert_eq!(trial.answered(), 0, "plaintext passed a proxy that requires mutual TLS");
             &[
                 "client-proxy carried no connection: traffic did not pass it",
                 "server-proxy carried no connection: traffic did not pass it",

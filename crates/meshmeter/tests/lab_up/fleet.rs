@@ -120,7 +120,7 @@ fn fleet_against_remote_istiod_converges_and_leaves_nothing() {
     let output = elsewhere.fleet(&registry, &result, &["--proxies=2"]).output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("Namespace fleet-2 exists already and is no fleet's"),
+        stderr(&output).contains("Namespace fleet-2 exists already and does not belong to a fleet"),
         "{}",
         stderr(&output)
     );

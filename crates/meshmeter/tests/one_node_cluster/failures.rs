@@ -99,7 +99,7 @@ fn crowded(cluster: &OneNodeCluster) {
     };
     let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: small}, spec: {hard: {pods: '1'}}}";
     let run = existing("case-quota", quota);
-    run.assert_refused(3, "namespace case-quota is there already, and not Meshmeter's");
+    run.assert_refused(3, "namespace case-quota exists already and is not Meshmeter's");
     run.with(&["--existing-namespaces"])
         .assert_refused(3, "quota small of namespace case-quota leaves too little pods");
     let ratio = "{apiVersion: v1, kind: LimitRange, metadata: {name: bounds}, spec: {limits: [{type: Pod, min: {cpu: 10m}}]}}";
@@ -107,7 +107,7 @@ fn crowded(cluster: &OneNodeCluster) {
     run.assert_refused(3, "minimum cpu usage per Pod is 10m");
     let other = "{apiVersion: v1, kind: Service, metadata: {name: server}, spec: {ports: [{port: 1}]}}";
     let run = existing("case-taken", other).with(&["--existing-namespaces"]);
-    run.assert_refused(3, "Service case-taken/server is there already, and not Meshmeter's");
+    run.assert_refused(3, "Service case-taken/server exists already and is not Meshmeter's");
     assert_eq!(run.kubectl(&["get", "service", "server", "--output=jsonpath={.spec.ports[0].port}"]), "1");
 }
 

@@ -22,7 +22,7 @@ fn scene(repeats: usize) -> Scene {
 pub fn a_control_plane_that_dies_while_a_mode_is_brought_up_is_named() {
     let tamperings: [Tampering; 5] = [
         Some(("istiod", Signal::KILL, "has died: ")),
-        Some(("istiod", Signal::STOP, "stands still: ")),
+        Some(("istiod", Signal::STOP, "is unresponsive: ")),
         None,
         Some(("kube-apiserver", Signal::KILL, "has died: ")),
         None,

@@ -209,8 +209,8 @@ fn check_named(trial: &TrialRecord, tampering: &Tampering, ended: &Ended, report
     assert!(!verdict.valid);
     let reason = &verdict.reasons[0];
     let how = match (tampering.act, name) {
-        (Act::Stop, _) => format!("{name} stands still: "),
-        (Act::Freeze, _) => format!("{name} is alive and silent: "),
+        (Act::Stop, _) => format!("{name} is unresponsive: "),
+        (Act::Freeze, _) => format!("{name} is running but unresponsive: "),
         (_, "generator") => "the generator was ended by a signal".to_owned(),
         _ => format!("{name} has died: "),
     };

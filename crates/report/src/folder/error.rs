@@ -20,7 +20,7 @@ pub enum FolderError {
         path: PathBuf,
     },
     /// The directory contains other files.
-    #[error("{} is no empty folder: it holds {name:?}", path.display())]
+    #[error("{} is not an empty folder: it contains {name:?}", path.display())]
     NotEmpty {
         /// Path of the directory.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum FolderError {
         name: String,
     },
     /// The path is not a run directory.
-    #[error("{} is no run folder: {missing}", path.display())]
+    #[error("{} is not a run folder: {missing}", path.display())]
     NoRun {
         /// The path.
         path: PathBuf,

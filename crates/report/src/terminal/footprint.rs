@@ -67,11 +67,11 @@ fn facts(table: &FootprintTable, row: &FootprintRow) -> Vec<String> {
         facts.push(format!("configuration {size}: {}", counts.join(", ")));
     }
     if let Some(time) = &row.configured_in {
-        facts.push(format!("in force after {}", time.text_with_unit(table.time_unit.symbol())));
+        facts.push(format!("propagated after {}", time.text_with_unit(table.time_unit.symbol())));
     }
     if let Some(time) = &row.further_domain_in {
         let time = time.text_with_unit(table.time_unit.symbol());
-        facts.push(format!("a further domain in force after {time}"));
+        facts.push(format!("a further domain propagated after {time}"));
     }
     facts
 }

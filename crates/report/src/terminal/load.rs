@@ -57,7 +57,7 @@ fn verdict(text: &mut String, result: &LoadResult) {
     match (verdict.valid, spoiled.as_slice()) {
         (true, []) => text.push_str("valid\n"),
         (true, spoiled) => {
-            let _ = writeln!(text, "valid, NOT USABLE: {}", spoiled.join(", "));
+            let _ = writeln!(text, "valid, UNUSABLE: {}", spoiled.join(", "));
         }
         (false, _) => text.push_str("NOT VALID\n"),
     }
@@ -74,7 +74,7 @@ fn objective(text: &mut String, result: &LoadResult) {
         let least = matches!(bound.figure.as_str(), "rate" | "achieved");
         let _ = writeln!(
             text,
-            "  {:<12} {}, asked for {} or {}: {}",
+            "  {:<12} {}, required {} or {}: {}",
             plain(&bound.figure),
             bound
                 .measured
@@ -305,7 +305,7 @@ fn generator(text: &mut String, result: &LoadResult) {
     let network = generator.network.map(|network| format!(", on {}", network.name())).unwrap_or_default();
     let _ = writeln!(
         text,
-        "{:<14} {cores}, {} a request, busiest thread {} of its time, {} memory at most{network}",
+        "{:<14} {cores}, {} per request, busiest thread {} of its time, {} memory at most{network}",
         "generator",
         format::time(generator.cpu_us_per_request),
         format::percent(generator.busiest_thread_fraction),

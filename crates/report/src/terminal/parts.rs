@@ -54,7 +54,7 @@ fn clocks(table: &ClockTable, options: Options) -> Vec<String> {
     if alike == table.table.groups.len() {
         return Vec::new();
     }
-    let others = if alike == 0 { "" } else { " The other cells read alike by both, within 10 %." };
+    let others = if alike == 0 { "" } else { " In the other cells both agree within 10 %." };
     let text = format!(
         "Response time from the intended start (corrected) and from the actual send (uncorrected), by percentile.{others}"
     );

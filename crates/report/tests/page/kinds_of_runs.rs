@@ -8,12 +8,12 @@ fn mesh_size_costs_have_a_section() {
     let sized = page(&run);
     assert!(has_section(&sized, "sizes"));
     for text in [
-        "among 0 and 1000 other services",
+        "among 0 and 1000 background services",
         "sidecar, client-proxy",
         "anonymous memory, kB",
-        "Requests among 1000 other services against those among 0.",
-        "sidecar among 1000 other services",
-        "1000/s, 1000 other services",
+        "Requests among 1000 background services against those among 0.",
+        "sidecar among 1000 background services",
+        "1000/s, 1000 background services",
     ] {
         assert!(sized.contains(&shown(text)), "the page does not say {text:?}");
     }
@@ -76,7 +76,7 @@ fn gateway_domains_have_cost_and_propagation_time() {
     let words = words_of(section(&page, "domains"));
     assert!(words.contains("1000 domains, gateway"), "{words}");
     assert!(words.contains("126"), "MB of configuration for each thousand: {words}");
-    assert!(words.contains("Time until a further domain is in force"), "{words}");
+    assert!(words.contains("Propagation of a further domain"), "{words}");
     assert!(!has_section(&render(&fixture::run(fixture::usual_trials())), "domains"));
 }
 

@@ -149,7 +149,7 @@ impl Echo<'_> {
         match request.status {
             None if self.fails => {
                 self.call.count_error();
-                Err(Failure::Status(Status::new(Code::Internal, "the error rate wanted it")))
+                Err(Failure::Status(Status::new(Code::Internal, "injected error")))
             }
             None | Some(0) => Ok(()),
             Some(code @ 1..=MAX_CODE) => Err(Failure::Status(Status::asked_for(code))),

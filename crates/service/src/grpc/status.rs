@@ -35,7 +35,7 @@ impl Status {
 
     /// The status that a client requested.
     pub(super) fn asked_for(code: u32) -> Self {
-        Self { code, message: Cow::Borrowed("the request asked for this status") }
+        Self { code, message: Cow::Borrowed("the request set this status") }
     }
 
     /// Writes the fields for it, in trailers or in a trailers-only head.

@@ -74,7 +74,7 @@ impl FittedLaw {
         let of_repeat = |(repeat, rows): (usize, Vec<&Row>)| Some((repeat, solve(&rows, &kept)?));
         let repeats = by_repeat.into_iter().filter_map(of_repeat).collect();
         let all = solve(&rows.iter().collect::<Vec<_>>(), &kept)
-            .ok_or_else(|| "the trials do not tell its terms apart".to_owned())?;
+            .ok_or_else(|| "the trials do not separate its terms".to_owned())?;
         let mut law = Self { terms, kept, confounded, repeats, all, residuals: Vec::new() };
         law.residuals = law.residuals_of(observations);
         Ok(law)
@@ -113,7 +113,8 @@ impl FittedLaw {
                     return Err(format!("{name} did not vary: {dependent:.0} in the trials, not {asked:.0}"));
                 }
                 return Err(format!(
-                    "the trials do not tell {name} from {}: in them it would be {dependent:.0} here, not {asked:.0}; vary it by itself",
+                    "the trials do not separate {name} from {}: in them it would be {dependent:.0} here, not {asked:.0}; vary it \
+                     by itself",
                     others.join(" and ")
                 ));
             }

@@ -17,7 +17,7 @@ pub enum MergeError {
         schema: String,
     },
     /// The measurement window is not a valid period of time.
-    #[error("{name}: {field} is `{value}`, which is no {expected}")]
+    #[error("{name}: {field} is `{value}`, which is not a {expected}")]
     Window {
         /// Name of the result.
         name: String,

@@ -260,7 +260,7 @@ fn merge_errors_name_the_result() {
         (broken(|result| result.schema = "meshmeter.load/9".into()), "bad: its schema is `meshmeter.load/9`"),
         (broken(|result| result.started_at = "yesterday".into()), "bad: started_at is `yesterday`"),
         (broken(|result| result.duration_s = -1.0), "bad: duration_s is `-1`"),
-        (broken(|result| result.duration_s = 1e300), "no length of a measurement"),
+        (broken(|result| result.duration_s = 1e300), "not a length of a measurement"),
         (broken(|result| result.response_time_us.histogram = "x".into()), "histogram of response_time_us"),
         (
             broken(|result| result.service_time_us.count = 4),

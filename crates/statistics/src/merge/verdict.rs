@@ -68,10 +68,10 @@ fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
     differ("URLs", &|result| result.urls.join(" "));
     differ("protocols", &|result| result.protocol.name().to_owned());
     differ("versions of Meshmeter", &|result| {
-        if result.version.is_empty() { "one that does not say".to_owned() } else { result.version.clone() }
+        if result.version.is_empty() { "unknown".to_owned() } else { result.version.clone() }
     });
     differ("networks", &|result| {
-        result.generator.network.map_or("one that is not told", |network| network.name()).to_owned()
+        result.generator.network.map_or("unknown", |network| network.name()).to_owned()
     });
     differ("kinds of load", &|result| {
         if result.rate.offered.is_some() { "open loop" } else { "closed loop" }.to_owned()

@@ -105,7 +105,7 @@ fn is_of_generator(reason: &str) -> bool {
     ["schedule-lag:", "reading-lag:"].iter().any(|kind| reason.starts_with(kind))
 }
 
-/// Whether the generator's lateness may be why a bound does not hold: without it, it would hold. Lateness is no reason that a
+/// Whether the generator's lateness may be why a bound does not hold: without it, it would hold. Lateness does not explain that a
 /// request has no response.
 fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
     if bound.measured.is_none() {
@@ -231,7 +231,11 @@ mod tests {
         let pacing =
             PacingUsage { spinning_fraction: 0.6, busiest_working_fraction: 0.4, ..Default::default() };
         spinning.generator.pacing = Some(pacing);
-        assert_eq!(classify(&spinning, &judged(true)).0, ProbeOutcome::Failed, "spinning is no work");
+        assert_eq!(
+            classify(&spinning, &judged(true)).0,
+            ProbeOutcome::Failed,
+            "spinning does not count as work"
+        );
     }
 
     #[test]

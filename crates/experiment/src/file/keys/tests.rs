@@ -34,7 +34,7 @@ fn with(dotted: &str, value: &str) -> Result<Experiment, Box<crate::ExperimentEr
     // Some keys have a meaning with another one alone, or without it.
     let beside = match dotted {
         "load.clients" => Some("load.rate=null"),
-        "istio.surroundings.endpoints" => Some("istio.surroundings.services=1"),
+        "istio.background-services.endpoints" => Some("istio.background-services.services=1"),
         _ if dotted.starts_with("ingress.") => Some("ingress.credentials=1"),
         _ => None,
     };

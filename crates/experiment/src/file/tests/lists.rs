@@ -7,12 +7,12 @@ use crate::definition::Experiment;
 fn lists_of_single_keys_are_factors() {
     let text = "name: f\nmesh: istio\nmodes: [none, sidecar]\nload: {rate: [500, 1000], connections: [2, 4, 8], payload: [1KiB]}\n\
                 proxy: {cpu: [250m, 1], mtls: [strict, off]}\n\
-                istio: {lua: [off, on], surroundings: {services: [0, 200], endpoints: 3}}\n\
+                istio: {lua: [off, on], background-services: {services: [0, 200], endpoints: 3}}\n\
                 topology: {shape: pair, namespaces: [1, 5]}\nfresh: mode\n";
     let read = Experiment::parse(text, "f").unwrap_or_else(|error| panic!("{}", error.render(false)));
     let keys: Vec<&str> = read.factors.iter().map(|factor| factor.key.as_str()).collect();
     let expected = [
-        "istio.surroundings.services",
+        "istio.background-services.services",
         "topology.namespaces",
         "load.connections",
         "proxy.mtls",

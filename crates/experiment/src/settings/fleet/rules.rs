@@ -105,7 +105,7 @@ impl FleetSettings {
             });
         }
         let useless = |key, kind: &str, why: &str| {
-            let message = format!("`{}` says nothing without {kind}s", names.name(key));
+            let message = format!("`{}` has no effect without {kind}s", names.name(key));
             let expected = format!("expected with `{}`{why}", names.with_value("kind", kind));
             FleetContradiction { is_any_value: true, ..FleetContradiction::new(key, message, expected) }
         };
@@ -113,7 +113,7 @@ impl FleetSettings {
             return Err(useless("on-demand", "ztunnel", ""));
         }
         if self.scope && !has(ProxyKind::Sidecar) {
-            return Err(useless("scope", "sidecar", ": it scopes what sidecars are told"));
+            return Err(useless("scope", "sidecar", ": it scopes the configuration of sidecars"));
         }
         Ok(())
     }
@@ -156,7 +156,7 @@ impl FleetSettings {
                 let of = if self.on_demand && kind.reaches(ProxyKind::Ztunnel) { " on demand" } else { "" };
                 return Err(refused(
                     format!("`{}` reaches no proxy of `{kinds}`{of}", kind.name()),
-                    format!("expected a change that ztunnels are told of, such as `{example}`"),
+                    format!("expected a change that ztunnels receive, such as `{example}`"),
                 ));
             }
             if kind == ChangeKind::CertificateRotation && self.security != FleetSecurity::MutualTls {

@@ -50,7 +50,7 @@ impl Links<'_> {
             check_endpoint(&workloads[call.to], &call.endpoint, call.place, call.endpoint_place)?;
             if let Some(place) = call.size_place.filter(|_| workloads[call.to].protocol == Protocol::Tcp) {
                 return Err(place.error(
-                    "`size` says nothing over TCP",
+                    "`size` has no effect over TCP",
                     "expected none: a request over TCP has 100 bytes",
                 ));
             }

@@ -234,7 +234,7 @@ fn collection_name(field: &Field<'_>) -> Result<String> {
     let is_name = !text.is_empty() && text.len() <= MAX_COLLECTION_LENGTH && text.chars().all(fits);
     if !is_name || text.starts_with("system.") || text.starts_with('.') || text.ends_with('.') {
         return Err(field.place().error(
-            "this will not do as a name of a collection",
+            "this is not a valid name of a collection",
             "expected at most 100 letters, digits, `-`, `_` and `.`, for example `flights`",
         ));
     }

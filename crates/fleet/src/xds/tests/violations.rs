@@ -85,9 +85,9 @@ fn nameless_and_duplicate_resources_are_rejected() {
     let requests = play.answer(delta(Clusters, "c1", &[named(Clusters, "", "")], &[]));
     assert_eq!(requests, ["cds ack:c1 nack:a resource has no name"]);
     let requests = play.answer(delta(Clusters, "c2", &[static_cluster("a"), static_cluster("a")], &[]));
-    assert_eq!(requests, ["cds ack:c2 nack:a resource is there twice"]);
+    assert_eq!(requests, ["cds ack:c2 nack:a resource occurs twice"]);
     let requests = play.answer(delta(Clusters, "c3", &[static_cluster("a")], &["a"]));
-    assert_eq!(requests, ["cds ack:c3 nack:a resource is there twice"]);
+    assert_eq!(requests, ["cds ack:c3 nack:a resource occurs twice"]);
     assert_eq!(play.violations(), ["missing-name", "duplicate-resource", "duplicate-resource"]);
 }
 

@@ -30,8 +30,8 @@ impl ControlPlane {
         progress: &ProgressSink,
     ) -> Result<()> {
         let istiod = self.istiods.borrow().first().metrics.clone();
-        let metrics = || istiod.get_long(METRICS_PATH).context("look at what istiod has taken up");
-        self.background.borrow_mut().change(self.api(), &metrics, settings.surroundings, progress)?;
+        let metrics = || istiod.get_long(METRICS_PATH).context("query the metrics of istiod");
+        self.background.borrow_mut().change(self.api(), &metrics, settings.background_services, progress)?;
         if settings.tracing_fraction.is_some() {
             once(&self.collector, || self.start_collector(meshmeter))?;
         }

@@ -63,10 +63,10 @@ impl NodeAgent {
 
     /// Waits for ztunnel and hands these pods over to it. An error from `check` ends the wait.
     pub fn hand_over(&self, pods: &[NodePod<'_>], check: &dyn Fn() -> Result<()>) -> Result<Connection> {
-        let socket = wait_for("ztunnel asks for its pods", RESPONSE_TIMEOUT, || {
+        let socket = wait_for("ztunnel requests its pods", RESPONSE_TIMEOUT, || {
             check()?;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            not_yet(rustix::net::accept_with(&self.0, flags)).context("take ztunnel's connection")
+            not_yet(rustix::net::accept_with(&self.0, flags)).context("accept ztunnel's connection")
         })?;
         Connection(socket).hand_over(pods, check)
     }
@@ -90,7 +90,7 @@ impl Connection {
             let add = Payload::Add(AddWorkload { uid: pod.uid.clone(), workload: Some(workload) });
             self.send_and_check(&operation, add, &[pod.network], check)?;
         }
-        self.send_and_check("tell ztunnel that it has all pods", Payload::SnapshotSent(()), &[], check)?;
+        self.send_and_check("notify ztunnel that it has all pods", Payload::SnapshotSent(()), &[], check)?;
         Ok(self)
     }
 
@@ -115,7 +115,7 @@ impl Connection {
         let reason = match response.acknowledgement {
             Some(Acknowledgement { error }) if error.is_empty() => return Ok(()),
             Some(Acknowledgement { error }) => format!("ztunnel answered: {error}"),
-            None => "ztunnel's answer is no acknowledgement".to_owned(),
+            None => "ztunnel's response is not an acknowledgement".to_owned(),
         };
         Err(EnvironmentError::new(operation, reason))
     }

@@ -171,7 +171,7 @@ impl Container {
         Ok(())
     }
 
-    /// Why it has failed, as a phrase to follow its name (`has died: …`, `stands still: …`). It fails if it
+    /// Why it has failed, as a phrase to follow its name (`has died: …`, `is unresponsive: …`). It fails if it
     /// or an indispensable process has ended, if a signal has stopped one of its processes, or if it was
     /// found unresponsive ([`crate::liveness`]). The first failure found is kept.
     pub fn failed(&self) -> Option<String> {
@@ -227,8 +227,8 @@ impl Container {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         Some(match name.trim_end() {
             // The name of programs started through `/proc/self/exe`, which is not informative.
-            "exe" | "" => "stands still: it was stopped by a signal".to_owned(),
-            name => format!("stands still: its process {name} was stopped by a signal"),
+            "exe" | "" => "is unresponsive: it was stopped by a signal".to_owned(),
+            name => format!("is unresponsive: its process {name} was stopped by a signal"),
         })
     }
 

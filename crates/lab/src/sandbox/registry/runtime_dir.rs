@@ -141,7 +141,7 @@ fn check(folder: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(folder)?;
     let refused = |reason: &str| Err(io::Error::new(ErrorKind::PermissionDenied, reason.to_owned()));
     if !metadata.is_dir() {
-        return refused("it is no folder");
+        return refused("it is not a folder");
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return refused("it belongs to another user");
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(check(&open).expect_err("others may write").to_string(), "others may write to it");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).expect("it is writable");
-        assert_eq!(check(&link).expect_err("a link").to_string(), "it is no folder");
+        assert_eq!(check(&link).expect_err("a link").to_string(), "it is not a folder");
     }
 
     #[test]

@@ -166,7 +166,7 @@ fn cpu_limit(lab: &Lab) -> Result<(), String> {
     .or_fail()?;
     spec.name = "senseless".to_owned();
     spec.limits = Resources::cpu_limit(Some(f64::NAN));
-    ensure(pod.start(&spec).is_err(), "a limit that is no number is taken")
+    ensure(pod.start(&spec).is_err(), "a limit that is not a number is accepted")
 }
 
 fn memory_is_counted(lab: &Lab) -> Result<(), String> {

@@ -61,7 +61,7 @@ fn restarted_or_unreadable_component_leaves_only_its_edges_unproven() {
     });
     assert_eq!(unproven(&proof), ["tiered-1/b1 → tiered-1/c"]);
     assert!(
-        proof.reasons[0].ends_with("tiered-1/b1 could not be asked what it sent: it was ended by signal 9"),
+        proof.reasons[0].ends_with("tiered-1/b1 did not report what it sent: it was ended by signal 9"),
         "{:?}",
         proof.reasons
     );
@@ -200,7 +200,7 @@ fn shared_ztunnel_names_pair_with_plaintext() {
         let demand = mesh::proof::Demand {
             counter: format!("{side}.plain"),
             rises: false,
-            otherwise: "passed connections in plain text, though mutual TLS is claimed",
+            otherwise: "passed connections in plaintext, though mutual TLS is claimed",
         };
         let handshakes = Some(connections.clone());
         let seen =
@@ -260,5 +260,5 @@ fn shared_ztunnel_names_pair_with_plaintext() {
     assert!(prove(None).proven, "{:?}", prove(None).reasons);
     let proof = prove(Some(("a", "c")));
     assert_eq!(unproven(&proof), ["a → c"]);
-    assert!(proof.reasons.iter().any(|reason| reason.contains("in plain text")), "{:?}", proof.reasons);
+    assert!(proof.reasons.iter().any(|reason| reason.contains("in plaintext")), "{:?}", proof.reasons);
 }

@@ -63,7 +63,7 @@ impl Peer {
         let (name, variable) = (self.name(), self.variable());
         match named {
             Some(path) if path.is_file() => Ok(Generator::Peer(self, path)),
-            Some(path) => Err(format!("{name}: {variable} names `{}`, which is no file", path.display())),
+            Some(path) => Err(format!("{name}: {variable} names `{}`, which is not a file", path.display())),
             None => on_path
                 .map(|path| Generator::Peer(self, path))
                 .ok_or_else(|| format!("{name} is not on PATH")),

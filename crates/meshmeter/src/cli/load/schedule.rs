@@ -111,7 +111,7 @@ pub(in crate::cli) fn parse_positive_rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate <= load::MAX_RATE {
         Ok(rate)
     } else {
-        Err(format!("a rate lies above 0 and up to {} requests a second", load::MAX_RATE))
+        Err(format!("expected a rate above 0, at most {} requests/s", load::MAX_RATE))
     }
 }
 
@@ -134,7 +134,7 @@ fn parse_stage_rate(text: &str) -> Result<f64, String> {
 fn parse_think_time(text: &str) -> Result<ThinkTime, String> {
     match text.split_once(':') {
         Some(("exp", mean)) => parse_run_duration(mean).map(ThinkTime::Exponential),
-        Some((kind, _)) => Err(format!("`{kind}` is no kind of think time: expected 10ms or exp:10ms")),
+        Some((kind, _)) => Err(format!("`{kind}` is not a kind of think time: expected 10ms or exp:10ms")),
         None => parse_run_duration_or_zero(text).map(ThinkTime::Constant),
     }
 }

@@ -177,7 +177,7 @@ fn redirection(lab: &Lab, pod: &Pod) -> Check {
         Ok(()) => Check::ok(
             "redirect",
             format!(
-                "iptables: a connection arrived at the proxy's port; proxies are known by their {known_by}"
+                "iptables: a connection arrived at the proxy's port; proxies are identified by their {known_by}"
             ),
         ),
         Err(error) => failure("redirect", &error, "install iptables"),

@@ -32,7 +32,7 @@ fn cores(host: &Host, usable: usize) -> Check {
     let used = if usable < host.cpus { format!(", of which {usable} may be used") } else { String::new() };
     let threads = match host.threads_per_core {
         0 | 1 => String::new(),
-        threads => format!(", {threads} threads a core"),
+        threads => format!(", {threads} threads per core"),
     };
     let fact = format!("{} × {}{threads}{used}", host.cpus, host.cpu_model);
     if usable >= 2 {
@@ -80,7 +80,7 @@ fn standard_output(path: &Path) -> Check {
         }
         _ => Check::warn(
             "standard output",
-            format!("{name} is no link to /proc/self/fd/1"),
+            format!("{name} is not a link to /proc/self/fd/1"),
             format!("proxies cannot write access logs to it: `ln -sf /proc/self/fd/1 {name}`"),
         ),
     }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn single_usable_core_is_too_few_on_any_machine() {
         let host = Host { cpu_model: "EPYC".into(), cpus: 8, threads_per_core: 2, ..Host::default() };
-        assert_eq!(cores(&host, 8), Check::ok("cores", "8 × EPYC, 2 threads a core"));
+        assert_eq!(cores(&host, 8), Check::ok("cores", "8 × EPYC, 2 threads per core"));
         let pinned = cores(&host, 1);
         assert_eq!(pinned.state, State::Warn);
         assert!(pinned.fact.ends_with("of which 1 may be used"), "{pinned:?}");

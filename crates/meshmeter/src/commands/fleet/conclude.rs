@@ -23,7 +23,7 @@ pub fn measured(result: FleetResult, figures: Vec<ControlPlaneFigures>, changed:
     result.changes = merged(std::mem::take(&mut result.changes));
     result.changes.sort_by(|one, other| one.at.total_cmp(&other.at));
     for change in result.changes.iter_mut().filter(|change| concerns_nobody(change)) {
-        change.failure = Some("no proxy of this fleet is told of it".to_owned());
+        change.failure = Some("no proxy of this fleet receives it".to_owned());
     }
     let failed = result.changes.iter().filter(|change| change.failure.is_some());
     let failed: Vec<String> = failed
@@ -222,7 +222,7 @@ mod tests {
             measured(FleetResult { changes, ..FleetResult::default() }, Vec::new(), Changed::default());
         assert_eq!(
             result.verdict.reasons,
-            ["change-failed: endpoint-added: no proxy of this fleet is told of it"]
+            ["change-failed: endpoint-added: no proxy of this fleet receives it"]
         );
     }
 

@@ -44,7 +44,7 @@ impl MetricsPage {
     pub fn of_api_server(api: Arc<ApiClient>) -> Self {
         Self {
             exposed: Exposed::ApiServer,
-            read: Box::new(move || api.get_text("ask the Kubernetes API for its metrics", "/metrics")),
+            read: Box::new(move || api.get_text("query the metrics of the Kubernetes API", "/metrics")),
             hint: String::new(),
             is_sampled: false,
         }

@@ -47,7 +47,7 @@ pub fn components(components: &[ComponentStatus]) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
         // Working components need no further lines; `--json` has their paths.
         let default =
-            component.is_default.then(|| "serves where no version of Istio is asked for".to_owned());
+            component.is_default.then(|| "used unless another version of Istio is requested".to_owned());
         let lacks = component.lacks.iter().map(lack_text);
         let trouble = component.trouble.iter().chain(&component.remedy).cloned();
         for words in default.into_iter().chain(lacks).chain(digests(component)).chain(trouble) {

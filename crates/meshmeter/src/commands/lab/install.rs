@@ -106,7 +106,7 @@ fn request(
         }
         DefaultIstio::OutOfReach { release, reason } => {
             progress.line(&format!(
-                "istio: built from the pinned source; the tested release {release} cannot be had: {reason}"
+                "istio: built from the pinned source; the tested release {release} is not available: {reason}"
             ));
             from_source()
         }

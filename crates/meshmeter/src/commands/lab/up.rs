@@ -70,7 +70,7 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
         return Err(Failure::usage(reason).with_hint("choose with --mesh and --mode"));
     }
     if let Some(factor) = experiment.factors.first() {
-        return Err(Failure::usage("`--set` asks for several deployments, and a lab holds one")
+        return Err(Failure::usage("`--set` requires several deployments, and a lab holds one")
             .with_hint(format!("give `{}` one value", factor.key)));
     }
     let nothing = || Failure::usage("`--set` leaves no load to bring a lab up for");

@@ -16,7 +16,7 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
         ScheduleSpec::Open { .. } => check_requests(objective, spec),
         ScheduleSpec::Closed { .. } if objective.achieved.is_some() => {
             Err(Failure::usage("--objective: achieved is of the offered rate, and a closed loop offers none")
-                .with_hint("rate=R asks for so many completed requests a second"))
+                .with_hint("rate=R requires R completed requests/s"))
         }
         ScheduleSpec::Closed { .. } => Ok(()),
     }
@@ -49,7 +49,7 @@ fn check_requests(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure>
     }
     let longer = Duration::from_secs_f64((needed / rate * 0.999).ceil());
     Err(Failure::usage(format!(
-        "--objective: {requests:.0} requests cannot tell its highest percentile: fewer than 10 would lie beyond it"
+        "--objective: {requests:.0} requests cannot resolve its highest percentile: fewer than 10 would lie beyond it"
     ))
     .with_hint(format!("at this rate it takes {}", format_duration(longer))))
 }

@@ -51,7 +51,7 @@ fn settings(args: &LoadArgs, objective: Objective, spec: &LoadSpec) -> Result<Se
     objective::check_timeout(&objective, spec)?;
     if objective.rate.is_some() {
         return Err(Failure::usage(
-            "--objective: a search finds the rate, so that a bound on it says nothing",
+            "--objective: a search finds the rate, so that a bound on it has no effect",
         ));
     }
     let highest = given.search_max.unwrap_or(load::MAX_RATE);

@@ -57,7 +57,7 @@ fn failure(error: &TargetError) -> Failure {
     match error {
         TargetError::Resolve { .. } | TargetError::NoAddress(_) => Failure::environment(error),
         TargetError::Range { .. } => Failure::from_usage(error).with_hint(
-            "a brace that is no range is written %7B or %7D; quote the URL, since shells expand braces too",
+            "a brace that does not belong to a range is written %7B or %7D; quote the URL, since shells expand braces too",
         ),
         TargetError::Port { port, .. } if port.is_empty() => {
             Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000")

@@ -154,7 +154,7 @@ fn runnable(lab: &mut OnLab, asked: &[Mode]) -> Result<Vec<Mode>, Failure> {
         match lab.environment().check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default()) {
             Ok(()) => modes.push(mode),
             Err(error) if asked.is_empty() && mode != Mode::None => {
-                tell!("mode {mode} cannot run here and is left out: {}", error_chain(&error));
+                tell!("mode {mode} is unavailable here: {}", error_chain(&error));
             }
             Err(error) => return Err(error.into()),
         }

@@ -89,7 +89,8 @@ impl<'a> Coordinator<'a> {
             if self.log.retakes.too_noisy() && !was_noisy {
                 was_noisy = true;
                 self.log.progress.note(&format!(
-                    "this machine is too noisy for this experiment: {} trials were taken again, and no more will be",
+                    "this machine is too noisy for this experiment: the limit of reruns ({}) is reached, and disturbed \
+                     trials remain",
                     self.log.retakes.taken()
                 ));
             }

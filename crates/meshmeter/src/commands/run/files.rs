@@ -25,7 +25,7 @@ pub(crate) fn read_limited(source: impl Read) -> IoResult<String> {
     if bytes.len() == most {
         return Err(Error::new(ErrorKind::FileTooLarge, "it has more than 1 MiB"));
     }
-    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 /// Files of a directory that are compared with a name; more are not typed by hand.
@@ -79,7 +79,7 @@ impl Files for FilesBeside {
     fn locate(&self, path: &str) -> Result<PathBuf, String> {
         let path = self.folder.join(path);
         let found = path.canonicalize().map_err(|error| format!("find {}: {error}", path.display()))?;
-        if found.is_file() { Ok(found) } else { Err(format!("{} is no file", found.display())) }
+        if found.is_file() { Ok(found) } else { Err(format!("{} is not a file", found.display())) }
     }
 
     fn locate_program(&self, path: &str) -> Result<PathBuf, String> {
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(files.text("more.yaml").unwrap(), "kind: A");
         assert!(files.locate("more.yaml").unwrap().is_absolute());
         assert!(files.text("absent.yaml").unwrap_err().contains("absent.yaml"));
-        assert!(files.locate(".").unwrap_err().ends_with("is no file"));
+        assert!(files.locate(".").unwrap_err().ends_with("is not a file"));
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let binary = folder.path().join("binary.yaml");
         fs::write(&binary, b"name: \xff").unwrap();
-        assert_eq!(read_text(&binary).unwrap_err().to_string(), "it is no text in UTF-8");
+        assert_eq!(read_text(&binary).unwrap_err().to_string(), "it is not UTF-8 text");
         let endless = read_text(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(endless.to_string(), "it has more than 1 MiB");
         let largest = folder.path().join("largest.yaml");

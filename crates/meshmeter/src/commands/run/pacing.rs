@@ -33,7 +33,7 @@ pub(super) fn choose(plan: &Plan, cpus: usize, pauses: Option<&Pauses>) -> RunPa
     let long_per_s = pauses.and_then(Pauses::overall).map_or(0.0, |seen| seen.long_per_s);
     if long_per_s > MAX_LONG_PAUSES_PER_S {
         return sleeping(format!(
-            "this machine pauses spinning threads, for 1 ms or more {long_per_s:.1} times a second"
+            "this machine pauses spinning threads, for 1 ms or more {long_per_s:.1} times per second"
         ));
     }
     RunPacing { pacing: Pacing::Precise, fixed: false, reason: format!("{sum}: each has a CPU") }
@@ -106,7 +106,7 @@ mod tests {
         let pauses = Pauses { idle: vec![seen], ..Pauses::default() };
         let chosen = choose(&pairs(), 64, Some(&pauses));
         assert_eq!(chosen.pacing, Pacing::Economical);
-        assert!(chosen.reason.contains("9.0 times a second"), "{}", chosen.reason);
+        assert!(chosen.reason.contains("9.0 times per second"), "{}", chosen.reason);
         let limited = plan("{name: a, modes: [none], load: {rate: 1000}, client: {cpu: 500m}}");
         assert_eq!(choose(&limited, 64, None).pacing, Pacing::Economical);
     }

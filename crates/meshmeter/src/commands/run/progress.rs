@@ -50,7 +50,7 @@ impl RunProgress {
             0 => String::new(),
             most => {
                 let longest = format_duration(Duration::from_secs(plan.longest_time().as_secs()));
-                format!(" (with {most} taken again, the most, {longest})")
+                format!(" (at most {longest} with {most} rerun{})", if most == 1 { "" } else { "s" })
             }
         };
         tell!("{}: {trials} trial{plural}, about {time}{longest}{into}", plan.name);
@@ -65,7 +65,7 @@ impl RunProgress {
     /// Begins after the trials that a continued run already has.
     pub(super) fn resume_after(&self, trials: usize) {
         if trials > 0 {
-            self.note(&format!("{trials} of {} trials are there: the run goes on", self.trials));
+            self.note(&format!("{trials} of {} trials are recorded: the run continues", self.trials));
             self.bar.inc(trials as u64);
         }
     }
@@ -198,9 +198,9 @@ fn shortened(line: &str) -> String {
     line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LINE_CHARACTERS).collect()
 }
 
-/// `sidecar at 1000/s, repeat 2`, or `sidecar at 1000/s, repeat 2, trial 3 again`.
+/// `sidecar at 1000/s, repeat 2`, or `sidecar at 1000/s, repeat 2, rerun of trial 3`.
 fn describe(planned: &PlannedTrial, retake: Option<&Retake>) -> String {
-    let again = retake.map(|retake| format!(", trial {} again", retake.of + 1)).unwrap_or_default();
+    let again = retake.map(|retake| format!(", rerun of trial {}", retake.of + 1)).unwrap_or_default();
     let preposition = if planned.load.is_fleet() { "with" } else { "at" };
     format!("{} {preposition} {}, repeat {}{again}", planned.mode(), conditions(planned), planned.repeat + 1)
 }

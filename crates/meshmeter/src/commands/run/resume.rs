@@ -38,7 +38,7 @@ pub(super) fn host(
     let differences = differences(&earlier, now, unavailable);
     if !differences.is_empty() {
         let text =
-            format!("the run cannot go on, since its trials would not be alike: {}", differences.join("; "));
+            format!("the run cannot continue, since its trials would differ: {}", differences.join("; "));
         let hint = match (&earlier.cluster, &now.cluster) {
             (Some(_), None) => {
                 "a run on a cluster goes on with --on cluster and the options of its beginning"

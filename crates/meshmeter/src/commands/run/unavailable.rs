@@ -94,10 +94,10 @@ fn choices(experiment: &Experiment) -> Vec<(Factors, ComponentsSettings)> {
     choices
 }
 
-/// One line about a mode that is left out.
+/// One line about an unavailable mode.
 pub(in crate::commands) fn sentence(left_out: &UnavailableMode) -> String {
     let UnavailableMode { mode, factors, reason, .. } = left_out;
-    format!("mode {mode}{} cannot run here and is left out: {reason}", with(factors))
+    format!("mode {mode}{} is unavailable here: {reason}", with(factors))
 }
 
 /// For example ` with components.istio 1.30.1`; empty without factors.

@@ -74,7 +74,7 @@ pub(super) fn convert(topology: &Topology) -> Result<Converted, Failure> {
         let shown: Vec<&str> = writer.missing.iter().take(MAX_SHOWN).map(String::as_str).collect();
         let more = writer.missing.len() - shown.len();
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        return Err(Failure::usage(format!("isotope has no word for: {}{more}", shown.join("; ")))
+        return Err(Failure::usage(format!("isotope cannot express: {}{more}", shown.join("; ")))
             .with_hint("`--to meshmeter` keeps everything"));
     }
     let text = serde_saphyr::to_string(&File { services }).expect("strings and numbers can be written");

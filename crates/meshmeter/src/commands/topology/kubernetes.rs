@@ -79,7 +79,7 @@ fn check(topology: &Topology, parameters: Parameters<'_>) -> Result<(), Failure>
             }
             Runs::ExternalService(_) => {
                 return Err(Failure::usage(format!(
-                    "{name} stands outside the mesh and speaks TLS: it has no Kubernetes manifest"
+                    "{name} is outside the mesh and speaks TLS: it has no Kubernetes manifest"
                 )));
             }
             _ => {}

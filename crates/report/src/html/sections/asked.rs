@@ -23,7 +23,7 @@ pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
         TelemetrySetting::Off => parts.push("no telemetry of Istio’s".to_owned()),
     }
     if settings.sidecar_scope {
-        parts.push("sidecars told of their own namespace alone".to_owned());
+        parts.push("sidecars with only their own namespace".to_owned());
     }
     if settings.dns_capture {
         let allocated = if settings.dns_auto_allocate { ", addresses auto-allocated" } else { "" };
@@ -32,9 +32,9 @@ pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
     if settings.workload_keys == WorkloadKeys::Ecdsa {
         parts.push("ECDSA keys of the proxies".to_owned());
     }
-    let around = settings.surroundings;
+    let around = settings.background_services;
     if around.services > 0 {
-        let services = counted(around.services, "other service", "other services");
+        let services = counted(around.services, "background service", "background services");
         parts.push(format!("{services} of {} each", counted(around.endpoints, "address", "addresses")));
     }
     if modes.contains(&Mode::Ingress) {
@@ -66,7 +66,7 @@ fn of_requests(settings: &MeshSettings) -> Vec<String> {
     add(settings.tracing_fraction.map(|share| format!("{} of the requests traced", format::percent(share))));
     add(rules(settings.authorization.paths, "path"));
     add(rules(settings.authorization.identities, "identity"));
-    add(settings.authorization.jwt.then(|| "a token (JWT) verified for each request".to_owned()));
+    add(settings.authorization.jwt.then(|| "a token (JWT) verified per request".to_owned()));
     add(settings.lua.as_ref().map(|script| {
         match script {
             LuaScript::BuiltIn => "Meshmeter's Lua script",
@@ -126,7 +126,7 @@ istio:
   dns-capture: on
   dns-auto-allocate: on
   workload-keys: ecdsa
-  surroundings: {services: 300, endpoints: 1}
+  background-services: {services: 300, endpoints: 1}
   ingress: {tls: mutual, api: kubernetes}
   extra: |
     apiVersion: v1
@@ -138,7 +138,7 @@ istio:
     fn every_changed_setting_is_described() {
         let experiment = Experiment::parse(EVERYTHING, "everything").unwrap();
         let with_spaces = |text: String| text.replace('\u{a0}', " ");
-        insta::assert_snapshot!(with_spaces(of_control_plane(&experiment, &experiment.modes)), @"12.5 % of the requests traced, 500 authorization rules by path, 1 authorization rule by identity, a token (JWT) verified for each request, a Lua script of the experiment's own, the WebAssembly module count.wasm, 1 retry, routes that give up after 2s, sidecars told of their own namespace alone, DNS captured by the proxies, addresses auto-allocated, ECDSA keys of the proxies, 300 other services of 1 address each, an ingress gateway (mutual TLS with clients, described by the Gateway API), 1 further object");
+        insta::assert_snapshot!(with_spaces(of_control_plane(&experiment, &experiment.modes)), @"12.5 % of the requests traced, 500 authorization rules by path, 1 authorization rule by identity, a token (JWT) verified per request, a Lua script of the experiment's own, the WebAssembly module count.wasm, 1 retry, routes that give up after 2s, sidecars with only their own namespace, DNS captured by the proxies, addresses auto-allocated, ECDSA keys of the proxies, 300 background services of 1 address each, an ingress gateway (mutual TLS with clients, described by the Gateway API), 1 further object");
         insta::assert_snapshot!(with_spaces(of_service(&experiment.server, &experiment.proxy)), @"answers after 5ms, 20 % of the requests answered with an error, each proxy limited to 0.500 cores, the service limited to 2.00 cores");
     }
 

@@ -44,12 +44,12 @@ pub fn domains(context: &Context) -> Option<DomainSection> {
     let (further, costs) = (further(context, further_unit), costs(context));
     let has_any = !further.is_empty() || !costs.is_empty();
     has_any.then(|| DomainSection {
-        further_columns: vec![format!("in force after, {}", further_unit.symbol())],
+        further_columns: vec![format!("propagated after, {}", further_unit.symbol())],
         further,
         cost_columns: HELD
             .iter()
             .map(|(_, name)| *name)
-            .chain(["in force later, s", "further domain later, s", "CPU of all proxies per request, µs"])
+            .chain(["propagated later, s", "further domain later, s", "CPU of all proxies per request, µs"])
             .map(str::to_owned)
             .collect(),
         costs,

@@ -219,8 +219,8 @@ fn path_rows(context: &Context, cell: CellKey<'_>, proxies: Vec<Counted>) -> Vec
                 (true, handshakes) => {
                     let handshakes = format::counted(handshakes, "handshake", "handshakes");
                     match proxy.takes_plain_text {
-                        Some(true) => format!("{handshakes}; plain text is taken too"),
-                        Some(false) => format!("{handshakes}; plain text is refused"),
+                        Some(true) => format!("{handshakes}; plaintext is accepted too"),
+                        Some(false) => format!("{handshakes}; plaintext is refused"),
                         None => handshakes,
                     }
                 }

@@ -91,10 +91,8 @@ pub fn footprint(context: &Context) -> Option<FootprintSection> {
 
 fn tables(table: &FootprintTable) -> Vec<Table> {
     let captions = |sort| match sort {
-        Sort::Envoy => "What Envoys were configured with: clusters, endpoints, listeners and routes.",
-        Sort::Ztunnel => {
-            "What ztunnels were told of the mesh, of all namespaces: services, the workloads behind them, policies."
-        }
+        Sort::Envoy => "Configuration of Envoys: clusters, endpoints, listeners and routes.",
+        Sort::Ztunnel => "Configuration of ztunnels, of all namespaces: services, their workloads, policies.",
     };
     let sorts = table.sorts().into_iter();
     sorts
@@ -129,7 +127,7 @@ fn full(context: &Context, table: &FootprintTable) -> tables::Table {
     let mut columns = vec![Column::text("Load"), Column::text("Mode"), Column::name("Component")];
     columns.extend(MEMORY.map(|(name, _)| Column::number(name)));
     columns.extend(["Configuration", "Whole dump"].map(Column::number));
-    columns.extend(table.times.then(|| Column::number("In force after")));
+    columns.extend(table.times.then(|| Column::number("Propagated after")));
     let text =
         |interval: Option<Interval>| -> TableCell { interval.unwrap_or_else(Interval::absent).text().into() };
     let cells = context.conditions.all().flat_map(|at| context.cells_of(at));

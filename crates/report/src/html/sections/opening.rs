@@ -46,9 +46,9 @@ pub(super) fn unbroken(finding: &str) -> String {
 fn nothing_measured(context: &Context) -> String {
     let summary = &context.run.summary;
     match (summary.trials_recorded, valid(context)) {
-        (0, _) => "Nothing was measured: the run ended before its first trial did.".to_owned(),
+        (0, _) => "Nothing was measured: the run ended before its first trial.".to_owned(),
         (trials, 0) => {
-            format!("No answer: none of the {} is valid.", format::counted(trials as u64, "trial", "trials"))
+            format!("No result: none of the {} is valid.", format::counted(trials as u64, "trial", "trials"))
         }
         _ => "The figures are below.".to_owned(),
     }
@@ -63,7 +63,7 @@ fn warnings(context: &Context) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.places_recorded() < summary.trials_planned {
         warnings.push(format!(
-            "The run was cut short: {} of {} planned trials were recorded. Everything here is from those.",
+            "The run was cut short: {} of {} planned trials were recorded. All figures are from these.",
             summary.places_recorded(),
             summary.trials_planned
         ));
@@ -88,7 +88,7 @@ fn basis(context: &Context) -> String {
         format::counted(context.run.summary.places_recorded() as u64, "trial", "trials")
     )];
     if let Some(retakes) = context.run.summary.retakes.filter(|retakes| retakes.taken > 0) {
-        parts.push(format!("{} taken again", retakes.taken));
+        parts.push(format!("{} rerun", retakes.taken));
     }
     if let Some(first) = context.run.trials.first() {
         parts.push(format::moment(&first.started_at));
@@ -158,7 +158,7 @@ struct Value {
     mark: Option<String>,
     /// Reason for the mark.
     reason: Option<String>,
-    /// True if the figure is left out of all estimates.
+    /// True if the figure is unusable in every trial.
     spoiled: bool,
 }
 

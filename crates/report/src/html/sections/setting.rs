@@ -42,7 +42,7 @@ impl Machine {
             Fact::new(
                 "CPUs online",
                 format!(
-                    "{}, {} a core",
+                    "{}, {} per core",
                     host.cpus,
                     format::counted(host.threads_per_core as u64, "thread", "threads")
                 ),
@@ -55,7 +55,7 @@ impl Machine {
             Fact::new("Lab run as", &host.privileges),
         ];
         if !host.redirect_by.is_empty() {
-            facts.push(Fact::new("Proxy’s own traffic told by", &host.redirect_by));
+            facts.push(Fact::new("Proxy traffic identified by", &host.redirect_by));
         }
         facts.extend(host.pacing.as_ref().map(|chosen| {
             Fact::new(
@@ -144,7 +144,7 @@ fn pauses(pauses: &Pauses) -> Option<Fact> {
     let seen = pauses.overall()?;
     let text = if seen.notable_per_s > 0.0 {
         let (rate, longest_ms) = (seen.notable_per_s, seen.longest_us / 1000.0);
-        format!("{rate:.1} a second of 0.1 ms or more on each CPU, the longest {longest_ms:.1} ms")
+        format!("{rate:.1} per second of 0.1 ms or more on each CPU, the longest {longest_ms:.1} ms")
     } else {
         "none of 0.1 ms or more".to_owned()
     };

@@ -20,7 +20,7 @@ const HELD: [(Metric, &str); 4] = [
 const SEEN: [(Metric, &str); 3] = [
     (Metric::ResponseTimeP50Us, "p50"),
     (Metric::ResponseTimeP99Us, "p99"),
-    (Metric::ProxiesCpuCoresPer1000Rps, "CPU of all proxies for each request"),
+    (Metric::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
 ];
 
 /// Both tables of the section.
@@ -50,7 +50,7 @@ pub fn sizes(context: &Context) -> Option<SizeSection> {
             .map(|effect| per_thousand_us(effect)),
     );
     let mut held_columns: Vec<String> = HELD.iter().map(|(_, name)| (*name).to_owned()).collect();
-    held_columns.push(format!("in force later, {} for each 1000", times.symbol()));
+    held_columns.push(format!("propagated later, {} per 1000", times.symbol()));
     let latencies = TimeUnit::for_times(
         effects.iter().filter(|effect| effect.load.is_some()).map(|effect| in_us(effect).estimate),
     );

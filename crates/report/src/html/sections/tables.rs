@@ -87,7 +87,7 @@ fn times(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Tabl
     columns.push(Column::number("Valid"));
     columns.extend(FULL.map(|(name, _)| Column::number(name)));
     columns.extend(["Completed/s", "Errors"].map(Column::number));
-    columns.extend(["Verdict", "Spoiled"].map(Column::prose));
+    columns.extend(["Verdict", "Unusable"].map(Column::prose));
     let row = |cell: &&Cell| {
         let times = cell.response_time_us.as_ref();
         let mut row = place(context, cell);
@@ -126,7 +126,7 @@ fn comparisons(context: &Context, shown: &ResultTable) -> Option<Table> {
     columns.push(Column::text("Against"));
     columns.extend(DIFFERENCES.map(|(name, _)| Column::number(name)));
     columns.extend(shown.closed_loop.then(|| Column::number("Throughput, %")));
-    columns.push(Column::number("Proxy CPU for each request, %"));
+    columns.push(Column::number("Proxy CPU per request, %"));
     let row = |comparison: &ModeComparison| {
         let times = comparison.response_time_us;
         let mut row: TableRow = vec![
@@ -184,7 +184,7 @@ impl<'a> Components<'a> {
 
     fn table(&self, rows: impl Iterator<Item = TableRow>) -> Option<Table> {
         let mut columns = vec![Column::text("Load"), Column::text("Mode"), Column::name("Component")];
-        let figures = ["CPU", "CPU for 1000 requests/s", "Memory", "Of it anonymous", "Working set"];
+        let figures = ["CPU", "CPU per 1000 requests/s", "Memory", "Of it anonymous", "Working set"];
         columns.extend(figures.into_iter().chain(["Received", "Sent"]).map(Column::number));
         table(columns, rows)
     }
@@ -257,7 +257,7 @@ fn trials(context: &Context, shown: &ResultTable) -> Option<Table> {
     columns.extend(place_columns());
     columns.extend(OF_TRIAL.map(|(name, _)| Column::number(name)));
     columns.extend(["Service time p99", "Schedule lag p99", "Completed"].map(Column::number));
-    columns.push(Column::text("Spoiled"));
+    columns.push(Column::text("Unusable"));
     table(columns, context.run.trials.iter().map(|trial| trial_row(context, trial, shown, retaken)))
 }
 
@@ -289,7 +289,7 @@ pub(super) fn spoiled_figures(trial: &TrialRecord) -> String {
     if figures.is_empty() { String::new() } else { marks::named(&figures) }
 }
 
-/// Why a figure of a trial is not usable; `None` if it is.
+/// Why a figure of a trial is unusable; `None` if it is usable.
 pub(super) fn spoiling_reasons(trial: &TrialRecord, figure: Figure) -> Option<String> {
     let reasons = trial.verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
     let reasons: Vec<&str> = reasons.map(|(reason, _)| reason).collect();

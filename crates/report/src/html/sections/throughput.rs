@@ -33,13 +33,13 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     let cpu_axis = format!("{} of CPU", unit.symbol());
     let against = format!("Throughput against {}", floor(summary));
     let figures: Vec<Figure> = [
-        figure(context, "throughput", "Throughput", "responses a second", &rate),
+        figure(context, "throughput", "Throughput", "responses/s", &rate),
         figure(context, "throughput-change", &against, "percent", &change),
-        figure(context, "cpu-each", "CPU of all proxies for each request", &cpu_axis, &cpu(Role::Proxy)),
+        figure(context, "cpu-each", "CPU of all proxies per request", &cpu_axis, &cpu(Role::Proxy)),
         figure(
             context,
             "cpu-each-control",
-            "CPU of the control plane for each request",
+            "CPU of the control plane per request",
             &cpu_axis,
             &cpu(Role::ControlPlane),
         ),

@@ -88,15 +88,16 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     for (track, trial) in trials.iter().enumerate() {
         let Some((p50_us, p99_us)) = percentiles(trial) else { continue };
         let again = trial.retake.as_ref();
-        let again =
-            again.map(|retake| format!(" (trial {} again)", retake.of.saturating_add(1))).unwrap_or_default();
+        let again = again
+            .map(|retake| format!(" (rerun of trial {})", retake.of.saturating_add(1)))
+            .unwrap_or_default();
         for (figure, time_us, filled) in [(TrialFigure::P50, p50_us, true), (TrialFigure::P99, p99_us, false)]
         {
             let Some(time_us) = time_us else { continue };
             let spoiled = spoiling_reasons(trial, figure);
             let valid = spoiled.is_none() && trial.verdict.is_usable(figure);
             let fill = if filled && valid { "mark" } else { "hollow" };
-            let state = spoiled.map_or_else(String::new, |reasons| format!(", spoiled: {reasons}"));
+            let state = spoiled.map_or_else(String::new, |reasons| format!(", unusable: {reasons}"));
             let name = figure.name();
             dots.push(Dot {
                 value: time_us / unit.us(),
@@ -141,13 +142,13 @@ fn unanswered(trials: &[&TrialRecord]) -> String {
     of_figure(TrialFigure::P50).or_else(|| of_figure(TrialFigure::P99)).unwrap_or_default()
 }
 
-/// Trials left out of all estimates, and notes on those that are not.
+/// Excluded trials, and notes on the others.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
     recorded: usize,
     planned: usize,
     trials: Vec<LeftOutTrial>,
-    /// Trials with a usable median, but other figures spoiled.
+    /// Trials with a usable median, but other figures unusable.
     partly: Vec<LeftOutTrial>,
     /// Explanations of the kinds of reasons that occur.
     kinds: Vec<&'static Kind>,
@@ -169,45 +170,45 @@ struct Kind {
 const KINDS: [Kind; 11] = [
     Kind {
         name: "schedule-lag",
-        meaning: "the generator sent too late by its own fault, mostly because the CPUs were busy: the figures would be \
-                  its own. A quieter machine, a lower rate or more repeats help.",
+        meaning: "the generator sent late by its own fault, mostly because the CPUs were busy: the figures would include \
+                  its lateness. A quieter machine, a lower rate or more repeats help.",
     },
     Kind {
         name: "other-processes",
-        meaning: "programs outside the experiment took CPU from it: from some modes more than from others. Run it again \
-                  when they have ended.",
+        meaning: "programs outside the experiment used CPU, which affects modes unequally. Run it again when they have \
+                  ended.",
     },
     Kind {
         name: "saturated",
-        meaning: "the target did not keep up with the rate: times would be those of a growing queue. Offer less.",
+        meaning: "the target did not keep up with the rate: response times are those of a growing queue. Offer less.",
     },
-    Kind { name: "errors", meaning: "requests failed: a failure is often faster or slower than an answer." },
+    Kind { name: "errors", meaning: "requests failed: a failure is often faster or slower than a response." },
     Kind {
         name: "path-not-proven",
         meaning: "the proxies’ own counters do not show that the requests took the path of the mode: another \
-                  arrangement was measured than the one named.",
+                  deployment may have been measured.",
     },
     Kind {
         name: "throttled",
-        meaning: "a component was held back by its CPU limit: times would be the limit’s, not the mode’s.",
+        meaning: "a component reached its CPU limit: times would be those of the limit, not of the mode.",
     },
     Kind {
         name: "connections",
-        meaning: "not all connections were open at the start: the load was another than was asked for.",
+        meaning: "not all connections were open at the start: the load was not the requested one.",
     },
     Kind {
         name: "not-observed",
-        meaning: "CPU and memory could not be read at both ends of the window: they would not cover the same time.",
+        meaning: "CPU and memory could not be read at both ends of the window: they would cover different times.",
     },
-    Kind { name: "nothing-measured", meaning: "no request was answered within the window." },
+    Kind { name: "nothing-measured", meaning: "no response came within the window." },
     Kind {
         name: "interrupted",
         meaning: "the run was stopped during this trial; what it measured is shown.",
     },
     Kind {
         name: "failed",
-        meaning: "a component did not start, died, or answered nothing any more; the last lines of its log, where it left \
-                  any, are with the trial.",
+        meaning: "a component did not start, died, or stopped responding; the last lines of its log, if any, are with \
+                  the trial.",
     },
 ];
 
@@ -285,15 +286,15 @@ fn left_out(context: &Context, trial: &TrialRecord) -> LeftOutTrial {
     }
 }
 
-/// `Taken again as trial 7, which is valid.`; `None` if there is a single take.
+/// `Rerun as trial 7, which is valid.`; `None` if there is a single take.
 fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
-    let of = |retake: &Retake| format!("Trial {} again.", retake.of.saturating_add(1));
+    let of = |retake: &Retake| format!("Rerun of trial {}.", retake.of.saturating_add(1));
     let earlier = trial.retake.as_ref().map(of);
     let mut all = context.run.trials.iter();
     let later = all.find(|other| other.retake.as_ref().is_some_and(|retake| retake.of == trial.index));
     let later = later.map(|later| {
         let valid = if later.verdict.valid { "which is valid" } else { "which is not valid either" };
-        format!("Taken again as trial {}, {valid}.", later.index + 1)
+        format!("Rerun as trial {}, {valid}.", later.index + 1)
     });
     let takes: Vec<String> = earlier.into_iter().chain(later).collect();
     (!takes.is_empty()).then(|| takes.join(" "))

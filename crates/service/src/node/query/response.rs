@@ -62,7 +62,7 @@ impl Response {
                 ("firstBatch" | "nextBatch", Value::Array(batch)) => {
                     for document in values(batch)? {
                         let Value::Document(_) = document? else {
-                            return Err(Malformed("a batch has values that are no documents"));
+                            return Err(Malformed("a batch has values that are not documents"));
                         };
                         self.found += 1;
                     }
@@ -95,7 +95,7 @@ fn values(array: &[u8]) -> Result<impl Iterator<Item = Result<Value<'_>, Malform
 
 fn write_error(value: Result<Value<'_>, Malformed>) -> Result<WriteError, Malformed> {
     let Value::Document(encoded) = value? else {
-        return Err(Malformed("an error is no document"));
+        return Err(Malformed("an error is not a document"));
     };
     let mut error = WriteError { is_duplicate: false, message: String::new() };
     for field in Fields::new(encoded)? {
@@ -169,7 +169,7 @@ mod tests {
         let numbers = Document::array([Value::Int32(1)]);
         let cursor = document(&[("firstBatch", Value::Array(numbers.as_bytes()))]);
         let error = read(&[("cursor", Value::Document(cursor.as_bytes()))]).unwrap_err();
-        assert!(error.contains("no documents"), "{error}");
+        assert!(error.contains("not documents"), "{error}");
     }
 
     #[test]
