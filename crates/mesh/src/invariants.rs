@@ -91,7 +91,8 @@ pub fn check_admin_page(input: &[u8]) {
         }
         _ => {
             let Some(processed) = read::<HashSet<ProcessedObject>>(bytes) else { return };
-            let objects = read::<Vec<Value>>(bytes).expect("it is an array");
+            // Fields that are skipped may hold what is not text.
+            let Some(objects) = read::<Vec<Value>>(bytes) else { return };
             let foreign =
                 |object: &&Value| object.get("apiVersion").is_none_or(|version| !version.is_string());
             assert!(missing(&processed, &objects).iter().all(|object| !foreign(object)));
