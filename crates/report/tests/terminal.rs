@@ -335,7 +335,7 @@ fn rerun_trials_are_marked() {
         assert!(flat.contains("9 trials recorded of 9 planned, 8 valid. 2 taken again (+)"), "{text}");
         assert!(flat.contains("Left out: 1 of 4 trials, 1 of them taken again, of gateway"), "{text}");
         assert!(flat.contains("Left out: 2 of 4 trials, 1 of them taken again, of sidecar"), "{text}");
-        assert!(flat.contains("2 trials were run again, since the machine had disturbed them"), "{text}");
+        assert!(flat.contains("2 trials were rerun, since the machine had disturbed them"), "{text}");
         let row =
             |mode: &str| text.lines().find(|line| line.starts_with(mode)).unwrap_or_default().to_owned();
         assert!(row("none").contains("3/3 ") && !row("none").contains('+'), "{text}");
