@@ -8,7 +8,7 @@ use crate::keys::{Key, Kind};
 use results::units::{
     UnitError, format_duration, format_fraction, format_rate, parse_duration, parse_fraction, parse_rate,
 };
-use results::{LoadResult, TimeFigure};
+use results::{Figure, LoadResult};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,24 +20,8 @@ pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
 /// Bounds that figures must meet. Empty: no bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Objective {
-    /// Maximum mean response time.
-    pub mean: Option<Duration>,
-    /// Maximum median response time.
-    pub p50: Option<Duration>,
-    /// Maximum 75th percentile of the response time.
-    pub p75: Option<Duration>,
-    /// Maximum 90th percentile of the response time.
-    pub p90: Option<Duration>,
-    /// Maximum 95th percentile of the response time.
-    pub p95: Option<Duration>,
-    /// Maximum 99th percentile of the response time.
-    pub p99: Option<Duration>,
-    /// Maximum 99.9th percentile of the response time.
-    pub p99_9: Option<Duration>,
-    /// Maximum 99.99th percentile of the response time.
-    pub p99_99: Option<Duration>,
-    /// Maximum response time of any request.
-    pub max: Option<Duration>,
+    /// Maximum of each figure of the response time, in the order of [`Figure::TIMES`].
+    pub times: [Option<Duration>; Figure::TIMES.len()],
     /// Maximum fraction of failed requests, 0 to 1.
     pub errors: Option<f64>,
     /// Minimum rate of completed requests, per second.
@@ -49,13 +33,13 @@ pub struct Objective {
 /// The section `objective`. Bounds on rates are of the command line alone.
 impl Settings for Objective {
     fn visit(&mut self, keys: &mut impl Keys) {
-        for figure in TimeFigure::ALL {
+        for (figure, bound) in Figure::TIMES.into_iter().zip(&mut self.times) {
             let summary = match figure {
-                TimeFigure::Mean => "maximum mean response time",
-                TimeFigure::Max => "maximum of all response times; a request without a response misses it",
+                Figure::Mean => "maximum mean response time",
+                Figure::Max => "maximum of all response times; a request without a response misses it",
                 _ => "maximum response time at this percentile, in every cell and of each driver",
             };
-            keys.key(self.time_mut(figure), Key::new(figure.name(), Kind::PositiveDuration, summary));
+            keys.key(bound, Key::new(figure.name(), Kind::PositiveDuration, summary));
         }
         let errors = Key::new("errors", Kind::Fraction, "maximum fraction of failed requests");
         keys.key(&mut self.errors, errors);
@@ -63,23 +47,16 @@ impl Settings for Objective {
 }
 
 impl Objective {
-    fn time_mut(&mut self, figure: TimeFigure) -> &mut Option<Duration> {
-        match figure {
-            TimeFigure::Mean => &mut self.mean,
-            TimeFigure::P50 => &mut self.p50,
-            TimeFigure::P75 => &mut self.p75,
-            TimeFigure::P90 => &mut self.p90,
-            TimeFigure::P95 => &mut self.p95,
-            TimeFigure::P99 => &mut self.p99,
-            TimeFigure::P99_9 => &mut self.p99_9,
-            TimeFigure::P99_99 => &mut self.p99_99,
-            TimeFigure::Max => &mut self.max,
-        }
+    /// Bound of a figure of the response time.
+    #[must_use]
+    pub fn time(&self, figure: Figure) -> Option<Duration> {
+        self.times().find(|(bounded, _)| *bounded == figure).map(|(_, bound)| bound)
     }
 
     /// Response-time figures that have a bound, with the bound.
-    pub fn times(mut self) -> impl Iterator<Item = (TimeFigure, Duration)> {
-        TimeFigure::ALL.into_iter().filter_map(move |figure| Some((figure, (*self.time_mut(figure))?)))
+    pub fn times(&self) -> impl Iterator<Item = (Figure, Duration)> + use<> {
+        let bounds = Figure::TIMES.into_iter().zip(self.times);
+        bounds.filter_map(|(figure, bound)| Some((figure, bound?)))
     }
 
     /// Percentiles that have a bound: name, percentile (0 to 100), bound.
@@ -104,7 +81,7 @@ impl Objective {
     pub fn measured(&self, result: &LoadResult) -> Vec<(Bound, Option<f64>)> {
         let times = self
             .times()
-            .map(|(figure, bound)| (Bound::Time(figure, bound), figure.of(&result.response_time_us)));
+            .map(|(figure, bound)| (Bound::Time(figure, bound), result.response_time_us.figure(figure)));
         let errors = self.errors.map(|bound| (Bound::Errors(bound), Some(result.requests.error_fraction())));
         let rate = self.rate.map(|bound| (Bound::Rate(bound), Some(result.rate.completed)));
         let achieved = self.achieved.zip(result.rate.offered).map(|(bound, offered)| {
@@ -115,8 +92,8 @@ impl Objective {
     }
 
     /// First pair of neighbouring figures whose bounds decrease, although their values never do.
-    pub(crate) fn contradiction(&self) -> Option<[(TimeFigure, Duration); 2]> {
-        let ordered: Vec<_> = self.times().filter(|(figure, _)| *figure != TimeFigure::Mean).collect();
+    pub(crate) fn contradiction(&self) -> Option<[(Figure, Duration); 2]> {
+        let ordered: Vec<_> = self.times().filter(|(figure, _)| *figure != Figure::Mean).collect();
         ordered.windows(2).find(|pair| pair[1].1 < pair[0].1).map(|pair| [pair[0], pair[1]])
     }
 }
@@ -125,7 +102,7 @@ impl Objective {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// Maximum of a response-time figure.
-    Time(TimeFigure, Duration),
+    Time(Figure, Duration),
     /// Maximum fraction of failed requests.
     Errors(f64),
     /// Minimum rate of completed requests.
@@ -245,13 +222,13 @@ impl FromStr for Objective {
 impl Objective {
     /// Parses and adds one bound.
     fn bound(&mut self, name: &str, bound: &str) -> Result<(), ObjectiveError> {
-        let before = match TimeFigure::ALL.into_iter().find(|figure| figure.name() == name) {
+        let before = match Figure::TIMES.iter().position(|figure| figure.name() == name) {
             Some(figure) => {
                 let duration = parse_duration(bound)?;
                 if duration.is_zero() {
                     return Err(ObjectiveError::Zero(format!("{name}={bound}")));
                 }
-                self.time_mut(figure).replace(duration).is_some()
+                self.times[figure].replace(duration).is_some()
             }
             None => match name {
                 "errors" => self.errors.replace(parse_fraction(bound)?).is_some(),
@@ -272,7 +249,7 @@ mod tests {
     fn objective_parses_and_formats() {
         let text = "mean=1ms,p50=2ms,p99.9=1.5s,max=2s,errors=0.1%,rate=1000,achieved=99%";
         let objective: Objective = text.parse().unwrap();
-        assert_eq!(objective.p99_9, Some(Duration::from_millis(1500)));
+        assert_eq!(objective.time(Figure::P99_9), Some(Duration::from_millis(1500)));
         assert_eq!(objective.errors, Some(0.001));
         assert_eq!(objective.to_string().parse(), Ok(objective));
         assert_eq!(objective.requests_needed(10.0).round(), 10_000.0);
@@ -299,7 +276,7 @@ mod tests {
 
     #[test]
     fn bounds_hold_up_to_and_including_their_limit() {
-        let bound = Bound::Time(TimeFigure::P99, Duration::from_millis(5));
+        let bound = Bound::Time(Figure::P99, Duration::from_millis(5));
         assert!(bound.holds(Some(5000.0)) && !bound.holds(Some(5000.1)));
         assert!(Bound::Achieved(0.99).holds(Some(0.99)) && !Bound::Achieved(0.99).holds(Some(0.98)));
         assert!(Bound::Errors(0.0).holds(Some(0.0)));

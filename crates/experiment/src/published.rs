@@ -1,8 +1,7 @@
 //! Published figures for the question of an experiment, shown next to its own.
 
-use crate::keys::words::words;
 use results::units::{UnitError, format_change, format_duration, parse_duration};
-use results::{Mode, TimeFigure};
+use results::{Clock, Metric, Mode};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -50,10 +49,10 @@ pub enum ReferenceValue {
     Throughput(f64),
     /// Responses per second in a closed loop, per core that a component uses.
     ThroughputPerCpu(f64),
-    /// Memory, bytes.
-    Memory(MemoryKind, u64),
-    /// Response time or service time.
-    Time(Clock, TimeFigure, TimeRange),
+    /// Memory, bytes: working set, resident or anonymous.
+    Memory(Metric, u64),
+    /// Figure of the response time or of the service time.
+    Time(Metric, TimeRange),
     /// CPU reserved by a group of containers, cores.
     ReservedCpu(f64),
     /// Memory reserved by a group of containers, bytes.
@@ -65,18 +64,9 @@ pub enum ReferenceValue {
     /// Memory of all istiods per proxy of the fleet, bytes.
     IstiodMemoryPerProxy(u64),
     /// Percentile of the added latency, compared with mode `none`.
-    Added(PublishedPercentile, Duration),
+    Added(Metric, Duration),
     /// Quantity of the mode relative to another mode under the same load.
     Relative(RelativeQuantity, Mode, Relation),
-}
-
-/// Start of the measured time of a request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Clock {
-    /// From its intended start: corrected for coordinated omission.
-    Response,
-    /// From its actual send: uncorrected.
-    Service,
 }
 
 /// Published time, or range of times.
@@ -156,48 +146,25 @@ impl fmt::Display for Relation {
     }
 }
 
-/// Kind of memory.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum MemoryKind {
-    /// Working set: memory charged to the cgroup less inactive page cache, which clusters report per
-    /// container.
-    WorkingSet,
-    /// Resident memory of all processes, including file pages.
-    Resident,
-    /// Anonymous memory: heaps and stacks.
-    Anonymous,
-}
-
-words!(MemoryKind { WorkingSet = "memory", Resident = "memory-resident", Anonymous = "memory-anonymous" });
-
-/// Percentiles that publications report.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum PublishedPercentile {
-    /// Median.
-    P50,
-    /// 90th percentile.
-    P90,
-    /// 99th percentile.
-    P99,
-}
-
-words!(PublishedPercentile { P50 = "p50", P90 = "p90", P99 = "p99" });
-
 impl ReferenceValue {
     /// Keyword in experiment files, such as `cpu` or `added-p90`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
             Self::Cpu(_) => "cpu".to_owned(),
-            Self::Memory(kind, _) => kind.name().to_owned(),
-            Self::Time(Clock::Response, figure, _) => figure.name().to_owned(),
-            Self::Time(Clock::Service, figure, _) => format!("service-{}", figure.name()),
+            Self::Memory(Metric::MemoryResidentBytes, _) => "memory-resident".to_owned(),
+            Self::Memory(Metric::MemoryAnonymousBytes, _) => "memory-anonymous".to_owned(),
+            Self::Memory(..) => "memory".to_owned(),
+            Self::Time(metric, _) if metric.clock() == Some(Clock::ServiceTime) => {
+                format!("service-{}", metric.spoiled_by().name())
+            }
+            Self::Time(metric, _) => metric.spoiled_by().name().to_owned(),
             Self::ReservedCpu(_) => "reserved-cpu".to_owned(),
             Self::ReservedMemory(_) => "reserved-memory".to_owned(),
             Self::IstiodCpu(_) => "istiod-cpu".to_owned(),
             Self::IstiodMemory(_) => "istiod-memory".to_owned(),
             Self::IstiodMemoryPerProxy(_) => "istiod-memory-per-proxy".to_owned(),
-            Self::Added(percentile, _) => format!("added-{}", percentile.name()),
+            Self::Added(metric, _) => format!("added-{}", metric.spoiled_by().name()),
             Self::Throughput(_) | Self::Relative(RelativeQuantity::Throughput, ..) => "throughput".to_owned(),
             Self::ThroughputPerCpu(_) => "throughput-per-cpu".to_owned(),
             Self::Relative(RelativeQuantity::Cpu, ..) => "cpu".to_owned(),

@@ -6,11 +6,10 @@
 use crate::csv_fields::{self, Fields, optional};
 use crate::marks;
 use crate::table::throughput_change;
-use results::{Cell, Estimate, FleetSummary, FleetTimes, Metric, Role, RoleTotal, Summary, TimeFigure};
+use results::{Cell, Estimate, Figure, FleetSummary, FleetTimes, Metric, Role, RoleTotal, Summary};
 
 /// Response times in the table.
-const TIMES: [TimeFigure; 6] =
-    [TimeFigure::Mean, TimeFigure::P50, TimeFigure::P90, TimeFigure::P95, TimeFigure::P99, TimeFigure::P99_9];
+const TIMES: [Figure; 6] = [Figure::Mean, Figure::P50, Figure::P90, Figure::P95, Figure::P99, Figure::P99_9];
 
 /// Metrics of a fleet, with their columns.
 const OF_FLEET: [(&str, Metric); 11] = [

@@ -4,7 +4,7 @@
 //! trials. A field is empty if there is no such figure. A percentile that falls among requests without a response is
 //! `inf`; its `_low` is the minimum time that these have waited. Times are in microseconds.
 
-use results::{Cell, Estimate, Percentiles, TimeFigure};
+use results::{Cell, Estimate, Figure, Percentiles};
 
 /// Fields of a row, with their column names.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Fields {
     }
 
     /// Adds percentiles of the response time.
-    pub(crate) fn times(self, figures: &[TimeFigure], times: Option<&Percentiles>) -> Self {
+    pub(crate) fn times(self, figures: &[Figure], times: Option<&Percentiles>) -> Self {
         figures.iter().fold(self, |fields, figure| {
             let name = format!("{}_us", figure.name());
             match times.and_then(|times| times.censored(*figure)) {

@@ -7,7 +7,7 @@
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, TimeUnit};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
-use results::{Cell, DriverObjective, DriverSummary, Estimate, Summary, TimeFigure};
+use results::{Cell, DriverObjective, DriverSummary, Estimate, Figure, Summary};
 use serde::Serialize;
 use statistics::copies::Spread;
 
@@ -87,8 +87,8 @@ fn driver_row(driver: &DriverSummary, unit: TimeUnit) -> TableRow {
         qualified(&driver.namespace, &driver.name).into(),
         driver.namespace.as_str().into(),
         driver.valid.into(),
-        unit.percentile(times, TimeFigure::P50).into(),
-        unit.percentile(times, TimeFigure::P99).into(),
+        unit.percentile(times, Figure::P50).into(),
+        unit.percentile(times, Figure::P99).into(),
         TableCell::figure(driver.rate_completed, Interval::new),
         format::percent(driver.errors).into(),
         TableCell::from(objective).flagged(is_notable),
@@ -107,11 +107,11 @@ fn driver_headline(cell: &Cell, unit: TimeUnit) -> String {
         text += &format!(": p99 {least} to {}, median {median}, slowest {name}", unit.time(most.estimate));
     }
     let is_censored = |driver: &&DriverSummary| {
-        driver.response_time_us.is_some_and(|times| times.censored(TimeFigure::P99).is_some())
+        driver.response_time_us.is_some_and(|times| times.censored(Figure::P99).is_some())
     };
     let censored: Vec<&DriverSummary> = cell.drivers.iter().filter(is_censored).collect();
     if let Some(first) = censored.first() {
-        let above = first.response_time_us.and_then(|times| times.censored(TimeFigure::P99)?.above_us);
+        let above = first.response_time_us.and_then(|times| times.censored(Figure::P99)?.above_us);
         text += &format!("; {} with p99 {}", censored.len(), format::above(above));
     }
     let without = cell.drivers.len() - measured.len() - censored.len();

@@ -2,10 +2,10 @@
 //! ([`crate::csv_fields`]).
 
 use crate::csv_fields::{self, Fields};
-use results::{Cell, DriverSummary, EdgeSummary, ServiceSummary, Summary, TimeFigure};
+use results::{Cell, DriverSummary, EdgeSummary, Figure, ServiceSummary, Summary};
 
 /// Percentiles of drivers and edges.
-const TIMES: [TimeFigure; 4] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99, TimeFigure::P99_9];
+const TIMES: [Figure; 4] = [Figure::P50, Figure::P90, Figure::P99, Figure::P99_9];
 
 /// Table of the drivers of a run.
 #[must_use]

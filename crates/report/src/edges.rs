@@ -4,7 +4,7 @@ use crate::drivers::{groups, over_copies_estimate};
 use crate::format::{self, Interval, TimeUnit};
 use crate::services::with_copies;
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
-use results::{Cell, CensoredPercentiles, EdgeSummary, Estimate, Percentiles, Summary, TimeFigure};
+use results::{Cell, CensoredPercentiles, EdgeSummary, Estimate, Figure, Percentiles, Summary};
 use serde::Serialize;
 use statistics::copies::{Spread, grouped, local_name};
 
@@ -76,7 +76,7 @@ pub(crate) fn edge_groups(cell: &Cell) -> Vec<EdgeGroup<'_>> {
 }
 
 fn slowest_first(mut groups: Vec<EdgeGroup<'_>>) -> Vec<EdgeGroup<'_>> {
-    let time = |group: &EdgeGroup<'_>| match group.unanswered(TimeFigure::P99) {
+    let time = |group: &EdgeGroup<'_>| match group.unanswered(Figure::P99) {
         Some(_) => f64::INFINITY,
         None => group.spread(|times| times.p99).map_or(0.0, |spread| spread.median),
     };
@@ -100,7 +100,7 @@ impl EdgeGroup<'_> {
 
     /// The interval of a single edge; for copies, the median with their range. A time that falls among
     /// requests without a response is shown as such.
-    pub(crate) fn time(&self, figure: TimeFigure, unit: TimeUnit) -> Interval {
+    pub(crate) fn time(&self, figure: Figure, unit: TimeUnit) -> Interval {
         if let Some(censored) = self.unanswered(figure) {
             return Interval { estimate: format::above(censored.above_us), range: None };
         }
@@ -108,7 +108,7 @@ impl EdgeGroup<'_> {
     }
 
     /// Set if the figure falls among requests without a response; for copies, in at least half of them.
-    fn unanswered(&self, figure: TimeFigure) -> Option<CensoredPercentiles> {
+    fn unanswered(&self, figure: Figure) -> Option<CensoredPercentiles> {
         let mut censored = self.edges.iter().filter_map(|edge| edge.response_time_us?.censored(figure));
         let first = censored.next()?;
         ((1 + censored.count()) * 2 >= self.edges.len()).then_some(first)
@@ -145,8 +145,8 @@ impl EdgeGroup<'_> {
             to.into(),
             copies.into(),
             self.figure(|edge| edge.requests_per_s, Interval::new).into(),
-            self.time(TimeFigure::P50, unit).into(),
-            self.time(TimeFigure::P99, unit).into(),
+            self.time(Figure::P50, unit).into(),
+            self.time(Figure::P99, unit).into(),
             errors.into(),
             TableCell::from(is_proven).flagged(proven < copies),
         ]

@@ -4,7 +4,7 @@
 use crate::conditions::ConditionLabels;
 use crate::format;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use results::{Cell, Figure, Figures, FindingVerdict, SpoiledTrials, Summary, TimeFigure};
+use results::{Cell, Figure, Figures, FindingVerdict, SpoiledTrials, Summary};
 
 /// Mark of a cell's figure, with the reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,7 +144,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
 /// Explains differences that are not shown although their intervals do not contain zero; `None` if there are none.
 fn not_shown(summary: &Summary) -> Option<String> {
     let added = summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
-    let added = added.flat_map(|added| TimeFigure::ALL.into_iter().filter_map(|figure| added.judged(figure)));
+    let added = added.flat_map(|added| Figure::TIMES.into_iter().filter_map(|figure| added.judged(figure)));
     let of_factors = summary.factor_differences.iter().map(|one| (one.estimate, one.verdict));
     let mut differences = added.chain(of_factors);
     let has_any =

@@ -4,7 +4,7 @@
 use crate::RunData;
 use crate::conditions::ConditionLabels;
 use crate::format;
-use results::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Host, Metric, Role, TimeFigure};
+use results::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Figure, Host, Metric, Role};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ pub struct Difference {
 }
 
 /// Percentiles of the response time, microseconds.
-const PERCENTILES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
+const PERCENTILES: [Figure; 3] = [Figure::P50, Figure::P90, Figure::P99];
 
 type Read = fn(&Cell) -> Option<Estimate>;
 
@@ -138,7 +138,7 @@ impl From<Option<Estimate>> for Reading {
 }
 
 impl Reading {
-    fn of_percentile(cell: &Cell, figure: TimeFigure) -> Self {
+    fn of_percentile(cell: &Cell, figure: Figure) -> Self {
         let times = cell.response_time_us.as_ref();
         Self {
             estimate: times.and_then(|times| times.figure(figure)),

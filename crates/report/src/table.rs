@@ -3,9 +3,7 @@
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::marks::{Mark, mark};
-use results::{
-    Cell, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, RoleTotal, Summary, TimeFigure,
-};
+use results::{Cell, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, RoleTotal, Summary};
 use statistics::words;
 
 /// The result table of a run.
@@ -112,7 +110,7 @@ impl SpoiledValues {
         let memory = |bytes: f64| format::digits(bytes / memory_unit.bytes());
         Self {
             percentiles: SHOWN.map(|figure| {
-                let spoiled = of(figure.figure(), &|us| unit.number(us));
+                let spoiled = of(figure, &|us| unit.number(us));
                 spoiled.filter(|_| !has_time(figure))
             }),
             cores: of(Figure::Cpu, &format::cores_number).filter(|_| total.is_none()),
@@ -250,7 +248,7 @@ impl CellRow {
         let percentiles = cell.response_time_us.as_ref();
         let total = proxies(cell);
         let memory_bytes = total.and_then(|total| total.memory_bytes);
-        let added = |figure: TimeFigure, whole: Option<Estimate>| {
+        let added = |figure: Figure, whole: Option<Estimate>| {
             let (estimate, verdict) = cell.added_us.as_ref()?.judged(figure)?;
             Some(Difference::of_whole((&estimate, verdict), whole, unit))
         };
@@ -268,10 +266,10 @@ impl CellRow {
             marks: SHOWN.map(|figure| {
                 let estimate = percentiles.and_then(|all| all.figure(figure));
                 let is_censored = percentiles.is_some_and(|all| all.censored(figure).is_some());
-                mark_of(cell, figure.figure(), estimate).filter(|_| !is_censored)
+                mark_of(cell, figure, estimate).filter(|_| !is_censored)
             }),
-            added: added(TimeFigure::P50, percentiles.and_then(|all| all.p50)),
-            added_p99: added(TimeFigure::P99, percentiles.and_then(|all| all.p99)),
+            added: added(Figure::P50, percentiles.and_then(|all| all.p50)),
+            added_p99: added(Figure::P99, percentiles.and_then(|all| all.p99)),
             spoiled: SpoiledValues::new(cell, unit, memory_unit),
             completed: cell.rate_completed.as_ref().map(Interval::new),
             completed_mark: mark_of(cell, Figure::Throughput, cell.rate_completed),
@@ -288,7 +286,7 @@ impl CellRow {
 }
 
 /// Percentiles of a row.
-const SHOWN: [TimeFigure; 4] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99, TimeFigure::P99_9];
+const SHOWN: [Figure; 4] = [Figure::P50, Figure::P90, Figure::P99, Figure::P99_9];
 
 fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Mark> {
     mark(cell, figure, estimate.map_or(0, |estimate| estimate.n))

@@ -1,7 +1,7 @@
 //! Latency that a mode adds to its baseline.
 
-use crate::TimeFigure;
 use crate::estimate::Estimate;
+use crate::figure::Figure;
 use crate::finding_verdict::FindingVerdict;
 use serde::{Deserialize, Serialize};
 
@@ -34,13 +34,24 @@ pub struct AddedVerdicts {
 }
 
 impl AddedLatency {
+    /// Difference of a percentile; absent for other figures.
+    #[must_use]
+    pub fn difference(&self, figure: Figure) -> Option<Estimate> {
+        match figure {
+            Figure::P50 => self.p50,
+            Figure::P90 => self.p90,
+            Figure::P99 => self.p99,
+            _ => None,
+        }
+    }
+
     /// Difference of a percentile and its verdict; absent for other figures.
     #[must_use]
-    pub fn judged(&self, figure: TimeFigure) -> Option<(Estimate, FindingVerdict)> {
+    pub fn judged(&self, figure: Figure) -> Option<(Estimate, FindingVerdict)> {
         match figure {
-            TimeFigure::P50 => self.p50.zip(self.verdicts.p50),
-            TimeFigure::P90 => self.p90.zip(self.verdicts.p90),
-            TimeFigure::P99 => self.p99.zip(self.verdicts.p99),
+            Figure::P50 => self.p50.zip(self.verdicts.p50),
+            Figure::P90 => self.p90.zip(self.verdicts.p90),
+            Figure::P99 => self.p99.zip(self.verdicts.p99),
             _ => None,
         }
     }

@@ -1,6 +1,5 @@
 //! Estimates over trials.
 
-use crate::TimeFigure;
 use crate::figure::Figure;
 use crate::metric::Metric;
 use serde::de::value::Error;
@@ -157,8 +156,8 @@ pub struct CensoredPercentiles {
 impl Percentiles {
     /// Set if a percentile, or the maximum, falls among requests without a response.
     #[must_use]
-    pub fn censored(&self, figure: TimeFigure) -> Option<CensoredPercentiles> {
-        let quantile = figure.figure().quantile()?;
+    pub fn censored(&self, figure: Figure) -> Option<CensoredPercentiles> {
+        let quantile = figure.quantile()?;
         let is_absent = self.figure(figure).is_none();
         self.censored
             .filter(|censored| is_absent && censored.from.quantile().is_some_and(|from| quantile >= from))
@@ -166,17 +165,18 @@ impl Percentiles {
 
     /// Value of a figure; absent if there is none.
     #[must_use]
-    pub fn figure(&self, figure: TimeFigure) -> Option<Estimate> {
+    pub fn figure(&self, figure: Figure) -> Option<Estimate> {
         match figure {
-            TimeFigure::Mean => self.mean,
-            TimeFigure::P50 => self.p50,
-            TimeFigure::P75 => self.p75,
-            TimeFigure::P90 => self.p90,
-            TimeFigure::P95 => self.p95,
-            TimeFigure::P99 => self.p99,
-            TimeFigure::P99_9 => self.p99_9,
-            TimeFigure::P99_99 => self.p99_99,
-            TimeFigure::Max => self.max,
+            Figure::Mean => self.mean,
+            Figure::P50 => self.p50,
+            Figure::P75 => self.p75,
+            Figure::P90 => self.p90,
+            Figure::P95 => self.p95,
+            Figure::P99 => self.p99,
+            Figure::P99_9 => self.p99_9,
+            Figure::P99_99 => self.p99_99,
+            Figure::Max => self.max,
+            Figure::Throughput | Figure::Cpu | Figure::Memory | Figure::Network => None,
         }
     }
 }

@@ -54,7 +54,26 @@ impl Figure {
         Self::Network,
     ];
 
-    /// Name in result files.
+    /// Figures of response times, which can have a bound; from the median on, values never decrease.
+    pub const TIMES: [Self; 9] = [
+        Self::Mean,
+        Self::P50,
+        Self::P75,
+        Self::P90,
+        Self::P95,
+        Self::P99,
+        Self::P99_9,
+        Self::P99_99,
+        Self::Max,
+    ];
+
+    /// Percentile, 0 to 100; absent for the maximum and other figures.
+    #[must_use]
+    pub fn percentile(self) -> Option<f64> {
+        Some(self.quantile().filter(|_| self != Self::Max)? * 100.0)
+    }
+
+    /// Name in objectives and result files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

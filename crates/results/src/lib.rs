@@ -26,7 +26,7 @@ mod factor;
 mod factor_difference;
 mod factor_effect;
 mod figure;
-mod finding;
+pub mod finding;
 mod finding_verdict;
 mod fleet;
 mod fleet_progress;
@@ -56,7 +56,6 @@ mod search;
 mod service;
 mod size;
 mod summary;
-mod time_figure;
 mod tracing;
 mod trial;
 pub mod units;
@@ -94,7 +93,7 @@ pub use factor::{
 pub use factor_difference::FactorDifference;
 pub use factor_effect::FactorEffect;
 pub use figure::{Figure, Figures};
-pub use finding::{Finding, FindingFigure, FindingKind};
+pub use finding::{Finding, FindingKind, StatedFinding};
 pub use finding_verdict::FindingVerdict;
 pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
@@ -151,7 +150,6 @@ pub use size::{
     SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, SizeRun, WithoutOne,
 };
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
-pub use time_figure::TimeFigure;
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
 pub use url::{hide_credentials, percent_decoded, split_credentials, split_scheme, without_credentials};

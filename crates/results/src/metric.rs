@@ -44,6 +44,12 @@ impl Clock {
             Self::FirstConfiguration => Some(&trial.fleet()?.first_configuration_us),
         }
     }
+
+    /// Metric of a figure of the distribution, if any.
+    #[must_use]
+    pub fn metric(self, figure: Figure) -> Option<Metric> {
+        Metric::of_clock(self).find(|metric| metric.spoiled_by() == figure)
+    }
 }
 
 /// Unit of a metric; it is also at the end of its key.

@@ -8,7 +8,7 @@ use crate::estimate::Estimate;
 use crate::factor::{Conditions, Factors};
 use crate::factor_difference::FactorDifference;
 use crate::factor_effect::FactorEffect;
-use crate::finding::Finding;
+use crate::finding::StatedFinding;
 use crate::finding_verdict::FindingVerdict;
 use crate::host::Host;
 use crate::load_point::LoadPoint;
@@ -61,7 +61,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_model: Option<ControlPlaneModel>,
     /// Findings, the headline first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<StatedFinding>,
     /// Published figures for the same question.
     pub published: Vec<PublishedFigure>,
 }

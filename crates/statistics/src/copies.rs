@@ -59,7 +59,7 @@ pub fn local_name(qualified_name: &str) -> &str {
 /// Items grouped by key, in the order in which each key first appears.
 pub fn grouped<'a, T, Key: Clone + Eq + Hash>(
     items: impl IntoIterator<Item = &'a T>,
-    key: impl Fn(&T) -> Key,
+    key: impl Fn(&'a T) -> Key,
 ) -> Vec<(Key, Vec<&'a T>)> {
     let mut positions: HashMap<Key, usize> = HashMap::new();
     let mut groups: Vec<(Key, Vec<&T>)> = Vec::new();

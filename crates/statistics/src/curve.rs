@@ -2,72 +2,50 @@
 
 use crate::trials::{TrialsByCell, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use results::{CellKey, DecodeError, LatencyHistogram};
+use results::{CellKey, Clock, DecodeError, HistogramSummary, LatencyHistogram};
 
-/// Selects one of the generator's histograms.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Distribution {
-    /// From the intended start of a request.
-    ResponseTime,
-    /// From the actual send of a request.
-    ServiceTime,
-    /// From the intended start to the actual send.
-    ScheduleLag,
-}
-
-/// Merges one distribution over the trials of a cell with a sound tail, or with a sound median if none has a
-/// sound tail. The merge is lossless. `None` if no trial is valid.
+/// Merges a distribution over the trials of a cell with a sound tail, or with a sound median if none has a
+/// sound tail. The merge is lossless. `None` if no such trial has values.
 ///
 /// # Errors
 /// Returns an error if a trial's histogram cannot be decoded.
 pub fn merged(
     trials: &TrialsByCell<'_>,
     cell: CellKey<'_>,
-    distribution: Distribution,
+    clock: Clock,
+) -> Result<Option<LatencyHistogram>, DecodeError> {
+    whole(sound(trials, cell, clock))
+}
+
+/// Requests without a response, or proxies never reached, in the trials of [`merged`]. They rank above every value of its
+/// histogram.
+#[must_use]
+pub fn censored(trials: &TrialsByCell<'_>, cell: CellKey<'_>, clock: Clock) -> u64 {
+    sound(trials, cell, clock).map(|times| times.censored).sum()
+}
+
+fn sound<'a>(
+    trials: &TrialsByCell<'a>,
+    cell: CellKey<'_>,
+    clock: Clock,
+) -> impl Iterator<Item = &'a HistogramSummary> {
+    let trials = with_sound_tail(trials.of(cell)).into_iter();
+    trials.filter_map(move |trial| clock.of(trial)).filter(|times| times.count > 0)
+}
+
+/// Merges distributions; `None` without any.
+pub(crate) fn whole<'a>(
+    all: impl Iterator<Item = &'a HistogramSummary>,
 ) -> Result<Option<LatencyHistogram>, DecodeError> {
     let mut whole: Option<LatencyHistogram> = None;
-    let sound = with_sound_tail(trials.of(cell));
-    for result in sound.into_iter().filter_map(|trial| trial.result.as_ref()) {
-        let summary = match distribution {
-            Distribution::ResponseTime => &result.response_time_us,
-            Distribution::ServiceTime => &result.service_time_us,
-            Distribution::ScheduleLag => &result.schedule_lag_us,
-        };
-        let histogram = LatencyHistogram::decode(&summary.histogram)?;
+    for times in all {
+        let histogram = LatencyHistogram::decode(&times.histogram)?;
         match &mut whole {
             Some(whole) => whole.merge(&histogram),
             None => whole = Some(histogram),
         }
     }
     Ok(whole)
-}
-
-/// Times until changes arrived at the proxies of a cell's fleet, with the number of proxies never reached.
-/// `None` if no trial has a fleet.
-///
-/// # Errors
-/// Returns an error if a trial's histogram cannot be decoded.
-pub fn merged_convergence(
-    trials: &TrialsByCell<'_>,
-    cell: CellKey<'_>,
-) -> Result<Option<(LatencyHistogram, u64)>, DecodeError> {
-    let mut whole: Option<(LatencyHistogram, u64)> = None;
-    let sound = with_sound_tail(trials.of(cell));
-    let fleets = sound.into_iter().filter_map(|trial| trial.fleet()).map(|fleet| &fleet.convergence_us);
-    for times in fleets.filter(|times| times.count > 0) {
-        let histogram = LatencyHistogram::decode(&times.histogram)?;
-        let (arrivals, never) = whole.get_or_insert_with(|| (LatencyHistogram::new(), 0));
-        arrivals.merge(&histogram);
-        *never += times.censored;
-    }
-    Ok(whole)
-}
-
-/// Requests without a response in the trials of [`merged`]. They rank above every value of its histogram.
-#[must_use]
-pub fn censored(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> u64 {
-    let sound = with_sound_tail(trials.of(cell)).into_iter();
-    sound.filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
 }
 
 /// A point of a percentile curve.

@@ -1,6 +1,7 @@
 //! Distributions of a fleet of simulated proxies in a trial.
 
-use results::{FleetResult, HistogramSummary, LatencyHistogram};
+use crate::curve::whole;
+use results::{FleetResult, HistogramSummary};
 
 /// Distribution over all changes of a kind; `None` if there are none, or if a histogram cannot be decoded.
 pub(crate) fn of_kind(fleet: &FleetResult, kind: &str) -> Option<HistogramSummary> {
@@ -14,10 +15,8 @@ pub(crate) fn merged<'a>(parts: impl Iterator<Item = &'a HistogramSummary>) -> O
     if let [only] = parts.as_slice() {
         return Some((*only).clone());
     }
-    let mut whole = LatencyHistogram::new();
-    for part in parts.iter().filter(|part| part.count > 0) {
-        whole.merge(&LatencyHistogram::decode(&part.histogram).ok()?);
-    }
+    let reached = parts.iter().copied().filter(|part| part.count > 0);
+    let whole = whole(reached).ok()?.unwrap_or_default();
     let censored = parts.iter().map(|part| part.censored).sum();
     (!parts.is_empty()).then(|| whole.summary_with(censored))
 }

@@ -46,7 +46,7 @@ mod unanswered_waits;
 pub mod witnesses;
 pub mod words;
 
-pub use curve::{CurvePoint, Distribution, censored, merged, merged_convergence, percentile_curve};
+pub use curve::{CurvePoint, censored, merged, percentile_curve};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveCheck, ObjectiveOutcome, check_result, is_missed, objective_met};

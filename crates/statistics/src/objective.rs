@@ -11,8 +11,8 @@ use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::plan::cells;
 use experiment::{Experiment, Objective};
 use results::{
-    BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Percentiles,
-    Summary, TimeFigure,
+    BoundResult, Cell, DriverObjective, DriverSummary, Estimate, Figure, LoadResult, ObjectiveResult,
+    Percentiles, Summary,
 };
 use std::time::Duration;
 
@@ -162,10 +162,10 @@ pub(crate) fn driver_objective(
 /// Compares an interval with the greatest allowed value. A figure that falls among requests without a
 /// response is absent, and meets no bound. The maximum response time needs no interval, but must be known for
 /// all `valid` trials: a trial in which it is spoiled might have been slower.
-fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, valid: usize) -> DriverObjective {
+fn within(response: &Percentiles, figure: Figure, bound_us: f64, valid: usize) -> DriverObjective {
     match response.figure(figure) {
-        Some(max) if figure == TimeFigure::Max && max.estimate > bound_us => Missed,
-        Some(max) if figure == TimeFigure::Max && max.n >= valid => Met,
+        Some(max) if figure == Figure::Max && max.estimate > bound_us => Missed,
+        Some(max) if figure == Figure::Max && max.n >= valid => Met,
         Some(Estimate { low: Some(low), .. }) if low > bound_us => Missed,
         Some(Estimate { high: Some(high), .. }) if high <= bound_us => Met,
         None if falls_among_unanswered(response, figure) => Missed,
@@ -186,15 +186,15 @@ fn errors_within(errors: f64, high: Option<f64>, bound: f64) -> DriverObjective 
 
 /// True if the figure falls among requests without a response. A mean that includes such a request exceeds
 /// every bound, as the maximum does.
-fn falls_among_unanswered(response: &Percentiles, figure: TimeFigure) -> bool {
+fn falls_among_unanswered(response: &Percentiles, figure: Figure) -> bool {
     match figure {
-        TimeFigure::Mean => response.censored.is_some(),
+        Figure::Mean => response.censored.is_some(),
         figure => response.censored(figure).is_some(),
     }
 }
 
 /// True if a figure is shown to be within its bound.
-pub(crate) fn is_within(response: &Percentiles, figure: TimeFigure, bound: Duration, valid: usize) -> bool {
+pub(crate) fn is_within(response: &Percentiles, figure: Figure, bound: Duration, valid: usize) -> bool {
     within(response, figure, bound_us(bound), valid) == Met
 }
 

@@ -3,13 +3,12 @@
 use crate::words;
 use experiment::Experiment;
 use experiment::published::{
-    Clock, DEFAULT_MARGIN, MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation,
-    RelativeQuantity, TimeRange,
+    DEFAULT_MARGIN, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity, TimeRange,
 };
 use results::units::format_cores;
 use results::{
-    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, Metric, Mode, ProxyBuild, ProxySetup,
-    PublishedFigure, Role, Summary, TimeFigure,
+    Cell, Clock, ComponentSummary, Estimate, Figure, LoadPoint, Metric, Mode, ProxyBuild, ProxySetup,
+    PublishedFigure, Role, Summary,
 };
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -90,8 +89,8 @@ fn measured(figure: &ReferenceFigure, experiment: &Experiment, summary: &Summary
     if let ReferenceValue::Relative(quantity, to, _) = figure.value {
         return relative(figure, quantity, to, summary);
     }
-    if let ReferenceValue::Time(clock, of_times, _) = figure.value {
-        return time(figure, clock, of_times, summary);
+    if let ReferenceValue::Time(metric, _) = figure.value {
+        return time(figure, metric, summary);
     }
     if figure.value.is_of_fleet() {
         return of_fleet(figure, summary);
@@ -107,10 +106,10 @@ fn measured(figure: &ReferenceFigure, experiment: &Experiment, summary: &Summary
             let read = |component: &ComponentSummary| Some(component.cpu_cores_per_1000_rps);
             resource(figure, cell, ", ", read, |_, cores| words::cores(cores))
         }
-        ReferenceValue::Memory(kind, _) => memory(figure, cell, kind),
+        ReferenceValue::Memory(metric, _) => memory(figure, cell, metric),
         ReferenceValue::ReservedCpu(_) | ReferenceValue::ReservedMemory(_) => reserved(figure, cell),
-        ReferenceValue::Added(percentile, _) => {
-            cell.added_us.and_then(|times| added(&times, percentile)).map(|added| latency(&added))
+        ReferenceValue::Added(metric, _) => {
+            cell.added_us?.difference(metric.spoiled_by()).map(|added| latency(&added))
         }
         ReferenceValue::Time(..)
         | ReferenceValue::Relative(..)
@@ -178,30 +177,25 @@ fn per_core(cores_per_1000_rps: &Estimate) -> Estimate {
 
 /// A figure of the response or service time. For a saturated cell it is read from the distribution: response
 /// times over the answered requests, as others publish them, and over all requests.
-fn time(figure: &Wanted<'_>, clock: Clock, of_times: TimeFigure, summary: &Summary) -> Option<Measured> {
+fn time(figure: &Wanted<'_>, metric: Metric, summary: &Summary) -> Option<Measured> {
+    let (is_response, of_times) = (metric.clock() == Some(Clock::ResponseTime), metric.spoiled_by());
     if let Some(cell) = cell(figure, summary) {
-        let times = match clock {
-            Clock::Response => cell.response_time_us,
-            Clock::Service => cell.service_time_us,
-        };
+        let times = if is_response { cell.response_time_us } else { cell.service_time_us };
         return Some(latency(&times?.figure(of_times)?));
     }
     let saturated =
         summary.cells.iter().filter(|cell| figure.is_of(cell)).find_map(|cell| cell.distribution.as_ref())?;
-    let percentile = if of_times == TimeFigure::Max { 100.0 } else { of_times.percentile()? };
+    let percentile = if of_times == Figure::Max { 100.0 } else { of_times.percentile()? };
     let point = saturated.at(percentile)?;
-    let value = match clock {
-        Clock::Response => point.answered_response_time_us?,
-        Clock::Service => point.service_time_us?,
-    };
-    let text = match (clock, point.response_time_us) {
-        (Clock::Service, _) => format!("{} (saturated)", words::latency_value(value)),
-        (Clock::Response, Some(all)) => format!(
+    let value = if is_response { point.answered_response_time_us? } else { point.service_time_us? };
+    let text = match (is_response, point.response_time_us) {
+        (false, _) => format!("{} (saturated)", words::latency_value(value)),
+        (true, Some(all)) => format!(
             "{} of the answered, {} of all (saturated)",
             words::latency_value(value),
             words::latency_value(all)
         ),
-        (Clock::Response, None) => format!(
+        (true, None) => format!(
             "{} of the answered, over {} of all (saturated)",
             words::latency_value(value),
             words::latency_value(saturated.slowest_answered_us()?)
@@ -336,51 +330,36 @@ fn resource(
 
 /// Memory of the published kind, with the other kinds beside it: the kind decides the figure more than the
 /// proxy does. If no cgroup reports a working set, anonymous memory is nearest to it, then resident memory.
-fn memory(figure: &ReferenceFigure, cell: &Cell, kind: MemoryKind) -> Option<Measured> {
-    const KINDS: [MemoryKind; 3] = [MemoryKind::WorkingSet, MemoryKind::Anonymous, MemoryKind::Resident];
-    let of_kind = |shown: MemoryKind| {
+fn memory(figure: &ReferenceFigure, cell: &Cell, kind: Metric) -> Option<Measured> {
+    const KINDS: [Metric; 3] =
+        [Metric::MemoryWorkingSetBytes, Metric::MemoryAnonymousBytes, Metric::MemoryResidentBytes];
+    let of_kind = |shown: Metric| {
         let in_words = |component: &ComponentSummary, estimate: &Estimate| {
             let name = if shown == kind { String::new() } else { format!("{} ", memory_in_words(shown)) };
             let others = KINDS.into_iter().filter(|other| *other != shown).filter_map(|other| {
-                let value = words::memory_value(memory_of(component, other)?.estimate);
+                let value = words::memory_value(component.estimate(other)?.estimate);
                 Some(format!(", {} {value}", memory_in_words(other)))
             });
             name + &words::memory(estimate) + &others.collect::<String>()
         };
-        resource(figure, cell, "; ", |component| memory_of(component, shown), in_words)
+        resource(figure, cell, "; ", |component| component.estimate(shown), in_words)
     };
     match kind {
-        MemoryKind::WorkingSet => KINDS.into_iter().find_map(of_kind),
-        MemoryKind::Anonymous | MemoryKind::Resident => of_kind(kind),
+        Metric::MemoryWorkingSetBytes => KINDS.into_iter().find_map(of_kind),
+        _ => of_kind(kind),
     }
 }
 
-fn memory_of(component: &ComponentSummary, kind: MemoryKind) -> Option<Estimate> {
-    component.estimate(match kind {
-        MemoryKind::WorkingSet => Metric::MemoryWorkingSetBytes,
-        MemoryKind::Anonymous => Metric::MemoryAnonymousBytes,
-        MemoryKind::Resident => Metric::MemoryResidentBytes,
-    })
-}
-
-fn memory_in_words(kind: MemoryKind) -> &'static str {
+fn memory_in_words(kind: Metric) -> &'static str {
     match kind {
-        MemoryKind::WorkingSet => "working set",
-        MemoryKind::Anonymous => "anonymous",
-        MemoryKind::Resident => "resident",
+        Metric::MemoryAnonymousBytes => "anonymous",
+        Metric::MemoryResidentBytes => "resident",
+        _ => "working set",
     }
 }
 
 fn latency(estimate: &Estimate) -> Measured {
     Measured { text: words::latency(estimate), mean: estimate.estimate, estimate: Some(*estimate) }
-}
-
-fn added(times: &AddedLatency, percentile: PublishedPercentile) -> Option<Estimate> {
-    match percentile {
-        PublishedPercentile::P50 => times.p50,
-        PublishedPercentile::P90 => times.p90,
-        PublishedPercentile::P99 => times.p99,
-    }
 }
 
 /// Description of the measured figure.
@@ -391,16 +370,16 @@ fn what(figure: &ReferenceFigure) -> String {
         ReferenceValue::Throughput(_) => "requests per second".to_owned(),
         ReferenceValue::ThroughputPerCpu(_) => format!("requests per second per core of {of_whom}"),
         ReferenceValue::Memory(kind, _) => format!("memory ({}) of {of_whom}", memory_in_words(kind)),
-        ReferenceValue::Time(Clock::Response, figure, _) => format!("{} of the response time", figure.name()),
-        ReferenceValue::Time(Clock::Service, figure, _) => {
-            format!("{} of the service time, uncorrected", figure.name())
+        ReferenceValue::Time(metric, _) if metric.clock() == Some(Clock::ServiceTime) => {
+            format!("{} of the service time, uncorrected", metric.spoiled_by().name())
         }
+        ReferenceValue::Time(metric, _) => format!("{} of the response time", metric.spoiled_by().name()),
         ReferenceValue::ReservedCpu(_) => format!("CPU reserved ({of_whom})"),
         ReferenceValue::ReservedMemory(_) => format!("memory reserved ({of_whom})"),
         ReferenceValue::IstiodCpu(_) => "CPU of istiod".to_owned(),
         ReferenceValue::IstiodMemory(_) => "memory of istiod".to_owned(),
         ReferenceValue::IstiodMemoryPerProxy(_) => "memory of istiod per proxy".to_owned(),
-        ReferenceValue::Added(percentile, _) => format!("added to the {} of no mesh", percentile.name()),
+        ReferenceValue::Added(metric, _) => format!("added to the {} of no mesh", metric.spoiled_by().name()),
         ReferenceValue::Relative(RelativeQuantity::Throughput, to, _) => format!("throughput against {to}"),
         ReferenceValue::Relative(RelativeQuantity::Cpu, to, _) => {
             format!("CPU of all proxies per request against {to}")

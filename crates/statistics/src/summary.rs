@@ -43,8 +43,8 @@ use experiment::Experiment;
 use experiment::plan::{PlannedCell, cells, max_reruns, topology_of};
 use results::{
     Cell, CellKey, CellPath, Clock, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
-    LoadPoint, Metric, Mode, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, Summary, TrialOutcome,
-    TrialRecord,
+    LoadPoint, Metric, Mode, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, StatedFinding, Summary,
+    TrialOutcome, TrialRecord,
 };
 use std::collections::{BTreeMap, HashSet};
 use tables::{Subject, Tables};
@@ -124,7 +124,10 @@ pub fn summarize(
         control_plane_model,
     };
     summary.published = published::figures(experiment, &summary);
-    summary.findings = findings::findings(experiment, &summary, trials, &greatest, &cpu_scalings);
+    summary.findings = findings::findings(experiment, &summary, trials, &greatest, &cpu_scalings)
+        .into_iter()
+        .map(StatedFinding::from)
+        .collect();
     summary
 }
 

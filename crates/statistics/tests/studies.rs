@@ -10,15 +10,16 @@ mod simulator;
 use experiment::{Experiment, Plan};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use results::finding::{Difference, Headline};
 use results::{
-    Cell, DriverObjective, Estimate, FactorDifference, Finding, FindingKind, FindingVerdict, Host, LoadPoint,
-    Metric, Mode, ModeComparison, Summary, TimeFigure, TrialRecord,
+    Cell, DriverObjective, Estimate, FactorDifference, Figure, Finding, FindingVerdict, Host, LoadPoint,
+    Metric, Mode, ModeComparison, StatedFinding, Summary, TrialRecord,
 };
 use simulator::{AFTER, Design, Shape, Upgrade};
 use statistics::{interval, objective_met, summarize};
 use std::collections::BTreeMap;
 
-const FIGURES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
+const FIGURES: [Figure; 3] = [Figure::P50, Figure::P90, Figure::P99];
 
 /// Standard deviations of what chance takes off a share: of one mode under one load, of which hundreds are looked at, and of all
 /// statements of a design together. Seeds are fixed: what passes, passes again until something changes. A failure where 93 % are
@@ -250,7 +251,7 @@ fn three_repeats_give_differences_a_third_narrower_than_cells_that_stand_alone()
             let (experiment, trials) = design.study(seed);
             let summary = summarize(&experiment, seed, trials.len(), &Host::default(), &trials);
             for comparison in &summary.comparisons {
-                let judged = comparison.response_time_us.judged(TimeFigure::P50);
+                let judged = comparison.response_time_us.judged(Figure::P50);
                 together += judged.map_or(0.0, |(difference, _)| width(&difference));
                 apart += alone(&trials, comparison).as_ref().map_or(0.0, width);
             }
@@ -324,8 +325,8 @@ fn value_that_adds_20_percent_is_found() {
             for median in differences.filter(|difference| difference.figure == Metric::ResponseTimeP50Us) {
                 found.add(study as u64, median.verdict == FindingVerdict::Shown);
             }
-            let is_of_words = |finding: &&Finding| finding.kind == FindingKind::FactorDifference;
-            assert!(summary.findings.iter().filter(is_of_words).count() > 0);
+            let is_of_words = |stated: &StatedFinding| matches!(stated.finding, Finding::FactorDifference(_));
+            assert!(summary.findings.iter().any(is_of_words));
         }
         found.assert_at_least(0.85, &format!("found in {design:?}"));
     }
@@ -343,6 +344,15 @@ fn upgrades(upgrade: Upgrade) -> [Design; 2] {
         ..Design::default()
     };
     [base.clone(), Design { modes: "sidecar, ambient, ingress", repeats: 6, repeat: 0.1, ..base }]
+}
+
+/// The differences between two versions that the headline states.
+fn version_headline(summary: &Summary) -> Vec<&Difference> {
+    let differences = summary.findings.iter().filter_map(|stated| match &stated.finding {
+        Finding::Headline(Headline::Values(one)) => Some(&one.difference),
+        _ => None,
+    });
+    differences.collect()
 }
 
 fn shown_between_versions(summary: &Summary, figure: Metric) -> bool {
@@ -363,11 +373,10 @@ fn version_that_costs_10_percent_more_is_found_and_leads_headline() {
             ] {
                 found.add(study as u64, shown_between_versions(&summary, figure));
             }
-            let headline: Vec<&Finding> =
-                summary.findings.iter().filter(|finding| finding.kind == FindingKind::Headline).collect();
-            let value = headline[0].factors["components.istio"].to_string();
+            let headline = version_headline(&summary);
+            let value = headline[0].place.factors["components.istio"].to_string();
             assert_eq!((value.as_str(), headline[0].same_programs), (AFTER, false));
-            leads.add(study as u64, headline.iter().all(|finding| finding.is_shown()));
+            leads.add(study as u64, headline.iter().all(|one| one.verdict == FindingVerdict::Shown));
             assert!(summary.cells.iter().all(|cell| cell.versions.len() == 1), "each cell says what it ran");
         }
         found.assert_at_least(0.95, &format!("found in {design:?}"));
@@ -384,7 +393,7 @@ fn version_compared_with_itself_shows_nothing_in_95_of_100() {
         let mut silent = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
             silent.add(study as u64, shown(&summary) == 0);
-            assert!(summary.findings[0].same_programs);
+            assert!(version_headline(&summary)[0].same_programs);
             assert!(summary.cells.iter().all(|cell| cell.versions.is_empty()));
         }
         silent.assert_at_least(0.95, &format!("silent in {design:?}"));
@@ -443,7 +452,7 @@ fn added_20_percent_is_found() {
         let mut found = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
             for comparison in &summary.comparisons {
-                let verdict = comparison.response_time_us.judged(TimeFigure::P50).map(|(_, verdict)| verdict);
+                let verdict = comparison.response_time_us.judged(Figure::P50).map(|(_, verdict)| verdict);
                 found.add(study as u64, verdict == Some(FindingVerdict::Shown));
             }
         }
@@ -547,7 +556,7 @@ fn ten_times_the_spread(design: &Design) -> (Design, Share) {
         let of_connections =
             effects.filter(|effect| effect.figure == Metric::ResponseTimeP50Us).map(|effect| effect.verdict);
         let of_modes = summary.comparisons.iter().filter_map(|comparison| {
-            comparison.response_time_us.judged(TimeFigure::P50).map(|(_, verdict)| verdict)
+            comparison.response_time_us.judged(Figure::P50).map(|(_, verdict)| verdict)
         });
         for verdict in of_connections.chain(of_modes) {
             found.add(study as u64, verdict == FindingVerdict::Shown);
@@ -570,9 +579,11 @@ fn what_nobody_doubts_at_the_sight_of_two_trials_each_is_shown() {
         assert!(cell.mode == Mode::None || reach(proxy) < 0.6, "{proxy:?}");
     }
     assert_eq!(medians_shown(&summary), 4);
-    assert!(
-        summary.findings.iter().any(|finding| finding.kind == FindingKind::Headline && finding.is_shown())
-    );
+    let is_shown = |stated: &StatedFinding| match &stated.finding {
+        Finding::Headline(Headline::Added(added)) => added.content.added.verdict == FindingVerdict::Shown,
+        _ => false,
+    };
+    assert!(summary.findings.iter().any(is_shown));
 }
 
 /// Readings anywhere in the ranges that were seen: all four differences are shown. The intervals of `none`, of noise seven times
@@ -623,8 +634,7 @@ fn intervals_are_narrow(summary: &Summary) -> bool {
 }
 
 fn medians_shown(summary: &Summary) -> usize {
-    let verdicts =
-        summary.comparisons.iter().filter_map(|added| added.response_time_us.judged(TimeFigure::P50));
+    let verdicts = summary.comparisons.iter().filter_map(|added| added.response_time_us.judged(Figure::P50));
     verdicts.filter(|(_, verdict)| *verdict == FindingVerdict::Shown).count()
 }
 

@@ -108,7 +108,7 @@ fn value(section: &Section<'_>, mode: Mode) -> Result<ReferenceValue> {
     Ok(match kind {
         Figure::Cpu => ReferenceValue::Cpu(value.quantity(parse_cores)?),
         Figure::Memory(kind) => ReferenceValue::Memory(kind, value.quantity(parse_size)?),
-        Figure::Time(clock, figure) => ReferenceValue::Time(clock, figure, value.quantity(str::parse)?),
+        Figure::Time(metric) => ReferenceValue::Time(metric, value.quantity(str::parse)?),
         Figure::ReservedCpu => ReferenceValue::ReservedCpu(value.quantity(parse_cores)?),
         Figure::ReservedMemory => ReferenceValue::ReservedMemory(value.quantity(parse_size)?),
         Figure::IstiodCpu => ReferenceValue::IstiodCpu(value.quantity(parse_cores)?),

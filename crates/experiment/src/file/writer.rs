@@ -193,7 +193,7 @@ fn figure(figure: &ReferenceFigure) -> Yaml {
         | ReferenceValue::ReservedMemory(bytes)
         | ReferenceValue::IstiodMemory(bytes)
         | ReferenceValue::IstiodMemoryPerProxy(bytes) => Yaml::Text(format_size(bytes)),
-        ReferenceValue::Time(_, _, range) => Yaml::Text(range.to_string()),
+        ReferenceValue::Time(_, range) => Yaml::Text(range.to_string()),
         ReferenceValue::Added(_, time) => Yaml::Text(format_duration(time)),
         ReferenceValue::Relative(.., relation) => Yaml::Text(relation.to_string()),
     };

@@ -2,7 +2,7 @@
 
 use super::interval::Interval;
 use super::number::{decimals_for, fixed, tick, with_unit};
-use results::{Estimate, Percentiles, TimeFigure};
+use results::{Estimate, Figure, Percentiles};
 
 /// Unit of the times in one table or chart.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,7 +84,7 @@ impl TimeUnit {
     /// A percentile and its interval in this unit, without its symbol; `> 10 s` if it falls among requests
     /// without a response.
     #[must_use]
-    pub fn percentile(self, times: Option<&Percentiles>, figure: TimeFigure) -> Interval {
+    pub fn percentile(self, times: Option<&Percentiles>, figure: Figure) -> Interval {
         let Some(times) = times else { return Interval::absent() };
         match (times.figure(figure), times.censored(figure)) {
             (Some(estimate), _) => self.interval(&estimate),

@@ -1,7 +1,7 @@
 //! Percentile curves of the cells, for the charts.
 
-use results::{CellKey, Conditions, DecodeError, Factors, LatencyHistogram, LoadPoint, Mode};
-use statistics::{CurvePoint, Distribution, TrialsByCell};
+use results::{CellKey, Clock, Conditions, DecodeError, Factors, LatencyHistogram, LoadPoint, Mode};
+use statistics::{CurvePoint, TrialsByCell};
 
 /// Points between two consecutive nines.
 const POINTS_PER_DECADE: usize = 24;
@@ -31,10 +31,8 @@ impl Curve {
     /// # Errors
     /// Returns an error if a trial's histogram cannot be decoded.
     pub fn of_cell(cell: CellKey<'_>, trials: &TrialsByCell<'_>) -> Result<Option<Self>, DecodeError> {
-        let merged = |distribution| statistics::merged(trials, cell, distribution);
-        let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
-        let service = merged(Distribution::ServiceTime)?.unwrap_or_default();
-        Ok(Self::new(cell, &response, &service, statistics::censored(trials, cell)))
+        let service = statistics::merged(trials, cell, Clock::ServiceTime)?;
+        Self::over(cell, trials, Clock::ResponseTime, &service.unwrap_or_default())
     }
 
     /// The convergence of a cell's fleet; `None` if it has no valid trial or too few arrivals.
@@ -42,33 +40,32 @@ impl Curve {
     /// # Errors
     /// Returns an error if a trial's histogram cannot be decoded.
     pub fn of_convergence(cell: CellKey<'_>, trials: &TrialsByCell<'_>) -> Result<Option<Self>, DecodeError> {
-        let merged = statistics::merged_convergence(trials, cell)?;
-        let none = LatencyHistogram::new();
-        Ok(merged.and_then(|(arrivals, never)| Self::new(cell, &arrivals, &none, never)))
+        Self::over(cell, trials, Clock::Convergence, &LatencyHistogram::new())
     }
 
-    fn new(
+    fn over(
         cell: CellKey<'_>,
-        response: &LatencyHistogram,
+        trials: &TrialsByCell<'_>,
+        clock: Clock,
         service: &LatencyHistogram,
-        censored: u64,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, DecodeError> {
+        let Some(response) = &statistics::merged(trials, cell, clock)? else { return Ok(None) };
         // Requests without a response rank above all others: the curve ends where they start.
-        let censored = censored as f64;
+        let censored = statistics::censored(trials, cell, clock) as f64;
         let answered = response.count() as f64 / (response.count() as f64 + censored);
         let mut points = statistics::percentile_curve(response, POINTS_PER_DECADE);
         points.iter_mut().for_each(|point| point.percentile *= answered);
         if points.len() < 2 {
-            return None;
+            return Ok(None);
         }
-        Some(Self {
+        Ok(Some(Self {
             mode: cell.mode,
             factors: cell.conditions.factors.clone(),
             load: cell.conditions.load.clone(),
             marks: marks(response, &points, answered),
             response: points,
             service: statistics::percentile_curve(service, POINTS_PER_DECADE),
-        })
+        }))
     }
 
     /// Factors and load of the cell.

@@ -2,19 +2,19 @@
 
 use super::Context;
 use crate::format::{self, Interval};
-use results::{ChangeCosts, ControlPlaneCosts, CostLaw, Estimate, Finding};
+use results::finding::Law;
+use results::{ChangeCosts, ControlPlaneCosts, CostLaw, Estimate};
 
 /// Sentence about a law of the main model.
-pub(super) fn cost(run: &Context<'_>, finding: &Finding) -> String {
+pub(super) fn cost(run: &Context<'_>, law: Law) -> String {
     let Some(model) = &run.summary.control_plane_model else { return String::new() };
-    let costs = &model.main;
-    match finding.subject.as_deref() {
-        Some("configuration") => configuration(costs),
-        Some("connecting") => connecting(costs),
-        Some("changing") => changing(costs),
-        Some("memory") => memory(costs),
-        _ => String::new(),
-    }
+    let sentence = match law {
+        Law::Configuration => configuration,
+        Law::Connecting => connecting,
+        Law::Changing => changing,
+        Law::Memory => memory,
+    };
+    sentence(&model.main)
 }
 
 fn changing(costs: &ControlPlaneCosts) -> String {
@@ -51,7 +51,7 @@ fn changes(costs: &ControlPlaneCosts) -> Option<String> {
 fn confounded(law: &CostLaw) -> String {
     match law.confounded.as_slice() {
         [] => String::new(),
-        others => format!("; {} changed in proportion and are not told apart", others.join(" and ")),
+        others => format!("; {} changed in proportion and cannot be separated", others.join(" and ")),
     }
 }
 

@@ -2,30 +2,36 @@
 
 use super::Context;
 use crate::format;
-use results::{Conditions, Estimate, Finding, Metric};
+use results::finding::{Convergence, Effect, Empty, Measured, OfCell, Place, Timed};
+use results::{Conditions, Estimate, Metric};
 use statistics::findings::counts_things;
 use statistics::words;
 
 /// Example: `99 % of a change’s arrivals at 2000 proxies come within 0.81 s (0.79–0.84) of its
 /// acknowledgement, the last after 1.2 s; istiod uses 1.31 cores and 1.9 GB`.
-pub(super) fn convergence(group: &[&Finding]) -> String {
-    let first = group[0];
-    let of = |figure| group.iter().find(|finding| finding.is_of(figure)).and_then(|finding| finding.estimate);
-    let proxies = format::count(first.candidates.unwrap_or(0) as u64);
-    let p99 = group.iter().find(|finding| finding.is_of(Metric::ConvergenceP99Us));
-    let within = match (p99.map(|finding| finding.estimate), first.subject.as_deref()) {
-        (Some(Some(p99)), Some(event)) => {
+pub(super) fn convergence(group: &[&OfCell<Convergence>]) -> String {
+    let OfCell { place, content: first, .. } = group[0];
+    let of = |figure: Metric| {
+        group.iter().find_map(|one| match one.content.timed {
+            Timed::Measured(measured) if measured.figure == figure => Some(measured.estimate),
+            _ => None,
+        })
+    };
+    let proxies = format::count(first.proxies);
+    let never = group.iter().any(|one| matches!(one.content.timed, Timed::Never(_)));
+    let within = match (of(Metric::ConvergenceP99Us), first.event.as_deref()) {
+        (Some(p99), Some(event)) => {
             let time = words::latency(&p99);
             format!("after {event} 99 % of {proxies} proxies are complete again within {time}")
         }
-        (Some(Some(p99)), None) => format!(
+        (Some(p99), None) => format!(
             "99 % of a change’s arrivals at {proxies} proxies come within {} of its acknowledgement",
             words::latency(&p99)
         ),
-        (Some(None), Some(event)) => {
+        (None, Some(event)) if never => {
             format!("after {event} more than 1 % of {proxies} proxies were never complete again")
         }
-        (Some(None), None) => {
+        (None, None) if never => {
             format!("more than 1 % of the changes’ arrivals at {proxies} proxies never came")
         }
         (None, _) => format!("no change was timed at {proxies} proxies"),
@@ -37,9 +43,12 @@ pub(super) fn convergence(group: &[&Finding]) -> String {
     let usage: Vec<String> = [cpu, memory].into_iter().flatten().collect();
     let usage =
         if usage.is_empty() { String::new() } else { format!("; istiod uses {}", words::list(&usage)) };
-    let place = first.conditions().filter(|at| !at.factors.is_empty());
-    let place = place.map_or_else(String::new, |at| format!("{}, ", of_factors(at)));
-    words::sentence(&format!("{place}{within}{last}{usage}."))
+    words::sentence(&format!("{}{within}{last}{usage}.", of_place(place)))
+}
+
+/// Example: `with fleet.proxies 500, `; empty without factors.
+fn of_place(place: &Place) -> String {
+    if place.factors.is_empty() { String::new() } else { format!("{}, ", of_factors(place.conditions())) }
 }
 
 /// Example: `with fleet.proxies 500 and fleet.churn 25%/m`.
@@ -49,29 +58,26 @@ fn of_factors(at: Conditions<'_>) -> String {
 }
 
 /// Example: `With fleet.proxies 500, 3 of 500 proxies missed a configuration or a change in a trial`.
-pub(super) fn not_converged(finding: &Finding) -> String {
-    let (never, of) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
-    let place = finding.conditions().filter(|at| !at.factors.is_empty());
-    let place = place.map_or_else(String::new, |at| format!("{}, ", of_factors(at)));
+pub(super) fn not_converged(missed: &OfCell<Empty>) -> String {
     let text = format!(
-        "{place}{} of {} proxies never got a configuration or a change in a trial.",
-        format::count(never as u64),
-        format::count(of as u64)
+        "{}{} of {} proxies never got a configuration or a change in a trial.",
+        of_place(&missed.place),
+        format::count(missed.trials.n as u64),
+        format::count(missed.trials.of as u64)
     );
     words::sentence(&text)
 }
 
 /// True if the effect of a factor concerns fleets.
-pub(super) fn is_of_fleet(finding: &Finding) -> bool {
-    [Metric::ConvergenceP99Us, Metric::IstiodCpuS, Metric::IstiodMemoryBytes]
-        .iter()
-        .any(|figure| finding.is_of(*figure))
+pub(super) fn is_of_fleet(effect: &Effect) -> bool {
+    let figure = effect.measured.figure;
+    matches!(figure, Metric::ConvergenceP99Us | Metric::IstiodCpuS | Metric::IstiodMemoryBytes)
 }
 
 /// Example: `Per 1000 of fleet.proxies more: p99 of convergence 120 ms (90–150) more; istiod's CPU no
 /// difference shown`.
-pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
-    let Some(key) = group[0].subject.as_deref() else { return String::new() };
+pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> String {
+    let key = group[0].subject.as_str();
     let opening = if counts_things(key) {
         format!("Per 1000 more of {key}")
     } else {
@@ -84,22 +90,20 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
         let values = effect.map_or(&[][..], |effect| &effect.values);
         format!("With {key} {} instead of {}", named(values.last()), named(values.first()))
     };
-    let others = Some(&group[0].factors).filter(|factors| !factors.is_empty());
-    let beside = others.zip(group[0].load.as_ref()).map_or_else(String::new, |(factors, load)| {
-        format!(" ({})", of_factors(Conditions { factors, load }))
-    });
-    let clauses: Vec<String> = group.iter().filter_map(|finding| clause(finding)).collect();
+    let others = group[0].conditions().filter(|at| !at.factors.is_empty());
+    let beside = others.map_or_else(String::new, |at| format!(" ({})", of_factors(at)));
+    let clauses: Vec<String> = group.iter().map(|effect| clause(effect)).collect();
     format!("{opening}{beside}, in this run: {}.", clauses.join("; "))
 }
 
-fn clause(finding: &Finding) -> Option<String> {
-    let (estimate, verdict) = (finding.estimate?, finding.verdict?);
-    let (what, text): (&str, fn(&Estimate) -> String) = match finding.metric()? {
+fn clause(effect: &Effect) -> String {
+    let Measured { figure, estimate, .. } = &effect.measured;
+    let (what, text): (&str, fn(&Estimate) -> String) = match figure {
         Metric::ConvergenceP99Us => ("99th percentile of convergence", words::latency),
         Metric::IstiodCpuS => ("CPU time of istiod", cpu_seconds),
         _ => ("memory of istiod", words::memory),
     };
-    Some(format!("{what}: {}", super::sizes::change(&estimate, verdict, text)))
+    format!("{what}: {}", super::sizes::change(estimate, effect.verdict, text))
 }
 
 fn cpu_seconds(estimate: &Estimate) -> String {

@@ -1,122 +1,136 @@
 //! Response times.
 
 use super::{Context, at_first, fleets, place, sizes, throughput, word_factors};
-use results::{Estimate, Finding, Metric, Mode};
+use results::finding::{Added, Headline, OfCell, Place, Value};
+use results::{FindingVerdict, Metric, Mode};
 use statistics::words;
 
 /// The answer in one sentence.
-pub(super) fn headline(run: &Context<'_>, group: &[&Finding]) -> String {
-    let first = group[0];
-    if first.from.is_some() {
-        return word_factors::headline(group);
+pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
+    macro_rules! all {
+        ($form:ident) => {
+            group.iter().filter_map(|part| match part {
+                Headline::$form(content) => Some(content),
+                _ => None,
+            })
+        };
     }
-    if first.is_of(Metric::RateCompleted) {
-        return throughput::headline(group);
-    }
-    if first.is_of(Metric::ConvergenceP99Us) {
-        return fleets::convergence(group);
-    }
-    if first.is_of(Metric::MemoryAnonymousBeforeLoadBytes) {
-        return sizes::mesh_size(run, group);
-    }
-    let Some(mode) = first.mode else { return "Nothing can be said: no trial is valid.".to_owned() };
-    let cpu = group.iter().find(|finding| finding.is_of(Metric::CpuCores)).and_then(|finding| finding.value);
     let cpu = |join: &str| {
-        cpu.map_or_else(String::new, |cores| format!("{join} uses {} a proxy", words::cores_value(cores)))
+        all!(Cpu).next().map_or_else(String::new, |cpu| {
+            format!("{join} uses {} a proxy", words::cores_value(cpu.content.value))
+        })
     };
-    let at = at_first(first);
-    if first.estimate.is_some() && first.against.is_some() {
-        let join = if first.is_shown() { " and" } else { "; it" };
-        return format!("{at} {}{}.", compared(run, first), cpu(join));
+    let median = |of: &Place, text: &str| {
+        let through = match of.mode {
+            Mode::None => "without a mesh".to_owned(),
+            Mode::EgressBypass => "past the sidecar".to_owned(),
+            mode => format!("through {}", run.subject(mode)),
+        };
+        let at = at_first(of.conditions());
+        format!("{at} the median response time {through} {text}{}.", cpu("; it"))
+    };
+    match group[0] {
+        Headline::Values(_) => word_factors::headline(&all!(Values).collect::<Vec<_>>()),
+        Headline::Fleet(_) => fleets::convergence(&all!(Fleet).collect::<Vec<_>>()),
+        Headline::Held(_) => sizes::held(run, &all!(Held).collect::<Vec<_>>()),
+        Headline::Measured(baseline) if baseline.content.figure == Metric::RateCompleted => {
+            throughput::headline(baseline, &all!(Loss).collect::<Vec<_>>())
+        }
+        Headline::Measured(one) => {
+            median(&one.place, &format!("is {}", words::latency(&one.content.estimate)))
+        }
+        Headline::Unanswered(one) => median(
+            &one.place,
+            "falls among requests without a response: every second request or more had none",
+        ),
+        Headline::Added(added) => {
+            let join = if is_shown(&added.content) { " and" } else { "; it" };
+            format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added), cpu(join))
+        }
+        Headline::Nothing(_) | Headline::Loss(_) | Headline::Cpu(_) => {
+            "Nothing can be said: no trial is valid.".to_owned()
+        }
     }
-    let through = match mode {
-        Mode::None => "without a mesh".to_owned(),
-        Mode::EgressBypass => "past the sidecar".to_owned(),
-        mode => format!("through {}", run.subject(mode)),
-    };
-    let median = match &first.estimate {
-        Some(median) => format!("is {}", words::latency(median)),
-        None => "falls among requests without a response: every second request or more had none".to_owned(),
-    };
-    format!("{at} the median response time {through} {median}{}.", cpu("; it"))
+}
+
+fn is_shown(added: &Added) -> bool {
+    added.added.verdict == FindingVerdict::Shown
 }
 
 /// Clause on what a mode adds to its baseline, worded as strongly as the interval allows.
-fn compared(run: &Context<'_>, finding: &Finding) -> String {
-    let (Some(mode), Some(added)) = (finding.mode, &finding.estimate) else { return String::new() };
-    let (subject, baseline) = (run.subject(mode), words::mode(finding.against.unwrap_or(Mode::None)));
-    let what = percentile(finding);
-    if added.low.is_none() {
-        let more = words::latency(added);
-        return format!("{subject} reads {more} more in {what} (one trial each, which shows no difference)");
+fn compared(run: &Context<'_>, added: &OfCell<Added>) -> String {
+    let (subject, added) = (run.subject(added.place.mode), &added.content);
+    let baseline = words::mode(added.added.against);
+    let (what, difference) = (percentile(added), &added.added.difference);
+    if difference.low.is_none() {
+        let more = words::latency(difference);
+        return format!("{what} of {subject} is {more} higher (one trial each, which shows no difference)");
     }
-    if !finding.is_shown() && added.excludes_zero() {
-        let (by, side) = match added.estimate > 0.0 {
-            true => (words::latency(added), "higher"),
-            false => (words::latency(&added.map_reversed(std::ops::Neg::neg)), "lower"),
+    if is_shown(added) {
+        return format!("{subject} {}", changes(added));
+    }
+    if difference.excludes_zero() {
+        let (by, side) = match difference.estimate > 0.0 {
+            true => (words::latency(difference), "higher"),
+            false => (words::latency(&difference.map_reversed(std::ops::Neg::neg)), "lower"),
         };
         return format!(
             "{what} of {subject} is {by} {side} than of {baseline} by its own interval, but not shown among all that this \
              run tests (more repeats show more)"
         );
     }
-    if !finding.is_shown() {
-        let interval = words::latency(added);
-        return format!("no difference is shown between {subject} and {baseline} in {what}: {interval}");
-    }
-    format!("{subject} {}", changes(finding, added))
+    let interval = words::latency(difference);
+    format!("no difference is shown between {subject} and {baseline} in {what}: {interval}")
 }
 
 /// `adds 0.38 ms (0.35–0.41) to the median (×7.1)`, for a difference that is shown.
-fn changes(finding: &Finding, added: &Estimate) -> String {
-    let relative = finding.value.and_then(|value| words::relative(value, value - added.estimate));
+fn changes(added: &Added) -> String {
+    let (value, difference) = (added.value.value, &added.added.difference);
+    let relative = words::relative(value, value - difference.estimate);
     let relative = relative.map_or_else(String::new, |relative| format!(" ({relative})"));
-    let what = percentile(finding);
-    if added.estimate > 0.0 {
-        return format!("adds {} to {what}{relative}", words::latency(added));
+    let what = percentile(added);
+    if difference.estimate > 0.0 {
+        return format!("adds {} to {what}{relative}", words::latency(difference));
     }
-    let less = added.map_reversed(std::ops::Neg::neg);
+    let less = difference.map_reversed(std::ops::Neg::neg);
     format!("takes {} off {what}{relative}", words::latency(&less))
 }
 
-fn percentile(finding: &Finding) -> &'static str {
-    if finding.is_of(Metric::ResponseTimeP99Us) { "the 99th percentile" } else { "the median" }
+fn percentile(added: &Added) -> &'static str {
+    if added.value.figure == Metric::ResponseTimeP99Us { "the 99th percentile" } else { "the median" }
 }
 
 /// What a mode adds to both percentiles.
-pub(super) fn added(run: &Context<'_>, group: &[&Finding]) -> String {
+pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> String {
     let first = group[0];
     let clauses = match group {
-        [median, tail] if median.is_shown() && tail.is_shown() => {
-            let subject = first.mode.map(|mode| run.subject(mode)).unwrap_or_default();
-            let change = |finding: &Finding| {
-                finding.estimate.as_ref().map(|added| (changes(finding, added), added.estimate > 0.0))
-            };
-            let ((first, rises), (second, _)) =
-                (change(median).unwrap_or_default(), change(tail).unwrap_or_default());
+        [median, tail] if is_shown(&median.content) && is_shown(&tail.content) => {
+            let second = changes(&tail.content);
+            let rises = median.content.added.difference.estimate > 0.0;
             let second = if rises { second.trim_start_matches("adds ") } else { &second };
-            format!("{subject} {first} and {second}")
+            format!("{} {} and {second}", run.subject(first.place.mode), changes(&median.content))
         }
         clauses => {
-            let clauses: Vec<String> = clauses.iter().map(|finding| compared(run, finding)).collect();
+            let clauses: Vec<String> = clauses.iter().map(|added| compared(run, added)).collect();
             clauses.join("; ")
         }
     };
-    let pauses = match group.iter().any(|finding| finding.share.is_some()) {
+    let pauses = match group.iter().any(|added| added.content.share.is_some()) {
         true => " Pauses of the machine can make this 99th percentile.",
         false => "",
     };
-    format!("{} {clauses}.{pauses}", at_first(first))
+    format!("{} {clauses}.{pauses}", at_first(first.place.conditions()))
 }
 
 /// Service time that looks good because requests waited before they were sent.
-pub(super) fn hidden_waiting(group: &[&Finding]) -> String {
-    let of = |figure| group.iter().find(|finding| finding.is_of(figure)).and_then(|finding| finding.value);
-    let time = |figure| words::latency_value(of(figure).unwrap_or(f64::NAN));
+pub(super) fn hidden_waiting(group: &[&OfCell<Value>]) -> String {
+    let of =
+        |figure: Metric| group.iter().find(|one| one.content.figure == figure).map(|one| one.content.value);
+    let time = |figure: Metric| of(figure).map(words::latency_value).unwrap_or_default();
     format!(
-        "{}: the 99th percentile of the response time is {}, while service time reads {}. Requests waited for their turn \
-         behind slow ones, and service time, which counts from the actual send, hides that.",
-        place(group[0]),
+        "{}: the 99th percentile of the response time is {}, while that of the service time is {}. Requests waited for their \
+         turn behind slow ones, and service time, which counts from the actual send, hides that.",
+        place(&group[0].place),
         time(Metric::ResponseTimeP99Us),
         time(Metric::ServiceTimeP99Us)
     )

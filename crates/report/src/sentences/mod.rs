@@ -24,23 +24,19 @@ mod word_factors;
 pub use select::{about, opening, others};
 
 use experiment::Experiment;
-use results::{Cell, Finding, FindingKind, Mode, Summary};
+use results::finding::Place;
+use results::{Cell, CellKey, Conditions, Finding, Mode, StatedFinding, Summary};
 use statistics::words;
 
 /// Sets the texts of a summary's findings.
 pub fn fill(experiment: &Experiment, summary: &mut Summary) {
-    let texts: Vec<String> = {
-        let run = Context { experiment, summary };
-        let groups = summary.findings.chunk_by(|one, next| are_together(&run, one, next));
-        groups
-            .flat_map(|group| {
-                let group: Vec<&Finding> = group.iter().collect();
-                vec![sentence(&run, &group); group.len()]
-            })
-            .collect()
-    };
-    for (finding, text) in summary.findings.iter_mut().zip(texts) {
-        finding.text = text;
+    let mut texts: Vec<String> = Vec::new();
+    while let Some(rest) = summary.findings.get(texts.len()..).filter(|rest| !rest.is_empty()) {
+        let (stated, text) = sentence(&Context { experiment, summary }, rest);
+        texts.extend(vec![text; stated]);
+    }
+    for (stated, text) in summary.findings.iter_mut().zip(texts) {
+        stated.text = text;
     }
 }
 
@@ -51,9 +47,8 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The cell of a finding.
-    fn cell(&self, finding: &Finding) -> Option<&'a Cell> {
-        let key = finding.cell_key()?;
+    /// A cell with its estimates.
+    fn cell(&self, key: CellKey<'_>) -> Option<&'a Cell> {
         self.summary.cells.iter().find(|cell| cell.key() == key)
     }
 
@@ -70,95 +65,122 @@ impl<'a> Context<'a> {
     }
 }
 
-/// True if one sentence states both findings.
-fn are_together(run: &Context<'_>, one: &Finding, next: &Finding) -> bool {
-    use FindingKind::{
-        AddedLatency, ControlPlane, Convergence, CpuPerRequest, CpuScaling, ExcludedTrials, FactorDifference,
-        FactorEffect, Footprint, FullMachine, Headline, HiddenWaiting, MachinePauses, MeshSize, Objective,
-        Order, ProxyUsage, Published, Reruns, Reservation, SingleTrial, UnavailableMode,
-    };
-    let same_mode = one.mode == next.mode;
-    one.kind == next.kind
-        && match one.kind {
-            Headline | FullMachine | CpuPerRequest | ControlPlane | Reservation | Objective
-            | ExcludedTrials | Reruns | SingleTrial | Published => true,
-            MachinePauses => one.figure == next.figure,
-            AddedLatency | ProxyUsage | CpuScaling | Footprint => same_mode,
-            Convergence => one.cell_key() == next.cell_key(),
-            MeshSize => same_mode && sizes::part(one) == sizes::part(next),
-            FactorEffect => same_mode && one.subject == next.subject,
-            FactorDifference => one.cell_key() == next.cell_key() && one.subject == next.subject,
-            Order => order::baseline(one) == order::baseline(next),
-            HiddenWaiting => one.cell_key() == next.cell_key(),
-            UnavailableMode => {
-                trials::unavailable(run, one).map(|mode| (&mode.reason, &mode.hint))
-                    == trials::unavailable(run, next).map(|mode| (&mode.reason, &mode.hint))
-            }
-            _ => false,
+/// Declares the sentence of each kind: of a finding alone, of all in a row, or of those in a row that are beside the one
+/// before.
+macro_rules! sentences {
+    (
+        $rest:expr;
+        alone { $($one_kind:ident($one:ident) => $of_one:expr;)+ }
+        all { $($all_kind:ident($all:ident) => $of_all:expr;)+ }
+        groups { $($kind:ident($group:ident; $first:ident, $next:ident if $beside:expr) => $of_group:expr;)+ }
+    ) => {
+        match &$rest[0].finding {
+            $(Finding::$one_kind($one) => (1, $of_one),)+
+            $(Finding::$all_kind(_) => {
+                let $all = &in_a_row!($rest, $all_kind, |_, _| true)[..];
+                ($all.len(), $of_all)
+            })+
+            $(Finding::$kind(_) => {
+                let $group = &in_a_row!($rest, $kind, |$first, $next| $beside)[..];
+                ($group.len(), $of_group)
+            })+
+            Finding::Text => (1, $rest[0].text.clone()),
         }
+    };
 }
 
-fn sentence(run: &Context<'_>, group: &[&Finding]) -> String {
-    let Some(first) = group.first() else { return String::new() };
-    match first.kind {
-        FindingKind::Headline => latency::headline(run, group),
-        FindingKind::MeshSize => sizes::mesh_size(run, group),
-        FindingKind::FactorEffect if fleets::is_of_fleet(first) => fleets::factor_effect(run, group),
-        FindingKind::FactorEffect => sizes::factor_effect(run, group),
-        FindingKind::Convergence => fleets::convergence(group),
-        FindingKind::NotConverged => fleets::not_converged(first),
-        FindingKind::Scaling => scaling::scaling(run, first),
-        FindingKind::ControlPlaneCost => control_plane_model::cost(run, first),
-        FindingKind::FactorDifference => word_factors::difference(group),
-        FindingKind::Order => order::order(group),
-        FindingKind::FullMachine => throughput::full_machine(group),
-        FindingKind::CpuPerRequest => throughput::cpu_per_request(group),
-        FindingKind::AddedLatency => latency::added(run, group),
-        FindingKind::ProxyUsage => resources::proxy_usage(run, group),
-        FindingKind::CpuScaling => resources::cpu_scaling(run, group),
-        FindingKind::ControlPlane => resources::control_plane(group),
-        FindingKind::Reservation => resources::reservation(group),
-        FindingKind::SlowestDriver => graph::slowest_driver(first),
-        FindingKind::GreatestAddedTime => graph::added_time(first),
-        FindingKind::GreatestAddedCpu => graph::added_cpu(first),
-        FindingKind::Footprint => footprint::footprint(run, group),
-        FindingKind::RejectedUpdates => footprint::rejected_updates(first),
-        FindingKind::HiddenWaiting => latency::hidden_waiting(group),
-        FindingKind::Saturation => validity::saturation(run, first),
-        FindingKind::Objective => validity::objective(run, group),
-        FindingKind::DriverObjective => validity::driver_objective(first),
-        FindingKind::MachinePauses => validity::machine_pauses(run, group),
-        FindingKind::Path => validity::path(run, first),
-        FindingKind::UnavailableMode => trials::unavailable_modes(run, group),
-        FindingKind::CutShort => trials::cut_short(first),
-        FindingKind::ExcludedTrials => trials::excluded(run, group),
-        FindingKind::Reruns => trials::reruns(run, group),
-        FindingKind::NoisyMachine => trials::noisy_machine(first),
-        FindingKind::LateGenerator => trials::late_generator(run, first),
-        FindingKind::FewSamples => validity::few_samples(first),
-        FindingKind::SingleTrial => validity::single_trials(group),
-        FindingKind::Published => validity::published(group),
-        FindingKind::Text => first.text.clone(),
+/// Contents of the first findings, as long as they are of a kind and beside the one before.
+macro_rules! in_a_row {
+    ($rest:expr, $kind:ident, $beside:expr) => {
+        take_beside(
+            $rest.iter().map_while(|stated| match &stated.finding {
+                Finding::$kind(content) => Some(content),
+                _ => None,
+            }),
+            $beside,
+        )
+    };
+}
+
+fn take_beside<'a, T>(contents: impl Iterator<Item = &'a T>, beside: impl Fn(&T, &T) -> bool) -> Vec<&'a T> {
+    let mut taken: Vec<&T> = Vec::new();
+    for content in contents {
+        if taken.last().is_some_and(|last| !beside(last, content)) {
+            break;
+        }
+        taken.push(content);
+    }
+    taken
+}
+
+/// Number of the first findings that one sentence states together, and the sentence.
+fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
+    sentences! {
+        rest;
+        alone {
+        NotConverged(one) => fleets::not_converged(one);
+        Scaling(one) => scaling::scaling(run, one);
+        ControlPlaneCost(one) => control_plane_model::cost(run, one.law);
+        SlowestDriver(one) => graph::slowest_driver(one);
+        GreatestAddedTime(one) => graph::added_time(one);
+        GreatestAddedCpu(one) => graph::added_cpu(one);
+        RejectedUpdates(one) => footprint::rejected_updates(one);
+        Saturation(one) => validity::saturation(run, one);
+        DriverObjective(one) => validity::driver_objective(one);
+        Path(one) => validity::path(run, one);
+        CutShort(one) => trials::cut_short(*one);
+        NoisyMachine(one) => trials::noisy_machine(*one);
+        LateGenerator(one) => trials::late_generator(run, one);
+        FewSamples(one) => validity::few_samples(one);
+        }
+        all {
+        Headline(all) => latency::headline(run, all);
+        FullMachine(all) => throughput::full_machine(all);
+        CpuPerRequest(all) => throughput::cpu_per_request(all);
+        ControlPlane(all) => resources::control_plane(all);
+        Reservation(all) => resources::reservation(all);
+        Objective(all) => validity::objective(run, all);
+        ExcludedTrials(all) => trials::excluded(run, all);
+        Reruns(all) => trials::reruns(run, all);
+        SingleTrial(all) => validity::single_trials(all);
+        Published(all) => validity::published(all);
+        }
+        groups {
+        MachinePauses(group; one, next if one.content.measured.figure == next.content.measured.figure) =>
+            validity::machine_pauses(run, group);
+        AddedLatency(group; one, next if one.place.mode == next.place.mode) => latency::added(run, group);
+        ProxyUsage(group; one, next if one.place.mode == next.place.mode) => resources::proxy_usage(run, group);
+        CpuScaling(group; one, next if one.place.mode == next.place.mode) => resources::cpu_scaling(run, group);
+        Footprint(group; one, next if one.usage().place.mode == next.usage().place.mode) =>
+            footprint::footprint(run, group);
+        Convergence(group; one, next if one.place == next.place) => fleets::convergence(group);
+        MeshSize(group; one, next if (one.mode, sizes::part(one)) == (next.mode, sizes::part(next))) =>
+            sizes::mesh_size(run, group);
+        FactorEffect(group; one, next if (one.mode, &one.subject) == (next.mode, &next.subject)) =>
+            sizes::factor_effect(run, group);
+        FactorDifference(group; one, next if (&one.place, &one.subject) == (&next.place, &next.subject)) =>
+            word_factors::difference(group);
+        Order(group; one, next if order::baseline(one) == order::baseline(next)) => order::order(group);
+        HiddenWaiting(group; one, next if one.place == next.place) => latency::hidden_waiting(group);
+        UnavailableMode(group; one, next if trials::lack(run, one) == trials::lack(run, next)) =>
+            trials::unavailable_modes(run, group);
+        }
     }
 }
 
 /// Conditions of a finding, such as `at 1000 requests/s in this run`.
-fn at(finding: &Finding) -> String {
-    match finding.conditions() {
-        Some(conditions) => format!("{} in this run", words::at(conditions)),
-        None => "in this run".to_owned(),
-    }
+fn at(conditions: Conditions<'_>) -> String {
+    format!("{} in this run", words::at(conditions))
 }
 
 /// Like [`at`], as the start of a sentence.
-fn at_first(finding: &Finding) -> String {
-    words::sentence(&at(finding))
+fn at_first(conditions: Conditions<'_>) -> String {
+    words::sentence(&at(conditions))
 }
 
-/// The cell of a finding as the start of a sentence, such as `Sidecar at 1000 requests/s in this run`.
-fn place(finding: &Finding) -> String {
-    let mode = finding.mode.map_or("the run", words::mode);
-    words::sentence(&format!("{mode} {}", at(finding)))
+/// A cell as the start of a sentence, such as `Sidecar at 1000 requests/s in this run`.
+fn place(place: &Place) -> String {
+    words::sentence(&format!("{} {}", words::mode(place.mode), at(place.conditions())))
 }
 
 #[cfg(test)]

@@ -1,55 +1,71 @@
 //! Order of the modes.
 
 use super::at;
-use results::{Conditions, Finding, FindingVerdict, Metric, Mode};
+use results::finding::{Place, Standing, Step};
+use results::{FindingVerdict, Metric, Mode};
 use statistics::words;
 
 /// The baseline of an order of modes, which all its modes share.
-pub(super) fn baseline(finding: &Finding) -> Option<Mode> {
-    finding.mode.map(|mode| mode.floor().unwrap_or(mode))
+pub(super) fn baseline(standing: &Standing) -> Mode {
+    let mode = standing.place().mode;
+    mode.floor().unwrap_or(mode)
 }
 
 /// The best mode, each further mode against the nearest better one that it differs from, and whether other
 /// loads confirm it.
-pub(super) fn order(group: &[&Finding]) -> String {
-    let best = group[0];
-    let (here, elsewhere): (Vec<&Finding>, Vec<&Finding>) =
-        group[1..].iter().partition(|finding| finding.conditions() == best.conditions());
-    let is_closed = best.is_of(Metric::RateCompleted);
-    let what = if is_closed { "throughput" } else { "the median" };
-    let first = name(best.mode);
-    let first = match best.value {
-        Some(rate) if is_closed => format!("{first} ({})", words::rate(rate)),
-        _ => first.to_owned(),
+pub(super) fn order(group: &[&Standing]) -> String {
+    let best = group[0].place();
+    let (here, elsewhere): (Vec<&Standing>, Vec<&Standing>) =
+        group[1..].iter().partition(|standing| standing.place().conditions() == best.conditions());
+    let throughput = match group[0] {
+        Standing::Alone(best) => best.content.filter(|best| best.figure == Metric::RateCompleted),
+        Standing::Against(_) => None,
     };
-    let clauses: Vec<String> = here.chunk_by(|one, next| one.mode == next.mode).map(clause).collect();
-    let shown: Vec<&Finding> = here.into_iter().filter(|finding| finding.is_shown()).collect();
+    let what = if throughput.is_some() { "throughput" } else { "the median" };
+    let first = words::mode(best.mode);
+    let first = match throughput {
+        Some(rate) => format!("{first} ({})", words::rate(rate.value)),
+        None => first.to_owned(),
+    };
+    let clauses = here.chunk_by(|one, next| one.place().mode == next.place().mode).map(clause);
+    let clauses: Vec<String> = clauses.collect();
+    let shown = steps(&here).filter(|step| is_shown(step)).count();
+    let elsewhere: Vec<&Step> = steps(&elsewhere).collect();
     format!(
         "Order in {what} {}: {first}, then {}.{}",
-        at(best),
+        at(best.conditions()),
         clauses.join(", then "),
-        self::elsewhere(best, &shown, &elsewhere)
+        self::elsewhere(best, if throughput.is_some() { "with" } else { "at" }, shown, &elsewhere)
     )
 }
 
+fn steps<'a>(standings: &[&'a Standing]) -> impl Iterator<Item = &'a Step> {
+    standings.iter().filter_map(|standing| match standing {
+        Standing::Against(step) => Some(step),
+        Standing::Alone(_) => None,
+    })
+}
+
+fn is_shown(step: &Step) -> bool {
+    step.verdict == FindingVerdict::Shown
+}
+
 /// Example: `sidecar, 0.25 ms (0.24–0.26) above gateway (none shown to ambient)`.
-fn clause(of_mode: &[&Finding]) -> String {
-    let mode = name(of_mode[0].mode);
-    let Some((shown, by)) = of_mode
-        .iter()
-        .find(|finding| finding.is_shown())
-        .and_then(|finding| Some((finding, finding.estimate.as_ref()?)))
-    else {
+fn clause(of_mode: &[&Standing]) -> String {
+    let mode = words::mode(of_mode[0].place().mode);
+    let shown = steps(of_mode).filter(|step| is_shown(step));
+    let Some((shown, by)) = shown.filter_map(|step| Some((step, step.difference?))).next() else {
         return format!("{mode} (not shown to differ from a better one)");
     };
-    let by = if shown.is_of(Metric::RateCompletedChange) {
+    let better = words::mode(shown.against);
+    let by = if shown.figure == Some(Metric::RateCompletedChange) {
         let less = by.map_reversed(std::ops::Neg::neg);
-        format!("{} below {}", words::change(&less), name(shown.against))
+        format!("{} below {better}", words::change(&less))
     } else {
-        format!("{} above {}", words::latency(by), name(shown.against))
+        format!("{} above {better}", words::latency(&by))
     };
-    let alike = of_mode.iter().filter(|finding| !finding.is_shown());
-    let alike: Vec<String> = alike.map(|finding| name(finding.against).to_owned()).collect();
+    let alike = steps(of_mode).filter(|step| !is_shown(step));
+    let alike: Vec<String> = alike.map(|step| words::mode(step.against).to_owned()).collect();
     if alike.is_empty() {
         format!("{mode}, {by}")
     } else {
@@ -58,17 +74,15 @@ fn clause(of_mode: &[&Finding]) -> String {
 }
 
 /// Whether the other loads show the same steps.
-fn elsewhere(best: &Finding, steps: &[&Finding], others: &[&Finding]) -> String {
-    let preposition = if best.is_of(Metric::RateCompleted) { "with" } else { "at" };
+fn elsewhere(best: &Place, preposition: &str, steps: usize, others: &[&Step]) -> String {
     let (mut same, mut lacking) = (Vec::new(), Vec::new());
-    for at in others.chunk_by(|one, next| one.conditions() == next.conditions()) {
-        let missing: Vec<String> = at
-            .iter()
-            .filter(|finding| finding.verdict != Some(FindingVerdict::Shown))
-            .map(|finding| format!("{} against {}", name(finding.mode), name(finding.against)))
+    for at in others.chunk_by(|one, next| one.place.conditions() == next.place.conditions()) {
+        let missing = at.iter().filter(|step| !is_shown(step));
+        let missing: Vec<String> = missing
+            .map(|step| format!("{} against {}", words::mode(step.place.mode), words::mode(step.against)))
             .collect();
-        let offered = at[0].conditions().map(|at: Conditions<'_>| words::described(at)).unwrap_or_default();
-        if missing.is_empty() && at.len() == steps.len() {
+        let offered = words::described(at[0].place.conditions());
+        if missing.is_empty() && at.len() == steps {
             same.push(offered);
         } else {
             lacking.push(format!("{preposition} {offered}: {}", words::list(&missing)));
@@ -87,8 +101,4 @@ fn elsewhere(best: &Finding, steps: &[&Finding], others: &[&Finding]) -> String 
     let lacking =
         if lacking.is_empty() { String::new() } else { format!(" Not shown {}.", lacking.join("; ")) };
     same + &lacking
-}
-
-fn name(mode: Option<Mode>) -> &'static str {
-    mode.map_or("", words::mode)
 }

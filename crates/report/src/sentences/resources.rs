@@ -2,86 +2,82 @@
 
 use super::{Context, at, place};
 use experiment::mesh_settings::ZtunnelPlacement;
-use results::{Cell, Finding, Metric, Mode};
+use results::finding::{Judged, Measured, OfCell, ProxyUsage, Reservation, Reserving, Usage, Value};
+use results::{Cell, Metric};
 use statistics::words;
 
 /// CPU and memory of each proxy of a mode.
-pub(super) fn proxy_usage(run: &Context<'_>, group: &[&Finding]) -> String {
+pub(super) fn proxy_usage(run: &Context<'_>, group: &[&ProxyUsage]) -> String {
     let proxies = group.chunk_by(|one, next| one.subject == next.subject);
-    let cell = run.cell(group[0]);
+    let cell = run.cell(group[0].place.key());
     let proxies: Vec<String> = proxies
-        .map(|of_proxy| match of_proxy[0].candidates {
+        .map(|of_proxy| match of_proxy[0].copies {
             Some(copies) => usage_of_copies(copies, of_proxy),
             None => usage(run, cell, of_proxy),
         })
         .collect();
-    format!("{}: {}.", place(group[0]), proxies.join("; "))
+    format!("{}: {}.", place(&group[0].place), proxies.join("; "))
 }
 
 /// Example: `a-proxy uses 0.21 cores (0.20–0.22) and 110 MB (108–112), 29 MB of it anonymous`.
-fn usage(run: &Context<'_>, cell: Option<&Cell>, of_proxy: &[&Finding]) -> String {
-    let name = of_proxy[0].subject.as_deref().unwrap_or_default();
+fn usage(run: &Context<'_>, cell: Option<&Cell>, of_proxy: &[&ProxyUsage]) -> String {
+    let ProxyUsage { place, subject: name, .. } = of_proxy[0];
     let is_shared = run.experiment.istio.ztunnel == ZtunnelPlacement::Shared
-        && of_proxy[0].mode.is_some_and(Mode::is_ambient)
+        && place.mode.is_ambient()
         && name == "ztunnel";
     let whose = if is_shared { " (one for both sides)" } else { "" };
     let mut component = cell.iter().flat_map(|cell| &cell.components);
     let anonymous = component
-        .find(|component| component.name == name)
-        .and_then(|it| it.estimate(Metric::MemoryAnonymousBytes));
-    let anonymous =
-        anonymous.filter(|_| has(of_proxy, Metric::MemoryBytes)).map_or_else(String::new, |bytes| {
+        .find(|component| component.name == *name)
+        .and_then(|it| it.estimate(Metric::MemoryAnonymousBytes))
+        .filter(|_| of_proxy.iter().any(|usage| usage.measured.figure == Metric::MemoryBytes))
+        .map_or_else(String::new, |bytes| {
             format!(", {} of it anonymous", words::memory_value(bytes.estimate))
         });
-    format!("{name}{whose} uses {}{anonymous}", cpu_and_memory(of_proxy))
+    let amounts = cpu_and_memory(of_proxy.iter().map(|usage| &usage.measured));
+    format!("{name}{whose} uses {amounts}{anonymous}")
 }
 
 /// Example: `50 a-proxy use 2.5 cores and 1900 MB in all, each 0.05 cores (0.04–0.06) and 38 MB (35–41)`,
 /// with medians of copies and their range.
-fn usage_of_copies(copies: usize, of_proxy: &[&Finding]) -> String {
-    let sums: Vec<String> = of_proxy
-        .iter()
-        .filter_map(|finding| {
-            let sum = finding.value?;
-            let is_cpu = finding.is_of(Metric::CpuCores);
-            Some(if is_cpu { words::cores_value(sum) } else { words::memory_value(sum) })
-        })
-        .collect();
-    let name = of_proxy[0].subject.as_deref().unwrap_or_default();
-    format!("{copies} {name} use {} in all, each {}", words::list(&sums), cpu_and_memory(of_proxy))
+fn usage_of_copies(copies: usize, of_proxy: &[&ProxyUsage]) -> String {
+    let sums = of_proxy.iter().map(|usage| match usage.measured {
+        Measured { figure: Metric::CpuCores, value, .. } => words::cores_value(value),
+        Measured { value, .. } => words::memory_value(value),
+    });
+    let sums = words::list(&sums.collect::<Vec<_>>());
+    let each = cpu_and_memory(of_proxy.iter().map(|usage| &usage.measured));
+    format!("{copies} {} use {sums} in all, each {each}", of_proxy[0].subject)
 }
 
 /// Example: `0.21 cores (0.20–0.22) and 41 MB`.
-fn cpu_and_memory(of_component: &[&Finding]) -> String {
-    let amounts = of_component.iter().filter_map(|finding| {
-        let estimate = finding.estimate.as_ref()?;
-        Some(if finding.is_of(Metric::CpuCores) { words::cores(estimate) } else { words::memory(estimate) })
+fn cpu_and_memory<'a>(of_component: impl Iterator<Item = &'a Measured>) -> String {
+    let amounts = of_component.map(|measured| match measured.figure {
+        Metric::CpuCores => words::cores(&measured.estimate),
+        _ => words::memory(&measured.estimate),
     });
     words::list(&amounts.collect::<Vec<_>>())
 }
 
-fn has(findings: &[&Finding], figure: Metric) -> bool {
-    findings.iter().any(|finding| finding.is_of(figure))
-}
-
 /// CPU and memory of the control plane.
-pub(super) fn control_plane(group: &[&Finding]) -> String {
-    let components = group.chunk_by(|one, next| one.subject == next.subject).map(|of_component| {
-        let name = of_component[0].subject.as_deref().unwrap_or_default();
-        format!("{name} {}", cpu_and_memory(of_component))
-    });
-    let during = group[0].cell_key().map(words::place).unwrap_or_default();
-    format!("The control plane during {during} in this run: {}.", components.collect::<Vec<_>>().join("; "))
+pub(super) fn control_plane(group: &[&Usage]) -> String {
+    let components =
+        group.chunk_by(|one, next| one.content.subject == next.content.subject).map(|of_component| {
+            let amounts = cpu_and_memory(of_component.iter().map(|usage| &usage.content.figure));
+            format!("{} {amounts}", of_component[0].content.subject)
+        });
+    let components = components.collect::<Vec<_>>().join("; ");
+    format!("The control plane during {} in this run: {components}.", words::place(group[0].place.key()))
 }
 
 /// CPU of a proxy at the lowest and at the highest rate.
-pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&Finding]) -> String {
+pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&OfCell<Judged<Value>>]) -> String {
     let of = |figure: Metric| -> Vec<(String, String)> {
-        let findings = group.iter().filter(|finding| finding.is_of(figure));
-        let parts = findings.filter_map(|finding| {
-            Some((words::cores_value(finding.value?), finding.conditions().map(words::at)?))
-        });
-        parts.collect()
+        let shown = group.iter().filter(|one| one.content.figure.figure == figure);
+        let text = |one: &&OfCell<Judged<Value>>| {
+            (words::cores_value(one.content.figure.value), words::at(one.place.conditions()))
+        };
+        shown.map(text).collect()
     };
     let (cores, per_1000_rps) = (of(Metric::CpuCores), of(Metric::CpuCoresPer1000Rps));
     let ([(low, at_low), (high, at_high)], [(low_per, _), (high_per, _)]) =
@@ -89,44 +85,41 @@ pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&Finding]) -> String {
     else {
         return String::new();
     };
-    let subject = group[0].mode.map(|mode| run.subject(mode)).unwrap_or_default();
     format!(
-        "With {subject} a proxy uses {low} {at_low} and {high} {at_high} in this run, that is {low_per} and {high_per} per \
-         1000 requests/s."
+        "With {} a proxy uses {low} {at_low} and {high} {at_high} in this run, that is {low_per} and {high_per} per \
+         1000 requests/s.",
+        run.subject(group[0].place.mode)
     )
 }
 
 /// What pods reserve, and how much of it they used.
-pub(super) fn reservation(group: &[&Finding]) -> String {
-    let (app, mesh): (Vec<&Finding>, Vec<&Finding>) =
-        group.iter().partition(|finding| finding.subject.as_deref() == Some("application"));
+pub(super) fn reservation(group: &[&OfCell<Reservation>]) -> String {
+    let (app, mesh): (Vec<&OfCell<Reservation>>, Vec<&OfCell<Reservation>>) =
+        group.iter().partition(|reservation| reservation.content.pods == Reserving::Application);
     let meshes: Vec<String> = mesh
-        .chunk_by(|one, next| one.mode == next.mode)
-        .map(|of_mode| format!("with {} {}", of_mode[0].mode.map_or("", words::mode), amount(of_mode)))
+        .chunk_by(|one, next| one.place.mode == next.place.mode)
+        .map(|of_mode| format!("with {} {}", words::mode(of_mode[0].place.mode), amount(of_mode)))
         .collect();
     let mesh = match meshes.is_empty() {
         true => String::new(),
         false => format!("; the mesh {}", words::list(&meshes)),
     };
-    format!("Reserved against used {}: the application {}{mesh}.", at(group[0]), amount(&app))
+    let at = at(group[0].place.conditions());
+    format!("Reserved against used {at}: the application {}{mesh}.", amount(&app))
 }
 
 /// `reserves 14.00 cores (3.0% used) and 10.5 GB (2.0% used)`.
-fn amount(of_group: &[&Finding]) -> String {
-    let amounts: Vec<String> = of_group
-        .iter()
-        .filter_map(|finding| {
-            let reserved = finding.value?;
-            let text = if finding.is_of(Metric::ReservedCpuCores) {
-                words::cores_value(reserved)
-            } else {
-                words::memory_value(reserved)
-            };
-            let used = finding.estimate.map_or_else(String::new, |used| {
-                format!(" ({} used)", words::percent(used.estimate / reserved))
-            });
-            Some(text + &used)
-        })
-        .collect();
-    format!("reserves {}", amounts.join(" and "))
+fn amount(of_group: &[&OfCell<Reservation>]) -> String {
+    let amounts = of_group.iter().map(|one| {
+        let Reservation { reserved, used, .. } = &one.content;
+        let text = match reserved.figure {
+            Metric::ReservedCpuCores => words::cores_value(reserved.value),
+            _ => words::memory_value(reserved.value),
+        };
+        let used = used.map_or_else(String::new, |used| {
+            format!(" ({} used)", words::percent(used.estimate / reserved.value))
+        });
+        text + &used
+    });
+    format!("reserves {}", amounts.collect::<Vec<_>>().join(" and "))
 }

@@ -2,16 +2,16 @@
 
 use super::{Context, at_first};
 use crate::format::{self, Interval};
-use results::{Estimate, Finding, ScalingLaw};
+use results::finding::Effect;
+use results::{Conditions, Estimate, ScalingLaw};
 use statistics::words;
 
 /// How throughput grows with a factor, and the limits of the measured range.
-pub(super) fn scaling(run: &Context<'_>, finding: &Finding) -> String {
+pub(super) fn scaling(run: &Context<'_>, effect: &Effect) -> String {
     let laws = run.summary.scaling.iter().flat_map(|scaling| scaling.laws());
     let is_it = |law: &&ScalingLaw| {
-        finding.subject.as_deref() == Some(law.factor.as_str())
-            && (Some(law.mode), &law.factors, Some(&law.load))
-                == (finding.mode, &finding.factors, finding.load.as_ref())
+        (&law.factor, law.mode, &law.factors, Some(&law.load))
+            == (&effect.subject, effect.mode, &effect.factors, effect.load.as_ref())
     };
     let Some(law) = laws.into_iter().find(is_it) else { return String::new() };
     let (Some(least), Some(greatest)) = (law.residuals.first(), law.residuals.last()) else {
@@ -22,7 +22,7 @@ pub(super) fn scaling(run: &Context<'_>, finding: &Finding) -> String {
     format!(
         "{} mode {} responds to {} with {factor} {from} and {} with {to}; by the Universal Scalability Law σ {}, κ {}, {}{}. \
          Beyond {from} to {to} nothing was measured.{}",
-        at_first(finding),
+        at_first(Conditions { factors: &law.factors, load: &law.load }),
         law.mode,
         words::rate(least.measured),
         words::rate(greatest.measured),

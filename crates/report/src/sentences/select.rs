@@ -1,6 +1,7 @@
 //! Selects the sentences for each part of a report.
 
-use results::{Finding, FindingKind, FindingVerdict, Metric, Summary};
+use results::finding::Headline;
+use results::{Finding, FindingKind, FindingVerdict, Metric, StatedFinding, Summary};
 
 /// Maximum number of findings beside the headline in the opening of a report.
 const MAX_BESIDE_HEADLINE: usize = 4;
@@ -62,15 +63,16 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
     let Some((_, headline)) = all.first().copied() else { return (None, Vec::new()) };
     let beside = &all[1..];
     let of_kind = |kind: FindingKind| beside.iter().copied().filter(move |(other, _)| *other == kind);
-    let unproven = summary.findings.iter().find(|finding| is_unproven_path(finding));
-    let unproven = unproven.map(|finding| (FindingKind::Path, finding.text.as_str()));
+    let unproven = summary.findings.iter().find(|stated| is_unproven_path(&stated.finding));
+    let unproven = unproven.map(|stated| (FindingKind::Path, stated.text.as_str()));
     let ranked = BESIDE_HEADLINE.into_iter().chain([FindingKind::Text]);
     let ranked = ranked.flat_map(|kind| of_kind(kind).enumerate());
     let mut ranked: Vec<(usize, Sentence<'_>)> =
         ranked.filter(|(_, (_, text))| !repeats_headline(summary, text)).collect();
     // The first sentence of each kind comes before the second of any kind. After a headline about versions,
     // all differences between values come first.
-    let compares_values = summary.findings.first().is_some_and(|headline| headline.from.is_some());
+    let headline_form = summary.findings.first().map(|headline| &headline.finding);
+    let compares_values = matches!(headline_form, Some(Finding::Headline(Headline::Values(_))));
     let is_first = |kind: FindingKind| compares_values && kind == FindingKind::FactorDifference;
     ranked.sort_by_key(|(of_kind, (kind, _))| if is_first(*kind) { 0 } else { *of_kind });
     let mut chosen: Vec<Sentence<'_>> = Vec::new();
@@ -85,18 +87,26 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
 
 /// True if a sentence only repeats what the headline's mode adds to the median.
 fn repeats_headline(summary: &Summary, text: &str) -> bool {
-    let headline = summary.findings.first();
-    let mut stated = summary.findings.iter().filter(|finding| finding.text == text);
-    headline.is_some_and(|headline| headline.is_of(Metric::ResponseTimeP50Us))
-        && stated.all(|finding| {
-            finding.kind == FindingKind::AddedLatency
-                && finding.is_of(Metric::ResponseTimeP50Us)
-                && finding.mode == headline.and_then(|headline| headline.mode)
-        })
+    const MEDIAN: Metric = Metric::ResponseTimeP50Us;
+    let headline = summary.findings.first().and_then(|stated| match &stated.finding {
+        Finding::Headline(Headline::Added(one)) => Some((one.place.mode, one.content.value.figure)),
+        Finding::Headline(Headline::Measured(one)) => Some((one.place.mode, one.content.figure)),
+        Finding::Headline(Headline::Unanswered(one)) => Some((one.place.mode, one.content.figure)),
+        Finding::Headline(Headline::Values(one)) => {
+            Some((one.difference.place.mode, one.difference.measured.figure))
+        }
+        _ => None,
+    });
+    let repeats = |stated: &StatedFinding| match &stated.finding {
+        Finding::AddedLatency(one) => Some((one.place.mode, one.content.value.figure)) == headline,
+        _ => false,
+    };
+    headline.is_some_and(|(_, figure)| figure == MEDIAN)
+        && summary.findings.iter().filter(|stated| stated.text == text).all(repeats)
 }
 
 fn is_unproven_path(finding: &Finding) -> bool {
-    finding.kind == FindingKind::Path && finding.verdict != Some(FindingVerdict::Shown)
+    matches!(finding, Finding::Path(path) if path.verdict != FindingVerdict::Shown)
 }
 
 /// Distinct sentences. Every cell has findings about drivers, calls and services; only those of each mode's
@@ -104,19 +114,20 @@ fn is_unproven_path(finding: &Finding) -> bool {
 fn sentences(summary: &Summary) -> Vec<Sentence<'_>> {
     let mut sentences: Vec<Sentence<'_>> = Vec::new();
     let mut of_graph = Vec::new();
-    for finding in &summary.findings {
-        let is_of_every_cell = matches!(
-            finding.kind,
-            FindingKind::SlowestDriver | FindingKind::GreatestAddedTime | FindingKind::GreatestAddedCpu
-        );
-        if is_of_every_cell {
-            let key = (finding.kind, finding.mode);
-            if of_graph.contains(&key) {
+    for StatedFinding { finding, text } in &summary.findings {
+        let kind = finding.kind();
+        let of_every_cell = match finding {
+            Finding::SlowestDriver(driver) => Some(driver.place.mode),
+            Finding::GreatestAddedTime(added) | Finding::GreatestAddedCpu(added) => Some(added.place.mode),
+            _ => None,
+        };
+        if let Some(mode) = of_every_cell {
+            if of_graph.contains(&(kind, mode)) {
                 continue;
             }
-            of_graph.push(key);
+            of_graph.push((kind, mode));
         }
-        let sentence = (finding.kind, finding.text.trim());
+        let sentence = (kind, text.trim());
         if !sentence.1.is_empty() && !sentences.contains(&sentence) {
             sentences.push(sentence);
         }

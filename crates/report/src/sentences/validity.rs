@@ -1,7 +1,11 @@
 //! Which figures can be trusted: saturation, objective, path, and figures that the run is too short for.
 
-use super::{Context, place};
-use results::{Cell, Finding, FindingVerdict, HopProof, Metric};
+use super::Context;
+use results::finding::{
+    About, DriversObjective, Empty, Event, Judged, MachinePauses, ObjectiveOutcome, OfCell, PathCheck,
+    PublishedCheck, Value,
+};
+use results::{Cell, DriverObjective, FindingVerdict, HopProof, Metric};
 use statistics::copies::grouped;
 use statistics::objective::misses;
 use statistics::words;
@@ -10,18 +14,19 @@ use statistics::words;
 const MAX_HOPS: usize = 6;
 
 /// A cell that did not keep up, with the rate that it completed.
-pub(super) fn saturation(run: &Context<'_>, finding: &Finding) -> String {
-    let (saturated, all) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
-    let trials = if all == 1 { "trial" } else { "trials" };
-    let what = match finding.value {
+pub(super) fn saturation(run: &Context<'_>, saturated: &OfCell<Judged<Option<Value>>>) -> String {
+    let OfCell { place, trials, content: Judged { figure: completed, .. } } = saturated;
+    let noun = if trials.of == 1 { "trial" } else { "trials" };
+    let what = match completed {
         None => "its latencies would measure the queue, not the path".to_owned(),
         Some(rate) => {
-            format!("{} were completed, and the latencies measure the queue, not the path", words::rate(rate))
+            let rate = words::rate(rate.value);
+            format!("{rate} were completed, and the latencies measure the queue, not the path")
         }
     };
-    let place = finding.cell_key().map(words::place).unwrap_or_default();
-    let clocks = run.cell(finding).map(both_clocks).unwrap_or_default();
-    format!("{} is saturated in {saturated} of {all} {trials}: {what}.{clocks}", words::sentence(&place))
+    let clocks = run.cell(place.key()).map(both_clocks).unwrap_or_default();
+    let place = words::sentence(&words::place(place.key()));
+    format!("{place} is saturated in {} of {} {noun}: {what}.{clocks}", trials.n, trials.of)
 }
 
 /// How a clock that starts at the actual send would show a saturated cell; empty if both clocks show the
@@ -46,70 +51,63 @@ fn both_clocks(cell: &Cell) -> String {
         String::new()
     };
     format!(
-        " Uncorrected, from the actual send, the median reads {} and hides the queue; corrected, from the intended \
+        " Uncorrected, from the actual send, the median is {} and hides the queue; corrected, from the intended \
          start, it {corrected}{without}.",
         words::latency_value(service_us)
     )
 }
 
 /// In which cells the objective was met.
-pub(super) fn objective(run: &Context<'_>, group: &[&Finding]) -> String {
-    let is = |finding: &&&Finding, subject: &str| finding.subject.as_deref() == Some(subject);
-    let met: Vec<String> = group
-        .iter()
-        .filter(|finding| is(finding, "met"))
-        .filter_map(|finding| finding.cell_key().map(words::place))
-        .collect();
+pub(super) fn objective(run: &Context<'_>, group: &[&OfCell<ObjectiveOutcome>]) -> String {
+    let of = |outcome| group.iter().filter(move |one| one.content.outcome == outcome);
+    let met: Vec<String> = of(DriverObjective::Met).map(|one| words::place(one.place.key())).collect();
     if met.len() == group.len() {
         return "Every mode met the objective under every load in this run.".to_owned();
     }
     let met = if met.is_empty() { "nowhere".to_owned() } else { format!("by {}", words::list(&met)) };
-    let misses_of = |subject: &str| -> Vec<String> {
-        let cells =
-            group.iter().filter(|finding| is(finding, subject)).filter_map(|finding| run.cell(finding));
-        cells.flat_map(|cell| misses(run.experiment, cell)).collect()
-    };
-    let clause = |lead: &str, misses: Vec<String>| match misses.is_empty() {
-        true => String::new(),
-        false => format!("; {lead}: {}", misses.join("; ")),
+    let clause = |lead: &str, outcome: DriverObjective| {
+        let cells = of(outcome).filter_map(|one| run.cell(one.place.key()));
+        let misses: Vec<String> = cells.flat_map(|cell| misses(run.experiment, cell)).collect();
+        if misses.is_empty() { String::new() } else { format!("; {lead}: {}", misses.join("; ")) }
     };
     format!(
         "The objective was met {met} in this run{}{}.",
-        clause("not met", misses_of("missed")),
-        clause("not shown", misses_of("not-shown"))
+        clause("not met", DriverObjective::Missed),
+        clause("not shown", DriverObjective::NotShown)
     )
 }
 
 /// Drivers that did not meet the objective, judged by their slowest.
-pub(super) fn driver_objective(finding: &Finding) -> String {
-    let (n, of) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
-    let outcome = match finding.subject.as_deref() {
-        Some("not-shown") if n == 1 => "is not shown to meet the objective",
-        Some("not-shown") => "are not shown to meet the objective",
+pub(super) fn driver_objective(drivers: &OfCell<DriversObjective>) -> String {
+    let OfCell { place, trials: count, content } = drivers;
+    let DriversObjective { decisive, driver, .. } = content;
+    let outcome = match content.outcome {
+        DriverObjective::NotShown if count.n == 1 => "is not shown to meet the objective",
+        DriverObjective::NotShown => "are not shown to meet the objective",
         _ => "missed the objective",
     };
-    let figure = finding.metric().map_or("", |metric| metric.spoiled_by().name());
-    let time = finding.estimate.as_ref().map(|time| format!(", {figure} {}", words::latency(time)));
+    let figure = decisive.figure.spoiled_by().name();
+    let time = decisive.estimate.as_ref().map(|time| format!(", {figure} {}", words::latency(time)));
     format!(
-        "{}: {n} of {of} drivers {outcome}, the slowest {}{}.",
-        place(finding),
-        finding.driver.as_deref().unwrap_or_default(),
+        "{}: {} of {} drivers {outcome}, the slowest {driver}{}.",
+        super::place(place),
+        count.n,
+        count.of,
         time.unwrap_or_default()
     )
 }
 
 /// Percentiles that pauses of the machine can cause.
-pub(super) fn machine_pauses(run: &Context<'_>, group: &[&Finding]) -> String {
-    let shares = || group.iter().filter_map(|finding| finding.share);
+pub(super) fn machine_pauses(run: &Context<'_>, group: &[&OfCell<MachinePauses>]) -> String {
+    let shares = || group.iter().map(|pauses| pauses.content.share);
     let (least, greatest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     let share = match (words::percent(least), words::percent(greatest)) {
         (least, greatest) if least == greatest => greatest,
         (least, greatest) => format!("{} to {greatest}", least.trim_end_matches([' ', '%', '\u{a0}'])),
     };
-    let name = percentile_name(group[0]);
+    let name = percentile_name(group[0].content.measured.figure);
     let measured = run.summary.cells.iter().filter(|cell| cell.valid > 0).count();
-    let cells: Vec<String> =
-        group.iter().filter_map(|finding| finding.cell_key().map(words::place)).collect();
+    let cells: Vec<String> = group.iter().map(|pauses| words::place(pauses.place.key())).collect();
     let of =
         if cells.len() == measured && measured > 1 { "every cell".to_owned() } else { words::list(&cells) };
     format!(
@@ -118,19 +116,18 @@ pub(super) fn machine_pauses(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-fn percentile_name(finding: &Finding) -> &'static str {
-    if finding.is_of(Metric::ResponseTimeP99Us) { "99th" } else { "99.9th" }
+fn percentile_name(figure: Metric) -> &'static str {
+    if figure == Metric::ResponseTimeP99Us { "99th" } else { "99.9th" }
 }
 
 /// What the proxies' own counters prove about a mode.
-pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
-    let Some(mode) = finding.mode else { return String::new() };
-    let subject = run.subject(mode);
-    if finding.verdict != Some(FindingVerdict::Shown) {
+pub(super) fn path(run: &Context<'_>, path: &PathCheck) -> String {
+    let subject = run.subject(path.mode);
+    if path.verdict != FindingVerdict::Shown {
         return format!("Path of {subject}: not proven in every trial.");
     }
     let cells: Vec<&Cell> =
-        run.summary.cells.iter().filter(|cell| cell.mode == mode && cell.valid > 0).collect();
+        run.summary.cells.iter().filter(|cell| cell.mode == path.mode && cell.valid > 0).collect();
     let Some(first) = cells.first() else { return String::new() };
     let (who, whose) = on_the_path(&first.path.proxies);
     let tls = match cells.iter().map(|cell| cell.path.mtls).min().flatten() {
@@ -138,7 +135,7 @@ pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
         _ => "",
     };
     let verb =
-        if finding.is_of(Metric::Connections) { "carried every connection" } else { "saw every request" };
+        if path.figure == Metric::Connections { "carried every connection" } else { "saw every request" };
     format!("Path of {subject}: {who} {verb}{tls}, by {whose} own counters{}.", spoken(&cells))
 }
 
@@ -183,37 +180,32 @@ fn on_the_path(proxies: &[String]) -> (String, &'static str) {
 }
 
 /// A percentile that has few requests beyond it.
-pub(super) fn few_samples(finding: &Finding) -> String {
-    let name = percentile_name(finding);
-    let fewest = finding.value.unwrap_or(0.0);
-    let requests = match (finding.subject.as_deref(), fewest == 1.0) {
-        (Some("episodes"), true) => "separate event",
-        (Some("episodes"), false) => "separate events",
-        (_, true) => "request",
-        (_, false) => "requests",
+pub(super) fn few_samples(few: &About<Event, Value>) -> String {
+    let name = percentile_name(few.figure.figure);
+    let fewest = few.figure.value;
+    let events = match (few.subject, fewest == 1.0) {
+        (Event::Episodes, true) => "separate event",
+        (Event::Episodes, false) => "separate events",
+        (Event::Requests, true) => "request",
+        (Event::Requests, false) => "requests",
     };
     format!(
-        "The {name} percentile rests on as few as {fewest:.0} {requests} in a trial: too few to say more of it than the \
+        "The {name} percentile rests on as few as {fewest:.0} {events} in a trial: too few to say more of it than the \
          table shows."
     )
 }
 
 /// Cells with a single valid trial.
-pub(super) fn single_trials(group: &[&Finding]) -> String {
-    let cells = group.iter().filter_map(|finding| finding.cell_key().map(words::place));
-    format!(
-        "One valid trial alone has no interval and shows no difference: {}.",
-        words::list(&cells.collect::<Vec<_>>())
-    )
+pub(super) fn single_trials(group: &[&OfCell<Empty>]) -> String {
+    let cells: Vec<String> = group.iter().map(|one| words::place(one.place.key())).collect();
+    format!("One valid trial alone has no interval and shows no difference: {}.", words::list(&cells))
 }
 
 /// Agreement with published figures.
-pub(super) fn published(group: &[&Finding]) -> String {
+pub(super) fn published(group: &[&PublishedCheck]) -> String {
     let count = |verdict, is_measured: bool| {
-        let of_verdict = group.iter().filter(|finding| finding.verdict == Some(verdict));
-        of_verdict
-            .filter(|finding| (finding.estimate.is_some() || finding.value.is_some()) == is_measured)
-            .count()
+        let has_figure = |one: &&&PublishedCheck| one.estimate.is_some() || one.value.is_some();
+        group.iter().filter(|one| one.verdict == verdict && has_figure(one) == is_measured).count()
     };
     let parts = [
         (count(FindingVerdict::Shown, true), ("agrees", "agree")),

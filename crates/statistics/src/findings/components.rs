@@ -1,8 +1,9 @@
 //! Comparison of mesh versions and programs: the headline of a run that compares them.
 
 use super::run::{Run, distance_from_reference};
-use super::word_factors::reported;
-use results::{FactorDifference, Finding, FindingKind, FindingVerdict, is_of_components};
+use super::word_factors::{content, reported};
+use results::finding::{Headline, ValuesHeadline};
+use results::{FactorDifference, Finding, FindingVerdict, is_of_components};
 
 /// Maximum number of differences in the headline.
 const MAX_STATED: usize = 3;
@@ -36,9 +37,12 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
         });
         stated.extend(nearest);
     }
-    let findings =
-        stated.into_iter().filter_map(|difference| finding(difference, shown.len(), between.len()));
-    findings.collect()
+    let headline = |difference: &FactorDifference| {
+        let mut difference = content(difference)?;
+        difference.n = shown.len();
+        Some(Finding::Headline(Headline::Values(ValuesHeadline { difference, of: between.len() })))
+    };
+    stated.into_iter().filter_map(headline).collect()
 }
 
 fn is_shown(difference: &&FactorDifference) -> bool {
@@ -56,9 +60,4 @@ fn value_that_differs_most<'a>(of_factor: &[&'a FactorDifference]) -> Option<&'a
         of_factor.iter().filter(|other| other.to == value.to && is_shown(other)).count()
     };
     of_factor.iter().copied().reduce(|most, one| if shown(one) > shown(most) { one } else { most })
-}
-
-fn finding(difference: &FactorDifference, shown: usize, of: usize) -> Option<Finding> {
-    let finding = super::word_factors::finding(FindingKind::Headline, difference)?;
-    Some(Finding { n: Some(shown), of: Some(of), ..finding })
 }

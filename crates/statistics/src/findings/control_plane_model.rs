@@ -1,7 +1,8 @@
 //! Costs of the control plane: a finding per law of the main model.
 
 use super::run::Run;
-use results::{CostLaw, Finding, FindingFigure, FindingKind, FindingVerdict};
+use results::finding::{Law, LawCost};
+use results::{CostLaw, Finding, FindingVerdict};
 
 /// A law does not hold if a cell deviates from it by more than this fraction.
 const LACK_OF_FIT: f64 = 0.25;
@@ -10,22 +11,25 @@ pub(super) fn costs(run: &Run<'_>) -> Vec<Finding> {
     let Some(model) = &run.summary.control_plane_model else { return Vec::new() };
     let costs = &model.main;
     let laws = [
-        ("changing", &costs.changing),
-        ("memory", &costs.memory),
-        ("configuration", &costs.configuration),
-        ("connecting", &costs.connecting),
+        (Law::Changing, &costs.changing),
+        (Law::Memory, &costs.memory),
+        (Law::Configuration, &costs.configuration),
+        (Law::Connecting, &costs.connecting),
     ];
-    laws.into_iter().filter_map(|(subject, law)| finding(subject, law)).collect()
+    laws.into_iter().filter_map(|(law, costs)| cost(law, costs)).map(Finding::ControlPlaneCost).collect()
 }
 
-fn finding(subject: &str, law: &CostLaw) -> Option<Finding> {
-    let slope = law.terms.get(1)?;
-    let fits = law.greatest_residual().is_some_and(|residual| residual <= LACK_OF_FIT);
+fn cost(law: Law, costs: &CostLaw) -> Option<LawCost> {
+    let slope = costs.terms.get(1)?;
+    let fits = costs.greatest_residual().is_some_and(|residual| residual <= LACK_OF_FIT);
     let verdict = slope.verdict.unwrap_or_else(|| FindingVerdict::from_interval(&slope.coefficient));
-    let figure = FindingFigure::Slope(format!("{} per {}", law.unit, slope.variable));
-    Some(Finding {
-        verdict: Some(if fits { verdict } else { FindingVerdict::NotShown }),
-        ..Finding::new(FindingKind::ControlPlaneCost).about(subject).with_figure(figure, &slope.coefficient)
+    Some(LawCost {
+        law,
+        figure: format!("{} per {}", costs.unit, slope.variable),
+        value: slope.coefficient.estimate,
+        estimate: slope.coefficient,
+        verdict: if fits { verdict } else { FindingVerdict::NotShown },
+        n: slope.coefficient.n,
     })
 }
 
@@ -41,7 +45,7 @@ mod tests {
             let slope = CostTerm { variable: "bytes/s".into(), coefficient, verdict };
             CostLaw { terms: vec![CostTerm::default(), slope], ..CostLaw::default() }
         };
-        let verdict = |law: CostLaw| finding("changing", &law).and_then(|finding| finding.verdict);
+        let verdict = |law: CostLaw| cost(Law::Changing, &law).map(|cost| cost.verdict);
         for expected in [FindingVerdict::Shown, FindingVerdict::NotShown] {
             let residual = CostResidual { measured: 1.0, fitted: 1.1, ..CostResidual::default() };
             assert_eq!(verdict(CostLaw { residuals: vec![residual], ..law(Some(expected)) }), Some(expected));

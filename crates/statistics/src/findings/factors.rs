@@ -1,19 +1,20 @@
 //! Numeric factors: the change from the smallest to the largest value.
 
 use super::run::{Run, distance_from_reference};
-use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, Metric, Mode};
+use results::finding::{Effect, Measured};
+use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, Metric, Mode};
 
 /// Findings per factor and mode, except for the size of the mesh, which has its own.
 pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
     let factors = run.experiment.factors.iter().filter(|factor| factor.key != BACKGROUND_SERVICES);
     let modes = &run.experiment.modes;
     let pairs = factors.flat_map(|factor| modes.iter().map(move |mode| (factor, *mode)));
-    pairs.flat_map(|(factor, mode)| changes(run, mode, &factor.key, FindingKind::FactorEffect)).collect()
+    pairs.flat_map(|(factor, mode)| changes(run, mode, &factor.key)).map(Finding::FactorEffect).collect()
 }
 
 /// The effect on the median at the reference load, with the first values of the other factors, and the effects
 /// on the throughput of a closed loop, on CPU and, except of the size of the mesh, on memory.
-pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -> Vec<Finding> {
+pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str) -> Vec<Effect> {
     let effects = || {
         let all = run.summary.factor_effects.iter();
         all.filter(|effect| effect.factor == key && effect.mode == mode)
@@ -27,27 +28,29 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -
         let place = (&median.load, &median.factors);
         effects().find(move |effect| effect.figure == figure && (&effect.load, &effect.factors) == place)
     };
-    let finding = |effect: &FactorEffect, figure: Metric| {
-        let change: &Estimate = &effect.from_least_to_greatest;
-        Finding {
-            mode: Some(mode),
-            factors: effect.factors.clone(),
-            load: effect.load.clone(),
-            verdict: Some(effect.verdict),
-            ..Finding::new(kind).about(key).with_figure(figure, change)
-        }
+    let change = |of: Metric, figure: Metric| {
+        beside(of).map(|effect| content(effect, key, figure, &effect.from_least_to_greatest))
     };
-    let completed = beside(Metric::RateCompleted);
-    let completed = completed.map(|effect| finding(effect, Metric::RateCompleted));
-    let cpu = beside(Metric::ProxiesCpuCoresPer1000Rps);
-    let cpu = cpu.map(|effect| finding(effect, Metric::CpuCoresPer1000Rps));
     // What each other service costs before the load is more exact.
-    let memory = beside(Metric::ProxiesMemoryAnonymousBytes).filter(|_| kind == FindingKind::FactorEffect);
-    let memory = memory.map(|effect| finding(effect, Metric::MemoryAnonymousBytes));
-    completed
-        .into_iter()
-        .chain([finding(median, Metric::ResponseTimeP50Us)])
-        .chain(cpu)
-        .chain(memory)
-        .collect()
+    let memory = change(Metric::ProxiesMemoryAnonymousBytes, Metric::MemoryAnonymousBytes);
+    let changes = [
+        change(Metric::RateCompleted, Metric::RateCompleted),
+        change(Metric::ResponseTimeP50Us, Metric::ResponseTimeP50Us),
+        change(Metric::ProxiesCpuCoresPer1000Rps, Metric::CpuCoresPer1000Rps),
+        memory.filter(|_| key != BACKGROUND_SERVICES),
+    ];
+    changes.into_iter().flatten().collect()
+}
+
+/// An effect with its figure and the change to report.
+pub(super) fn content(effect: &FactorEffect, subject: &str, figure: Metric, change: &Estimate) -> Effect {
+    Effect {
+        mode: effect.mode,
+        factors: effect.factors.clone(),
+        load: effect.load.clone(),
+        subject: subject.to_owned(),
+        measured: Measured::new(figure, change),
+        verdict: effect.verdict,
+        n: change.n,
+    }
 }

@@ -1,8 +1,10 @@
 //! Fleets of simulated proxies: how soon changes arrive, what that costs the control plane, and which factors
 //! both grow with.
 
+use super::factors::content;
 use super::run::Run;
-use results::{Cell, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, FleetSummary, Metric};
+use results::finding::{Convergence, Empty, Headline, Measured, OfCell, Timed, Trials, Unanswered};
+use results::{Cell, Estimate, FactorEffect, Finding, FindingVerdict, FleetSummary, Metric};
 
 /// Maximum number of cells with a sentence besides the headline's.
 const MAX_CELLS: usize = 7;
@@ -12,27 +14,26 @@ const REPORTED: [Metric; 3] = [Metric::ConvergenceP99Us, Metric::IstiodCpuS, Met
 
 /// Headline: the largest fleet.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
-    headline_cell(run).map_or_else(Vec::new, |(cell, fleet)| of_cell(FindingKind::Headline, cell, fleet))
+    let figures = headline_cell(run).into_iter().flat_map(|(cell, fleet)| of_cell(cell, fleet));
+    figures.map(|figure| Finding::Headline(Headline::Fleet(figure))).collect()
 }
 
 /// The other fleets.
 pub(super) fn convergence(run: &Run<'_>) -> Vec<Finding> {
     let headline = headline_cell(run).map(|(cell, _)| cell.key());
     let others = measured(run).filter(|(cell, _)| Some(cell.key()) != headline).take(MAX_CELLS);
-    others.flat_map(|(cell, fleet)| of_cell(FindingKind::Convergence, cell, fleet)).collect()
+    others.flat_map(|(cell, fleet)| of_cell(cell, fleet)).map(Finding::Convergence).collect()
 }
 
 /// Fleets in which proxies missed a change.
 pub(super) fn not_converged(run: &Run<'_>) -> Vec<Finding> {
     let fleets = run.summary.cells.iter().filter_map(|cell| Some((cell, cell.fleet.as_ref()?)));
     let missing = fleets.filter(|(_, fleet)| fleet.never > 0);
-    missing
-        .map(|(cell, fleet)| Finding {
-            n: usize::try_from(fleet.never).ok(),
-            of: usize::try_from(fleet.proxies).ok(),
-            ..Finding::of_cell(FindingKind::NotConverged, cell)
-        })
-        .collect()
+    let content = |(cell, fleet): (&Cell, &FleetSummary)| {
+        let trials = Trials { n: fleet.never as usize, of: fleet.proxies as usize };
+        OfCell { trials, ..OfCell::new(cell, Empty {}) }
+    };
+    missing.map(content).map(Finding::NotConverged).collect()
 }
 
 /// Effects of factors on convergence and control plane, per thousand if the factor is a count.
@@ -57,13 +58,7 @@ fn of_effect(effect: &FactorEffect) -> Finding {
     } else {
         effect.from_least_to_greatest
     };
-    Finding {
-        mode: Some(effect.mode),
-        factors: effect.factors.clone(),
-        load: effect.load.clone(),
-        verdict: Some(effect.verdict),
-        ..Finding::new(FindingKind::FactorEffect).about(&effect.factor).with_figure(effect.figure, &estimate)
-    }
+    Finding::FactorEffect(content(effect, &effect.factor, effect.figure, &estimate))
 }
 
 /// True if a factor is a number of proxies or objects.
@@ -92,31 +87,26 @@ fn headline_cell<'a>(run: &Run<'a>) -> Option<(&'a Cell, &'a FleetSummary)> {
     measured(run).reduce(|best, one| if one.1.proxies > best.1.proxies { one } else { best })
 }
 
-fn of_cell(kind: FindingKind, cell: &Cell, fleet: &FleetSummary) -> Vec<Finding> {
-    // A restart of istiod is no change of the mesh, whose arrival convergence is about.
+fn of_cell(cell: &Cell, fleet: &FleetSummary) -> Vec<OfCell<Convergence>> {
+    // A restart of istiod is not a change of the mesh, whose arrival convergence is about.
     let has_none = fleet.convergence_us.count + fleet.convergence_us.never == 0;
     let event = fleet.changes.first().filter(|_| has_none);
     let times = event.map_or(&fleet.convergence_us, |event| &event.convergence_us);
-    let finding = || Finding {
-        candidates: usize::try_from(fleet.proxies).ok(),
-        subject: event.map(|event| event.kind.clone()),
-        ..Finding::of_cell(kind, cell)
+    let content = |timed: Timed| {
+        let event = event.map(|event| event.kind.clone());
+        OfCell::new(cell, Convergence { proxies: fleet.proxies, event, timed })
     };
     let figure = |metric: Metric, estimate: Option<Estimate>| {
-        estimate.map(|estimate| finding().with_figure(metric, &estimate))
+        let estimate = estimate?;
+        Some(content(Timed::Measured(Measured::new(metric, &estimate))).resting_on(&estimate))
     };
-    // A percentile that falls among proxies never reached has no time.
-    let never = || Finding {
-        figure: Some(Metric::ConvergenceP99Us.into()),
-        verdict: Some(FindingVerdict::CannotTell),
-        ..finding()
-    };
-    let convergence = figure(Metric::ConvergenceP99Us, times.p99);
-    let convergence = convergence.or_else(|| (times.never > 0).then(never));
-    let others = [
+    let never = Unanswered { figure: Metric::ConvergenceP99Us, verdict: FindingVerdict::CannotTell };
+    let never = (times.never > 0).then(|| content(Timed::Never(never)));
+    let figures = [
+        figure(Metric::ConvergenceP99Us, times.p99).or(never),
         figure(Metric::ConvergenceLastUs, times.last),
         figure(Metric::IstiodCpuCores, fleet.estimates.get(Metric::IstiodCpuCores)),
         figure(Metric::IstiodMemoryBytes, fleet.estimates.get(Metric::IstiodMemoryBytes)),
     ];
-    convergence.into_iter().chain(others.into_iter().flatten()).collect()
+    figures.into_iter().flatten().collect()
 }

@@ -3,18 +3,18 @@
 use super::resources;
 use super::run::Run;
 use crate::copies::{Spread, groups_of};
-use results::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict, Metric};
+use results::finding::{Footprint, RejectedUpdates, Usage};
+use results::{Cell, ComponentSummary, Estimate, Finding, FindingVerdict, Metric};
 
 /// If memory before the load is more than this fraction of that under load, the load is not what needs it.
 const MAX_MEMORY_SHARE_BEFORE_LOAD: f64 = 0.5;
 
 /// Per mode, the proxies' memory before the first request, and the largest configuration.
 pub(super) fn before_the_load(run: &Run<'_>) -> Vec<Finding> {
-    let cells = run.modes_with_proxies().into_iter().filter_map(|mode| run.reference_cell(mode));
-    cells.flat_map(of_cell).collect()
+    run.reference_cells().flat_map(of_cell).map(Finding::Footprint).collect()
 }
 
-fn of_cell(cell: &Cell) -> Vec<Finding> {
+fn of_cell(cell: &Cell) -> Vec<Footprint> {
     let proxies = resources::proxies_of(cell);
     let known: Vec<&ComponentSummary> = proxies
         .iter()
@@ -39,14 +39,10 @@ fn of_cell(cell: &Cell) -> Vec<Finding> {
                 Spread::new(copies.iter().map(|bytes| bytes.estimate)).map(|spread| spread.with_range())
             }
         };
-        findings.extend(estimate.map(|estimate| {
-            Finding {
-                candidates: (before.len() > 1).then_some(before.len()),
-                verdict: Some(verdict),
-                ..Finding::of_cell(FindingKind::Footprint, cell)
-                    .about(group.name)
-                    .with_figure(Metric::MemoryBeforeLoadBytes, &estimate)
-            }
+        findings.extend(estimate.map(|estimate| Footprint::Memory {
+            usage: Usage::about(cell, group.name.clone(), Metric::MemoryBeforeLoadBytes, &estimate),
+            copies: (before.len() > 1).then_some(before.len()),
+            verdict,
         }));
     }
     if !findings.is_empty() {
@@ -56,13 +52,17 @@ fn of_cell(cell: &Cell) -> Vec<Finding> {
 }
 
 /// The largest configuration of any proxy.
-fn largest_configuration(cell: &Cell, proxies: &[&ComponentSummary]) -> Option<Finding> {
+fn largest_configuration(cell: &Cell, proxies: &[&ComponentSummary]) -> Option<Footprint> {
     let (proxy, size) = proxies
         .iter()
         .filter_map(|proxy| Some((proxy, proxy.configuration.as_ref()?.size_bytes)))
         .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate))?;
-    let finding = Finding::of_cell(FindingKind::Footprint, cell).about(&proxy.name);
-    Some(finding.with_figure(Metric::ConfigurationSizeBytes, &size))
+    Some(Footprint::Configuration(Usage::about(
+        cell,
+        proxy.name.clone(),
+        Metric::ConfigurationSizeBytes,
+        &size,
+    )))
 }
 
 /// True if `before` is more than [`MAX_MEMORY_SHARE_BEFORE_LOAD`] of `under`, allowing for both intervals.
@@ -73,7 +73,7 @@ fn is_most(before: &Estimate, under: &Estimate) -> bool {
 
 /// Proxies that rejected an update, once per mode.
 pub(super) fn rejected_updates(run: &Run<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut known: Vec<RejectedUpdates> = Vec::new();
     for cell in run.summary.cells.iter().filter(|cell| cell.valid > 0) {
         let rejected = |proxy: &&ComponentSummary| {
             let updates = proxy.configuration.and_then(|held| held.counts.rejected_updates);
@@ -83,20 +83,17 @@ pub(super) fn rejected_updates(run: &Run<'_>) -> Vec<Finding> {
             let rejecting: Vec<&ComponentSummary> =
                 group.components.iter().copied().filter(rejected).collect();
             let Some(first) = rejecting.first() else { continue };
-            let is_known = |known: &Finding| {
-                known.mode == Some(cell.mode)
-                    && known.subject.as_ref() == Some(&first.name)
-                    && known.n == Some(rejecting.len())
+            let one = RejectedUpdates {
+                mode: cell.mode,
+                subject: first.name.clone(),
+                rejecting: rejecting.len(),
+                proxies: group.components.len(),
             };
-            if !findings.iter().any(is_known) {
-                findings.push(Finding {
-                    mode: Some(cell.mode),
-                    n: Some(rejecting.len()),
-                    of: Some(group.components.len()),
-                    ..Finding::new(FindingKind::RejectedUpdates).about(&first.name)
-                });
+            let key = |of: &RejectedUpdates| (of.mode, of.subject.clone(), of.rejecting);
+            if !known.iter().any(|other| key(other) == key(&one)) {
+                known.push(one);
             }
         }
     }
-    findings
+    known.into_iter().map(Finding::RejectedUpdates).collect()
 }

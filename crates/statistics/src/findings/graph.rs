@@ -13,7 +13,8 @@ use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
 use experiment::plan::PlannedCell;
-use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Metric, Mode, Role, TrialRecord};
+use results::finding::{self, GreatestAdded, OfCell, Value};
+use results::{Cell, Figure, Finding, FindingVerdict, Metric, Mode, Role, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// With fewer drivers the median is not a useful reference.
@@ -69,7 +70,7 @@ fn slowest_driver(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Great
     let medians: BTreeMap<usize, f64> =
         of_repeats.into_iter().filter_map(|(repeat, all)| Some((repeat, Spread::new(all)?.median))).collect();
     let figure = if resolves { Metric::ResponseTimeP99Us } else { Metric::ResponseTimeMeanUs };
-    let reported = Reported { cell, kind: FindingKind::SlowestDriver, against: None, figure };
+    let reported = Reported { cell, of: GreatestOf::Drivers, figure };
     Greatest::new(&reported, &figures, |_| Some(&medians), resolution_us)
 }
 
@@ -77,12 +78,7 @@ fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest>
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| medians_of_calls(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
-    let reported = Reported {
-        cell,
-        kind: FindingKind::GreatestAddedTime,
-        against: Some(against),
-        figure: Metric::ResponseTimeP50Us,
-    };
+    let reported = Reported { cell, of: GreatestOf::Calls { against }, figure: Metric::ResponseTimeP50Us };
     Greatest::new(&reported, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
 }
 
@@ -94,12 +90,7 @@ fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> 
     if with.len() < 2 {
         return None;
     }
-    let reported = Reported {
-        cell,
-        kind: FindingKind::GreatestAddedCpu,
-        against: Some(against),
-        figure: Metric::CpuCores,
-    };
+    let reported = Reported { cell, of: GreatestOf::Services { against }, figure: Metric::CpuCores };
     Greatest::new(&reported, &with, |name| without.get(name), |_| 0.0)
 }
 
@@ -155,11 +146,18 @@ fn cpu_of_services(trials: Vec<&TrialRecord>) -> Figures {
     figures
 }
 
+/// Candidates, and the mode that calls and services are compared with.
+#[derive(Clone, Copy, Debug)]
+enum GreatestOf {
+    Drivers,
+    Calls { against: Mode },
+    Services { against: Mode },
+}
+
 /// Everything that a finding about the greatest of several contains, except its figures.
 struct Reported<'a> {
     cell: &'a PlannedCell,
-    kind: FindingKind,
-    against: Option<Mode>,
+    of: GreatestOf,
     figure: Metric,
 }
 
@@ -167,8 +165,7 @@ struct Reported<'a> {
 #[derive(Debug)]
 pub(crate) struct Greatest {
     cell: PlannedCell,
-    kind: FindingKind,
-    against: Option<Mode>,
+    of: GreatestOf,
     figure: Metric,
     name: String,
     /// Mean of the candidate's figure.
@@ -206,8 +203,7 @@ impl Greatest {
         let estimate = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
         Some(Self {
             cell: reported.cell.clone(),
-            kind: reported.kind,
-            against: reported.against,
+            of: reported.of,
             figure: reported.figure,
             name: (*name).clone(),
             value: mean(&own),
@@ -218,18 +214,27 @@ impl Greatest {
     }
 
     fn finding(&self, cell: &Cell) -> Finding {
-        let by = self.difference.estimate;
-        Finding {
-            against: self.against,
-            candidates: Some(self.candidates),
-            estimate: Some(by),
+        let difference = self.difference.estimate;
+        let greatest = finding::Greatest {
+            subject: self.name.clone(),
+            candidates: self.candidates,
+            value: Value { figure: self.figure, value: self.value },
+            difference,
             // A candidate below its reference is not the greatest.
-            verdict: Some(match self.verdict {
-                FindingVerdict::Shown if by.estimate < 0.0 => FindingVerdict::NotShown,
+            verdict: match self.verdict {
+                FindingVerdict::Shown if difference.estimate < 0.0 => FindingVerdict::NotShown,
                 verdict => verdict,
-            }),
-            n: Some(by.n),
-            ..Finding::of_cell(self.kind, cell).about(&self.name).with_value(self.figure, self.value)
+            },
+        };
+        let added = |against| {
+            OfCell::new(cell, GreatestAdded { greatest: greatest.clone(), against }).resting_on(&difference)
+        };
+        match self.of {
+            GreatestOf::Drivers => {
+                Finding::SlowestDriver(OfCell::new(cell, greatest).resting_on(&difference))
+            }
+            GreatestOf::Calls { against } => Finding::GreatestAddedTime(added(against)),
+            GreatestOf::Services { against } => Finding::GreatestAddedCpu(added(against)),
         }
     }
 }

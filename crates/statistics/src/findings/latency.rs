@@ -2,8 +2,10 @@
 
 use super::run::Run;
 use super::{pauses, resources};
-use crate::curve::{Distribution, merged};
-use results::{Cell, Figure, Finding, FindingKind, FindingVerdict, Metric, Mode, TimeFigure};
+use crate::curve::merged;
+use crate::trials::usable;
+use results::finding::{Added, Against, Headline, Nothing, OfCell, Trials, Unanswered, Value};
+use results::{Cell, Clock, Figure, Finding, FindingVerdict, Metric, Mode};
 
 /// A response time above this multiple of the service time hides waiting, if it is at least a millisecond.
 const HIDES_FACTOR: f64 = 3.0;
@@ -16,62 +18,50 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
         let Some(cell) = run.reference_cell(mode) else { continue };
         if let Some(median) = median(cell) {
             let cpu = resources::cores_per_proxy(cell).map(|cores| {
-                Finding::of_cell(FindingKind::Headline, cell).with_value(Metric::CpuCores, cores)
+                Headline::Cpu(OfCell::new(cell, Value { figure: Metric::CpuCores, value: cores }))
             });
-            return [median].into_iter().chain(cpu).collect();
+            return [Some(median), cpu].into_iter().flatten().map(Finding::Headline).collect();
         }
     }
     let floors = [Mode::None, Mode::EgressBypass].into_iter();
     let floor = floors.filter_map(|mode| run.reference_cell(mode)).find_map(median);
-    let nothing = || Finding {
-        verdict: Some(FindingVerdict::CannotTell),
-        n: Some(0),
-        of: Some(run.trials.all().len()),
-        ..Finding::new(FindingKind::Headline)
-    };
-    vec![floor.unwrap_or_else(nothing)]
+    let trials = Trials { n: 0, of: run.trials.all().len() };
+    let nothing = Headline::Nothing(Nothing { verdict: FindingVerdict::CannotTell, trials });
+    vec![Finding::Headline(floor.unwrap_or(nothing))]
 }
 
-fn median(cell: &Cell) -> Option<Finding> {
+fn median(cell: &Cell) -> Option<Headline> {
+    const FIGURE: Metric = Metric::ResponseTimeP50Us;
     let times = cell.response_time_us?;
-    let finding = Finding::of_cell(FindingKind::Headline, cell);
     let Some(median) = times.p50 else {
-        // The median falls among requests without a response.
-        let verdict = Some(FindingVerdict::CannotTell);
-        return Some(Finding { figure: Some(Metric::ResponseTimeP50Us.into()), verdict, ..finding });
+        let unanswered = Unanswered { figure: FIGURE, verdict: FindingVerdict::CannotTell };
+        return Some(Headline::Unanswered(OfCell::new(cell, unanswered)));
     };
-    let finding = finding.with_figure(Metric::ResponseTimeP50Us, &median);
-    let added = cell.added_us.and_then(|added| added.judged(TimeFigure::P50));
-    Some(match (added, cell.mode.floor()) {
-        (Some((added, verdict)), Some(floor)) => finding.against(floor, &added, verdict),
-        _ => finding,
-    })
+    let added = added_to_floor(cell, FIGURE).map(Headline::Added);
+    Some(added.unwrap_or_else(|| Headline::Measured(OfCell::measured(cell, FIGURE, &median))))
+}
+
+/// A percentile of a cell and what its mode adds to the baseline's; `None` if either is unknown.
+fn added_to_floor(cell: &Cell, figure: Metric) -> Option<OfCell<Added>> {
+    let value = cell.response_time_us?.figure(figure.spoiled_by())?.estimate;
+    let (difference, verdict) = cell.added_us?.judged(figure.spoiled_by())?;
+    let added = Against { against: cell.mode.floor()?, difference, verdict };
+    let added = Added { value: Value { figure, value }, added, share: None };
+    Some(OfCell::new(cell, added).resting_on(&difference))
 }
 
 /// Median and 99th percentile of what each mode adds; the latter only with enough requests beyond it.
 pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for mode in run.modes_with_proxies() {
-        let Some(cell) = run.reference_cell(mode) else { continue };
-        let (Some(added), Some(times), Some(floor)) = (cell.added_us, cell.response_time_us, mode.floor())
-        else {
-            continue;
-        };
-        let finding = |name, figure: TimeFigure| {
-            let (added, verdict) = added.judged(figure)?;
-            let finding =
-                Finding::of_cell(FindingKind::AddedLatency, cell).with_figure(name, &times.figure(figure)?);
-            Some(finding.against(floor, &added, verdict))
-        };
-        findings.extend(finding(Metric::ResponseTimeP50Us, TimeFigure::P50));
-        if run.resolves(cell, Figure::P99) {
-            let share = pauses::share(run, cell, TimeFigure::P99);
-            findings.extend(
-                finding(Metric::ResponseTimeP99Us, TimeFigure::P99).map(|tail| Finding { share, ..tail }),
-            );
+    let of_cell = |cell: &Cell| {
+        let median = added_to_floor(cell, Metric::ResponseTimeP50Us);
+        let mut tail =
+            added_to_floor(cell, Metric::ResponseTimeP99Us).filter(|_| run.resolves(cell, Figure::P99));
+        if let Some(tail) = &mut tail {
+            tail.content.share = pauses::share(run, cell, Figure::P99);
         }
-    }
-    findings
+        [median, tail].into_iter().flatten()
+    };
+    run.reference_cells().flat_map(of_cell).map(Finding::AddedLatency).collect()
 }
 
 /// Cells whose service time looks good because requests waited before they were sent: response time, then
@@ -85,13 +75,10 @@ pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
         p99.is_some_and(|p99| 2 * p99.n > cell.valid)
     };
     for cell in run.summary.cells.iter().filter(|cell| cell.load.rate.is_some()).filter(is_known) {
-        let (response_us, service_us) = (
-            whole_p99(run, cell, Distribution::ResponseTime),
-            whole_p99(run, cell, Distribution::ServiceTime),
-        );
+        let [response_us, service_us] =
+            [Clock::ResponseTime, Clock::ServiceTime].map(|clock| whole_p99(run, cell, clock));
         if response_us > service_us * HIDES_FACTOR && response_us > service_us + MIN_HIDDEN_US {
-            let finding =
-                |figure, us| Finding::of_cell(FindingKind::HiddenWaiting, cell).with_value(figure, us);
+            let finding = |figure, value| Finding::HiddenWaiting(OfCell::new(cell, Value { figure, value }));
             findings.push(finding(Metric::ResponseTimeP99Us, response_us));
             findings.push(finding(Metric::ServiceTimeP99Us, service_us));
         }
@@ -101,19 +88,12 @@ pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
 
 /// The 99th percentile over all valid trials of a cell; the mean over trials if a histogram cannot be
 /// decoded.
-fn whole_p99(run: &Run<'_>, cell: &Cell, distribution: Distribution) -> f64 {
-    match merged(run.trials, cell.key(), distribution) {
+fn whole_p99(run: &Run<'_>, cell: &Cell, clock: Clock) -> f64 {
+    match merged(run.trials, cell.key(), clock) {
         Ok(Some(histogram)) => histogram.percentile_us(99.0),
         _ => {
-            let percentiles: Vec<f64> = run
-                .trials
-                .valid_results(cell.key())
-                .filter_map(|result| match distribution {
-                    Distribution::ResponseTime => result.response_time_us.p99,
-                    Distribution::ServiceTime => result.service_time_us.p99,
-                    Distribution::ScheduleLag => result.schedule_lag_us.p99,
-                })
-                .collect();
+            let valid = usable(run.trials.of(cell.key()), Figure::P50).into_iter();
+            let percentiles: Vec<f64> = valid.filter_map(|trial| clock.of(trial)?.p99).collect();
             percentiles.iter().sum::<f64>() / percentiles.len().max(1) as f64
         }
     }

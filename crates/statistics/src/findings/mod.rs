@@ -47,7 +47,7 @@ use crate::trials::TrialsByCell;
 use experiment::Experiment;
 use graph::Greatest;
 use resources::CpuScaling;
-use results::{Finding, FindingKind, Summary};
+use results::{Finding, Summary};
 use run::Run;
 
 /// Every finding, the headline first, without its text.
@@ -67,7 +67,7 @@ pub(crate) fn findings(
     ];
     let headline = headlines.into_iter().find(|findings| !findings.is_empty());
     let mut findings = headline.unwrap_or_else(|| latency::headline(&run));
-    debug_assert!(findings.iter().all(|finding| finding.kind == FindingKind::Headline));
+    debug_assert!(findings.iter().all(|finding| matches!(finding, Finding::Headline(_))));
     findings.extend(fleets::convergence(&run));
     findings.extend(fleets::not_converged(&run));
     findings.extend(sizes::sizes(&run));

@@ -4,9 +4,9 @@
 //! mode is compared with the nearest better one from which it differs, and the modes between are named.
 
 use super::run::{Run, distance_from_reference};
+use results::finding::{Measured, OfCell, Standing, Step};
 use results::{
-    Cell, Conditions, Estimate, Finding, FindingKind, FindingVerdict, LoadPoint, Metric, Mode,
-    ModeComparison, TimeFigure,
+    Cell, Conditions, Estimate, Figure, Finding, FindingVerdict, LoadPoint, Metric, Mode, ModeComparison,
 };
 
 /// A mode's cell, the better mode, and their difference if there is one.
@@ -17,10 +17,11 @@ pub(super) type Judged = (Estimate, FindingVerdict);
 
 /// The order of the modes that lead to one server, with the evidence for it.
 pub(super) fn order(run: &Run<'_>) -> Vec<Finding> {
-    [Mode::None, Mode::EgressBypass].into_iter().flat_map(|floor| of_floor(run, floor)).collect()
+    let floors = [Mode::None, Mode::EgressBypass].into_iter();
+    floors.flat_map(|floor| of_floor(run, floor)).map(Finding::Order).collect()
 }
 
-fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Finding> {
+fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Standing> {
     let Some(at) = reference_conditions(run, floor) else { return Vec::new() };
     let ranked = ranked(run, floor, at);
     let steps: Vec<Vec<Pair<'_>>> = (1..ranked.len()).map(|index| step(run, at, &ranked, index)).collect();
@@ -34,12 +35,12 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Finding> {
     if shown.len() < 2 {
         return Vec::new();
     }
-    let mut findings = vec![of_mode(ranked[0])];
+    let mut standings = vec![Standing::Alone(alone(ranked[0]))];
     for (cell, pairs) in ranked[1..].iter().zip(steps) {
         if pairs.is_empty() {
-            findings.push(of_mode(cell));
+            standings.push(Standing::Alone(alone(cell)));
         }
-        findings.extend(pairs.into_iter().map(|pair| of_pair(at, pair)));
+        standings.extend(pairs.into_iter().map(|pair| against(at, pair)));
     }
     let others = all_conditions(run).into_iter().filter(|other| *other != at);
     for other in others {
@@ -47,45 +48,60 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Finding> {
         if measured.is_empty() {
             continue;
         }
-        findings.extend(shown.iter().map(
+        standings.extend(shown.iter().map(
             |(mode, than)| match measured.iter().find(|cell| cell.mode == *mode) {
-                Some(cell) => of_pair(other, (cell, *than, difference(run, other, *mode, *than))),
-                None => Finding {
-                    mode: Some(*mode),
-                    against: Some(*than),
-                    verdict: Some(FindingVerdict::CannotTell),
-                    ..Finding::new(FindingKind::Order).at(other)
-                },
+                Some(cell) => against(other, (cell, *than, difference(run, other, *mode, *than))),
+                None => Standing::Against(Step {
+                    place: other.cell(*mode).into(),
+                    trials: None,
+                    figure: None,
+                    value: None,
+                    against: *than,
+                    difference: None,
+                    verdict: FindingVerdict::CannotTell,
+                }),
             },
         ));
     }
-    findings
+    standings
 }
 
-/// The figure that a mode is ranked by.
-fn of_mode(cell: &Cell) -> Finding {
-    let finding = Finding::of_cell(FindingKind::Order, cell);
-    match (is_closed(&cell.load), cell.rate_completed, cell.response_time_us.and_then(|times| times.p50)) {
-        (true, Some(rate), _) => finding.with_figure(Metric::RateCompleted, &rate),
-        (false, _, Some(median)) => finding.with_figure(Metric::ResponseTimeP50Us, &median),
-        _ => finding,
+/// A mode with the figure that it is ranked by.
+fn alone(cell: &Cell) -> OfCell<Option<Measured>> {
+    let (figure, estimate) = if is_closed(&cell.load) {
+        (Metric::RateCompleted, cell.rate_completed)
+    } else {
+        (Metric::ResponseTimeP50Us, cell.response_time_us.and_then(|times| times.p50))
+    };
+    let alone = OfCell::new(cell, estimate.map(|estimate| Measured::new(figure, &estimate)));
+    match estimate {
+        Some(estimate) => alone.resting_on(&estimate),
+        None => alone,
     }
 }
 
-fn of_pair(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Finding {
-    let mut finding = of_mode(cell);
-    if is_closed(at.load) {
-        finding.figure = Some(Metric::RateCompletedChange.into());
+fn against(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Standing {
+    let mut alone = alone(cell);
+    if let Some((difference, _)) = by {
+        alone = alone.resting_on(&difference);
     }
-    let Some(by) = by else {
-        let (against, verdict) = (Some(than), Some(FindingVerdict::CannotTell));
-        return Finding { against, verdict, estimate: None, ..finding };
-    };
-    let verdict = match by.1 {
-        FindingVerdict::Shown if !is_worse(at, &by) => FindingVerdict::NotShown,
-        verdict => verdict,
-    };
-    finding.against(than, &by.0, verdict)
+    let OfCell { place, trials, content: of_mode } = alone;
+    let of_median = of_mode.map(|measured| measured.figure);
+    Standing::Against(Step {
+        place,
+        trials: Some(trials),
+        figure: if is_closed(at.load) { Some(Metric::RateCompletedChange) } else { of_median },
+        value: of_mode.map(|measured| measured.value),
+        against: than,
+        difference: by.map(|(difference, _)| difference),
+        verdict: match by {
+            None => FindingVerdict::CannotTell,
+            Some((_, FindingVerdict::Shown)) if !by.is_some_and(|by| is_worse(at, &by)) => {
+                FindingVerdict::NotShown
+            }
+            Some((_, verdict)) => verdict,
+        },
+    })
 }
 
 /// The conditions under which the most modes were measured; among equals, the load nearest to the reference.
@@ -145,7 +161,7 @@ pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mo
         if is_closed(at.load) {
             comparison.judged_throughput()
         } else {
-            comparison.response_time_us.judged(TimeFigure::P50)
+            comparison.response_time_us.judged(Figure::P50)
         }
     };
     let mut comparisons = run.summary.comparisons.iter().filter(|comparison| comparison.conditions() == at);

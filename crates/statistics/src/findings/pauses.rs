@@ -6,18 +6,19 @@
 //! many as lie beyond the percentile.
 
 use super::run::Run;
-use results::{Cell, CpuPauses, Finding, FindingKind, Metric, TimeFigure};
+use results::finding::{MachinePauses, Measured, OfCell};
+use results::{Cell, CpuPauses, Figure, Finding, Metric};
 
 /// Percentiles of cells that pauses of the machine can cause.
 pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
     let of_cell = |cell: &Cell| {
         let percentiles =
-            [(TimeFigure::P99, Metric::ResponseTimeP99Us), (TimeFigure::P99_9, Metric::ResponseTimeP99_9Us)];
+            [(Figure::P99, Metric::ResponseTimeP99Us), (Figure::P99_9, Metric::ResponseTimeP99_9Us)];
         let made = percentiles.map(|(figure, name)| {
             let share = share(run, cell, figure)?;
             let time = cell.response_time_us?.figure(figure)?;
-            let finding = Finding::of_cell(FindingKind::MachinePauses, cell).with_figure(name, &time);
-            Some(Finding { share: Some(share), ..finding })
+            let pauses = MachinePauses { measured: Measured::new(name, &time), share };
+            Some(Finding::MachinePauses(OfCell::new(cell, pauses).resting_on(&time)))
         });
         made.into_iter().flatten()
     };
@@ -27,15 +28,15 @@ pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
 /// The fraction of a cell's requests that pauses can make as slow as a percentile. `None` if it is less than
 /// the fraction beyond the percentile, if the percentile has too few events, or if the machine's pauses are
 /// unknown.
-pub(super) fn share(run: &Run<'_>, cell: &Cell, figure: TimeFigure) -> Option<f64> {
+pub(super) fn share(run: &Run<'_>, cell: &Cell, figure: Figure) -> Option<f64> {
     let pauses = run.summary.host.noise_floor.as_ref()?.pauses.as_ref()?.overall()?;
     let times = cell.response_time_us?;
     let (median_us, value_us) = (times.p50?.estimate, times.figure(figure)?.estimate);
     // The generator, the service and each proxy have a CPU each, as far as the machine has them.
     let cpus = (cell.path.proxies.len() + 2).min(run.summary.host.cpus.max(1));
     let share = reached(&pauses, median_us, value_us - median_us) * cpus as f64;
-    let beyond = 1.0 - figure.figure().quantile()?;
-    (share >= beyond && run.resolves(cell, figure.figure())).then_some(share.min(1.0))
+    let beyond = 1.0 - figure.quantile()?;
+    (share >= beyond && run.resolves(cell, figure)).then_some(share.min(1.0))
 }
 
 /// The fraction of requests of this length on one CPU that pauses delay by at least `more_us`.

@@ -1,7 +1,8 @@
 //! What pods reserve, and how much of it they used.
 
 use super::run::Run;
-use results::{Cell, Estimate, Finding, FindingKind, GroupReservation, Metric, ResourceGroup};
+use results::finding::{OfCell, Reservation, Reserving, Value};
+use results::{Cell, Estimate, Finding, GroupReservation, Metric, ResourceGroup};
 
 /// For the reference cells; empty if the topology reserves nothing.
 pub(super) fn reserved_and_used(run: &Run<'_>) -> Vec<Finding> {
@@ -21,14 +22,15 @@ pub(super) fn reserved_and_used(run: &Run<'_>) -> Vec<Finding> {
     };
     let Some(app) = group(first, ResourceGroup::App) else { return Vec::new() };
     let meshes = cells.iter().filter_map(|cell| Some((cell, group(cell, ResourceGroup::Mesh)?)));
-    let meshes = meshes.flat_map(|(cell, mesh)| of_group(cell, "mesh", &mesh));
-    of_group(first, "application", &app).into_iter().chain(meshes).collect()
+    let meshes = meshes.flat_map(|(cell, mesh)| of_group(cell, Reserving::Mesh, &mesh));
+    of_group(first, Reserving::Application, &app).into_iter().chain(meshes).collect()
 }
 
-fn of_group(cell: &Cell, name: &str, group: &GroupReservation) -> [Finding; 2] {
-    let finding = |figure, reserved, used: Option<Estimate>| Finding {
-        estimate: used.filter(|_| reserved > 0.0),
-        ..Finding::of_cell(FindingKind::Reservation, cell).about(name).with_value(figure, reserved)
+fn of_group(cell: &Cell, pods: Reserving, group: &GroupReservation) -> [Finding; 2] {
+    let finding = |figure, value, used: Option<Estimate>| {
+        let used = used.filter(|_| value > 0.0);
+        let reservation = Reservation { pods, reserved: Value { figure, value }, used };
+        Finding::Reservation(OfCell::new(cell, reservation))
     };
     [
         finding(Metric::ReservedCpuCores, group.reserved_cpu_cores, group.used_cpu_cores),

@@ -4,7 +4,8 @@ use super::run::Run;
 use crate::copies::{ComponentGroup, Spread, groups_of};
 use crate::figure_table::Difference;
 use experiment::plan::PlannedCell;
-use results::{Cell, ComponentSummary, Finding, FindingKind, FindingVerdict, Metric, Role};
+use results::finding::{Judged, Measured, OfCell, ProxyUsage, Usage, Value};
+use results::{Cell, ComponentSummary, Finding, FindingVerdict, Metric, Role};
 
 /// The proxies of a cell, in the order of its components.
 pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
@@ -21,52 +22,47 @@ pub(super) fn cores_per_proxy(cell: &Cell) -> Option<f64> {
 /// CPU and memory of each proxy, by mode. For copies, `value` is the sum and `estimate` the median with its
 /// range.
 pub(super) fn proxies(run: &Run<'_>) -> Vec<Finding> {
-    let cells = run.modes_with_proxies().into_iter().filter_map(|mode| run.reference_cell(mode));
-    cells
-        .flat_map(|cell| {
-            let groups = groups_of(cell, proxies_of(cell));
-            groups.into_iter().flat_map(move |group| usage(cell, &group))
-        })
-        .collect()
+    let of_cell = |cell| {
+        let groups = groups_of(cell, proxies_of(cell));
+        groups.into_iter().flat_map(move |group| usage_of_group(cell, &group))
+    };
+    run.reference_cells().flat_map(of_cell).map(Finding::ProxyUsage).collect()
 }
 
-fn usage(cell: &Cell, group: &ComponentGroup<'_>) -> Vec<Finding> {
-    let finding = || Finding::of_cell(FindingKind::ProxyUsage, cell).about(&group.name);
+fn usage_of_group(cell: &Cell, group: &ComponentGroup<'_>) -> Vec<ProxyUsage> {
     if let [proxy] = group.components.as_slice() {
-        return usage_of_one(finding, proxy);
+        return usage(cell, proxy).map(ProxyUsage::from).collect();
     }
-    let of_copies = |figure, spread: Spread| Finding {
-        value: Some(spread.sum),
-        candidates: Some(spread.copies),
-        n: None,
-        of: None,
-        ..finding().with_figure(figure, &spread.with_range())
+    let of_copies = |figure, spread: Spread| ProxyUsage {
+        place: cell.key().into(),
+        trials: None,
+        subject: group.name.clone(),
+        copies: Some(spread.copies),
+        measured: Measured { value: spread.sum, ..Measured::new(figure, &spread.with_range()) },
     };
     let cores = Spread::new(group.components.iter().map(|proxy| proxy.cpu_cores.estimate));
     let memory = group.components.iter().filter_map(|proxy| proxy.estimate(Metric::MemoryBytes));
     let memory = Spread::new(memory.map(|bytes| bytes.estimate));
-    let cores = cores.map(|spread| of_copies(Metric::CpuCores, spread));
-    cores.into_iter().chain(memory.map(|spread| of_copies(Metric::MemoryBytes, spread))).collect()
+    let spreads = [(Metric::CpuCores, cores), (Metric::MemoryBytes, memory)].into_iter();
+    spreads.filter_map(|(figure, spread)| Some(of_copies(figure, spread?))).collect()
 }
 
-fn usage_of_one(finding: impl Fn() -> Finding, component: &ComponentSummary) -> Vec<Finding> {
-    let memory = component
-        .estimate(Metric::MemoryBytes)
-        .map(|bytes| finding().with_figure(Metric::MemoryBytes, &bytes));
-    [finding().with_figure(Metric::CpuCores, &component.cpu_cores)].into_iter().chain(memory).collect()
+/// CPU and memory of a component.
+fn usage(cell: &Cell, component: &ComponentSummary) -> impl Iterator<Item = Usage> {
+    let figures = [
+        (Metric::CpuCores, Some(component.cpu_cores)),
+        (Metric::MemoryBytes, component.estimate(Metric::MemoryBytes)),
+    ];
+    figures
+        .into_iter()
+        .filter_map(|(figure, estimate)| Some(Usage::about(cell, component.name.clone(), figure, &estimate?)))
 }
 
 /// The control plane at the reference load.
 pub(super) fn control_plane(run: &Run<'_>) -> Vec<Finding> {
-    let cell = run.modes_with_proxies().into_iter().find_map(|mode| run.reference_cell(mode));
-    let Some(cell) = cell else { return Vec::new() };
+    let Some(cell) = run.reference_cells().next() else { return Vec::new() };
     let components = cell.components.iter().filter(|component| component.role == Role::ControlPlane);
-    components
-        .flat_map(|component| {
-            let finding = || Finding::of_cell(FindingKind::ControlPlane, cell).about(&component.name);
-            usage_of_one(finding, component)
-        })
-        .collect()
+    components.flat_map(|component| usage(cell, component)).map(Finding::ControlPlane).collect()
 }
 
 /// The CPU of a mode's proxies at its highest rate against the lowest, with the first value of each factor.
@@ -117,13 +113,13 @@ fn is_apart(lowest: &Cell, highest: &Cell) -> bool {
 fn per_proxy(cell: &Cell) -> [Option<Finding>; 2] {
     let proxies = proxies_of(cell);
     let per_1000_rps: f64 = proxies.iter().map(|proxy| proxy.cpu_cores_per_1000_rps.estimate).sum();
-    let finding = |figure, value| Finding {
-        verdict: Some(FindingVerdict::Shown),
-        ..Finding::of_cell(FindingKind::CpuScaling, cell).with_value(figure, value)
-    };
     let cores = cores_per_proxy(cell);
-    [
-        cores.map(|cores| finding(Metric::CpuCores, cores)),
-        cores.map(|_| finding(Metric::CpuCoresPer1000Rps, per_1000_rps / proxies.len() as f64)),
-    ]
+    let figures = [
+        (Metric::CpuCores, cores),
+        (Metric::CpuCoresPer1000Rps, cores.map(|_| per_1000_rps / proxies.len() as f64)),
+    ];
+    figures.map(|(figure, value)| {
+        let figure = Value { figure, value: value? };
+        Some(Finding::CpuScaling(OfCell::new(cell, Judged { figure, verdict: FindingVerdict::Shown })))
+    })
 }

@@ -3,7 +3,8 @@
 use super::run::Run;
 use super::validity::counted_by_cell;
 use crate::retakes::is_late;
-use results::{Finding, FindingKind, Mode, TrialRecord};
+use results::finding::{LateGenerator, Trials};
+use results::{Finding, Mode, TrialRecord};
 use statrs::distribution::{Binomial, DiscreteCDF as _};
 
 /// The generator counts as late with one mode if chance would make it late that often with at most this
@@ -14,15 +15,9 @@ const SIGNIFICANCE_LEVEL: f64 = 0.01;
 pub(super) fn reruns(run: &Run<'_>) -> Vec<Finding> {
     let Some(retakes) = run.summary.retakes else { return Vec::new() };
     let again = run.trials.all().iter().filter(|trial| trial.take() > 1);
-    let mut findings = counted_by_cell(FindingKind::Reruns, run, again);
-    if retakes.too_noisy {
-        findings.push(Finding {
-            n: Some(retakes.taken),
-            of: Some(retakes.most),
-            ..Finding::new(FindingKind::NoisyMachine)
-        });
-    }
-    findings
+    let reruns = counted_by_cell(run, again).map(Finding::Reruns);
+    let limit = Finding::NoisyMachine(Trials { n: retakes.taken, of: retakes.most });
+    reruns.chain(Some(limit).filter(|_| retakes.too_noisy)).collect()
 }
 
 /// A mode with which the generator was late more often than with the others, and more often than by chance.
@@ -41,12 +36,7 @@ pub(super) fn late_with_one_mode(run: &Run<'_>) -> Option<Finding> {
     }
     let share = 1.0 / modes.len() as f64;
     let p_value = Binomial::new(share, all as u64).ok()?.sf(of_it as u64 - 1) * modes.len() as f64;
-    (p_value < SIGNIFICANCE_LEVEL).then(|| Finding {
-        mode: Some(mode),
-        candidates: Some(all),
-        value: Some(p_value),
-        n: Some(of_it),
-        of: Some(first(mode).count()),
-        ..Finding::new(FindingKind::LateGenerator)
-    })
+    let trials = Trials { n: of_it, of: first(mode).count() };
+    let late = LateGenerator { mode, of_all_modes: all, p_value, trials };
+    (p_value < SIGNIFICANCE_LEVEL).then_some(Finding::LateGenerator(late))
 }

@@ -59,6 +59,11 @@ impl<'a> Run<'a> {
         cells.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
+    /// The reference cells of the modes with proxies.
+    pub(crate) fn reference_cells(&self) -> impl Iterator<Item = &'a Cell> {
+        self.modes_with_proxies().into_iter().filter_map(|mode| self.reference_cell(mode))
+    }
+
     /// True if a percentile has enough events in every valid trial of a cell and, if it is compared, of its
     /// baseline under the same conditions.
     pub(crate) fn resolves(&self, cell: &Cell, percentile: Figure) -> bool {

@@ -1,9 +1,10 @@
 //! The size of the mesh, if several sizes are compared: a proxy's memory per background service that it
 //! knows, propagation of a change, and requests.
 
-use super::factors;
+use super::factors::{changes, content};
 use super::run::Run;
-use results::{BACKGROUND_SERVICES, FactorEffect, Finding, FindingKind, Metric, Mode};
+use results::finding::{Effect, Headline};
+use results::{BACKGROUND_SERVICES, FactorEffect, Finding, Metric, Mode};
 
 /// Effects of the size of the mesh, per mode with proxies.
 pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
@@ -12,16 +13,16 @@ pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
     modes
         .flat_map(|mode| {
             let held = if in_headline == Some(mode) { Vec::new() } else { held(run, mode) };
-            let requests = factors::changes(run, mode, BACKGROUND_SERVICES, FindingKind::MeshSize);
-            held.into_iter().chain(propagation(run, mode)).chain(requests)
+            held.into_iter().chain(propagation(run, mode)).chain(changes(run, mode, BACKGROUND_SERVICES))
         })
+        .map(Finding::MeshSize)
         .collect()
 }
 
 /// Headline of a run that compares sizes but no modes.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
-    let held = headline_mode(run).map_or_else(Vec::new, |mode| held(run, mode));
-    held.into_iter().map(|finding| Finding { kind: FindingKind::Headline, ..finding }).collect()
+    let held = headline_mode(run).into_iter().flat_map(|mode| held(run, mode));
+    held.map(|effect| Finding::Headline(Headline::Held(effect))).collect()
 }
 
 fn headline_mode(run: &Run<'_>) -> Option<Mode> {
@@ -40,30 +41,26 @@ fn effects<'a>(run: &Run<'a>, mode: Mode, figure: Metric) -> impl Iterator<Item 
 }
 
 /// Memory of each proxy, and of its heap, per background service.
-fn held(run: &Run<'_>, mode: Mode) -> Vec<Finding> {
+fn held(run: &Run<'_>, mode: Mode) -> Vec<Effect> {
     let heap = |name: &str| {
         let mut heaps = effects(run, mode, Metric::HeapAllocatedBeforeLoadBytes);
-        heaps.find(|effect| effect.component.as_deref() == Some(name)).map(finding)
+        heaps.find_map(|effect| of_component(effect).filter(|effect| effect.subject == name))
     };
     effects(run, mode, Metric::MemoryAnonymousBeforeLoadBytes)
-        .filter_map(|memory| Some((memory, memory.component.as_ref()?)))
-        .flat_map(|(memory, name)| [Some(finding(memory)), heap(name)])
+        .filter_map(of_component)
+        .flat_map(|memory| {
+            let heap = heap(&memory.subject);
+            [Some(memory), heap]
+        })
         .flatten()
         .collect()
 }
 
-fn propagation(run: &Run<'_>, mode: Mode) -> impl Iterator<Item = Finding> {
-    let effects = effects(run, mode, Metric::ConfiguredInS);
-    effects.filter(|effect| effect.component.is_some()).map(finding)
+fn propagation(run: &Run<'_>, mode: Mode) -> impl Iterator<Item = Effect> {
+    effects(run, mode, Metric::ConfiguredInS).filter_map(of_component)
 }
 
-/// What each background service adds.
-fn finding(effect: &FactorEffect) -> Finding {
-    Finding {
-        mode: Some(effect.mode),
-        factors: effect.factors.clone(),
-        subject: effect.component.clone(),
-        verdict: Some(effect.verdict),
-        ..Finding::new(FindingKind::MeshSize).with_figure(effect.figure, &effect.per_unit)
-    }
+/// What each background service adds to a component.
+fn of_component(effect: &FactorEffect) -> Option<Effect> {
+    Some(content(effect, effect.component.as_ref()?, effect.figure, &effect.per_unit))
 }

@@ -4,7 +4,8 @@ use super::order::{difference, is_closed, is_worse};
 use super::run::{Run, distance_from_reference};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
-use results::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Metric, Role, RoleTotal};
+use results::finding::{Against, CpuPayer, FullMachine, Headline, Loss, OfCell, Value};
+use results::{Cell, Conditions, Finding, FindingVerdict, Metric, Role, RoleTotal};
 
 /// Throughput of the baseline and the loss with each mode; empty without a closed loop, or if no loss is
 /// shown.
@@ -23,7 +24,7 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
         .iter()
         .filter(|comparison| comparison.conditions() == at && comparison.than == baseline.mode)
         .filter(|comparison| modes.contains(&comparison.mode));
-    let losses: Vec<Finding> = compared
+    let losses: Vec<OfCell<Loss>> = compared
         .filter_map(|comparison| {
             let judged = difference(run, at, comparison.mode, baseline.mode)?;
             let change = judged.0;
@@ -31,18 +32,17 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
             let is_worse = is_worse(at, &judged);
             let verdict = if is_worse { FindingVerdict::Shown } else { FindingVerdict::NotShown };
             let cell = run.summary.cells.iter().find(|cell| cell.key() == at.cell(comparison.mode))?;
-            Some(Finding {
-                figure: Some(Metric::RateCompletedChange.into()),
-                ..Finding::of_cell(FindingKind::Headline, cell).against(baseline.mode, &change, verdict)
-            })
+            let change = Against { against: baseline.mode, difference: change, verdict };
+            let loss = Loss { figure: Metric::RateCompletedChange, change };
+            Some(OfCell::new(cell, loss).resting_on(&judged.0))
         })
         .collect();
-    if !losses.iter().any(Finding::is_shown) {
+    if !losses.iter().any(|loss| loss.content.change.verdict == FindingVerdict::Shown) {
         return Vec::new();
     }
-    let baseline =
-        Finding::of_cell(FindingKind::Headline, baseline).with_figure(Metric::RateCompleted, &rate);
-    [baseline].into_iter().chain(losses).collect()
+    let baseline = Headline::Measured(OfCell::measured(baseline, Metric::RateCompleted, &rate));
+    let losses = losses.into_iter().map(Headline::Loss);
+    [baseline].into_iter().chain(losses).map(Finding::Headline).collect()
 }
 
 /// CPU per request of all proxies and of the control plane, by mode.
@@ -50,18 +50,19 @@ pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
     let Some(at) = reference_conditions(run) else { return Vec::new() };
     let cells: Vec<&Cell> =
         run.summary.cells.iter().filter(|cell| cell.conditions() == at && cell.valid > 0).collect();
-    let of = |role: Role, name: &'static str| {
-        cells.iter().filter_map(move |cell| {
-            let total = cell.totals.iter().copied().find(|total: &RoleTotal| total.role == role)?;
-            let finding = Finding::of_cell(FindingKind::CpuPerRequest, cell).about(name);
-            Some(finding.with_figure(Metric::CpuCoresPer1000Rps, &total.cpu_cores_per_1000_rps))
+    let of = |role: Role, payer: CpuPayer| {
+        let cells = cells.iter();
+        cells.filter_map(move |cell| {
+            let total = cell.totals.iter().find(|total: &&RoleTotal| total.role == role)?;
+            let estimate = &total.cpu_cores_per_1000_rps;
+            Some(OfCell::about(cell, payer, Metric::CpuCoresPer1000Rps, estimate))
         })
     };
-    let proxies: Vec<Finding> = of(Role::Proxy, "proxies").collect();
-    if proxies.is_empty() {
-        return proxies;
+    let mut costs: Vec<_> = of(Role::Proxy, CpuPayer::Proxies).collect();
+    if !costs.is_empty() {
+        costs.extend(of(Role::ControlPlane, CpuPayer::ControlPlane));
     }
-    proxies.into_iter().chain(of(Role::ControlPlane, "control-plane")).collect()
+    costs.into_iter().map(Finding::CpuPerRequest).collect()
 }
 
 /// Conditions under which the machine had no CPU left: throughput is then limited by the CPU of everything on
@@ -74,10 +75,13 @@ pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
         let trials = run.trials.all().iter().filter(|trial| trial.conditions() == at && is_valid(trial));
         let trials: Vec<_> = trials.filter(|trial| trial.machine.is_some()).collect();
         let mean = busy_share(trials.iter().copied())?;
-        (mean >= FULL_MACHINE).then(|| Finding {
-            n: Some(trials.len()),
-            ..Finding::new(FindingKind::FullMachine).at(at).with_value(Metric::MachineBusy, mean)
-        })
+        let content = || FullMachine {
+            factors: at.factors.clone(),
+            load: at.load.clone(),
+            busy: Value { figure: Metric::MachineBusy, value: mean },
+            n: trials.len(),
+        };
+        (mean >= FULL_MACHINE).then(|| Finding::FullMachine(content()))
     };
     conditions.into_iter().filter_map(busy).collect()
 }

@@ -2,15 +2,20 @@
 //! too short for.
 
 use super::run::Run;
+use crate::copies::grouped;
 use crate::objective::is_within;
 use crate::summary::distribution::is_saturated;
 use crate::trials::{are_enough, events_beyond, is_valid, reason_kind};
 use experiment::Objective;
-use results::{
-    Cell, CellKey, Clock, DriverObjective, DriverSummary, Figure, Finding, FindingKind, FindingVerdict,
-    LoadResult, Metric, Mode, Percentiles, TimeFigure, TrialRecord, UnavailableMode,
+use results::finding::{
+    About, Decisive, DriversObjective, Empty, Event, ExcludedTrials, Judged, ObjectiveOutcome, OfCell,
+    PathCheck, PublishedCheck, Trials, UnavailableModeReason, Value,
 };
-use std::collections::{BTreeMap, HashMap};
+use results::{
+    Cell, Clock, DriverObjective, DriverSummary, Figure, Finding, FindingVerdict, LoadResult, Metric, Mode,
+    Percentiles, PublishedFigure, TrialRecord, UnavailableMode,
+};
+use std::collections::BTreeMap;
 
 /// Cells that did not keep up in some trials, with the rate that these trials completed.
 pub(super) fn saturation(run: &Run<'_>) -> Vec<Finding> {
@@ -23,17 +28,13 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<Finding> {
         let completed = saturated.iter().filter_map(|trial| Some(trial.result.as_ref()?.rate.completed));
         let completed: Vec<f64> = completed.collect();
         let mean = completed.iter().sum::<f64>() / completed.len() as f64;
-        let finding = Finding::of_cell(FindingKind::Saturation, cell);
-        let finding =
-            if completed.is_empty() { finding } else { finding.with_value(Metric::RateCompleted, mean) };
-        (!saturated.is_empty()).then_some(Finding {
-            verdict: Some(FindingVerdict::Shown),
-            n: Some(saturated.len()),
-            of: Some(trials.len()),
-            ..finding
-        })
+        let completed = Value { figure: Metric::RateCompleted, value: mean };
+        let figure = Some(completed).filter(|rate| rate.value.is_finite());
+        let content = Judged { figure, verdict: FindingVerdict::Shown };
+        let trials = Trials { n: saturated.len(), of: trials.len() };
+        (!saturated.is_empty()).then(|| OfCell { trials, ..OfCell::new(cell, content) })
     };
-    run.summary.cells.iter().filter_map(of_cell).collect()
+    run.summary.cells.iter().filter_map(of_cell).map(Finding::Saturation).collect()
 }
 
 /// Whether each cell met the objective, with the first figure that did not.
@@ -41,44 +42,48 @@ pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
     let objective = &run.experiment.objective;
     let of_cell = |cell: &Cell| {
         let outcome = cell.objective?;
-        let finding =
-            Finding { verdict: Some(reported(outcome)), ..Finding::of_cell(FindingKind::Objective, cell) };
-        let finding = finding.about(outcome.name());
+        let times = cell.response_time_us.as_ref();
         let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
-        Some(match undecided(objective, cell.response_time_us.as_ref(), cell.valid) {
-            _ if outcome == DriverObjective::Met => finding,
-            None if too_many_errors => finding.with_value(Metric::Errors, cell.errors),
-            None => finding,
-            Some(figure) => with_time(finding, cell.response_time_us.as_ref(), figure),
+        let errors = Decisive { figure: Metric::Errors, value: Some(cell.errors), estimate: None };
+        let decisive = match undecided(objective, times, cell.valid) {
+            _ if outcome == DriverObjective::Met => None,
+            None => Some(errors).filter(|_| too_many_errors),
+            Some(figure) => time(times, figure),
+        };
+        let found = OfCell::new(cell, ObjectiveOutcome { outcome, verdict: reported(outcome), decisive });
+        Some(match decisive.and_then(|decisive| decisive.estimate) {
+            Some(time) => found.resting_on(&time),
+            None => found,
         })
     };
-    run.summary.cells.iter().filter_map(of_cell).collect()
+    run.summary.cells.iter().filter_map(of_cell).map(Finding::Objective).collect()
 }
 
 /// Cells with several drivers: those that missed the objective or are not shown to meet it, judged by their
 /// slowest driver.
 pub(super) fn driver_objectives(run: &Run<'_>) -> Vec<Finding> {
     let objective = &run.experiment.objective;
+    let figure = objective.times().last().map_or(Figure::P99, |(figure, _)| figure);
     let of_outcome = |cell: &Cell, outcome: DriverObjective| {
         let drivers: Vec<&DriverSummary> =
             cell.drivers.iter().filter(|driver| driver.objective == Some(outcome)).collect();
-        let figure = objective.times().last().map_or(TimeFigure::P99, |(figure, _)| figure);
-        let time = |driver: &DriverSummary| driver.response_time_us.and_then(|times| times.figure(figure));
-        let slowness = |driver: &DriverSummary| time(driver).map_or(f64::INFINITY, |time| time.estimate);
+        let times = |driver: &DriverSummary| driver.response_time_us.and_then(|times| times.figure(figure));
+        let slowness = |driver: &DriverSummary| times(driver).map_or(f64::INFINITY, |time| time.estimate);
         let slowest = drivers.iter().max_by(|one, other| slowness(one).total_cmp(&slowness(other)))?;
-        let finding = Finding::of_cell(FindingKind::DriverObjective, cell).about(outcome.name());
-        Some(Finding {
-            driver: Some(slowest.name.clone()),
-            candidates: Some(cell.drivers.len()),
-            verdict: Some(reported(outcome)),
-            n: Some(drivers.len()),
-            of: Some(cell.drivers.len()),
-            ..with_time(finding, slowest.response_time_us.as_ref(), figure)
-        })
+        let content = DriversObjective {
+            outcome,
+            driver: slowest.name.clone(),
+            candidates: cell.drivers.len(),
+            verdict: reported(outcome),
+            decisive: time(slowest.response_time_us.as_ref(), figure)?,
+        };
+        let trials = Trials { n: drivers.len(), of: cell.drivers.len() };
+        Some(OfCell { trials, ..OfCell::new(cell, content) })
     };
     let cells = run.summary.cells.iter().filter(|cell| cell.drivers.len() > 1);
     let outcomes = [DriverObjective::Missed, DriverObjective::NotShown];
-    cells.flat_map(|cell| outcomes.into_iter().filter_map(move |outcome| of_outcome(cell, outcome))).collect()
+    let pairs = cells.flat_map(|cell| outcomes.map(|outcome| (cell, outcome)));
+    pairs.filter_map(|(cell, outcome)| of_outcome(cell, outcome)).map(Finding::DriverObjective).collect()
 }
 
 fn reported(outcome: DriverObjective) -> FindingVerdict {
@@ -86,19 +91,16 @@ fn reported(outcome: DriverObjective) -> FindingVerdict {
 }
 
 /// The first figure that is not shown to be within its bound.
-fn undecided(objective: &Objective, times: Option<&Percentiles>, valid: usize) -> Option<TimeFigure> {
+fn undecided(objective: &Objective, times: Option<&Percentiles>, valid: usize) -> Option<Figure> {
     let is_met = |(figure, bound)| times.is_some_and(|times| is_within(times, figure, bound, valid));
     objective.times().find(|bound| !is_met(*bound)).map(|(figure, _)| figure)
 }
 
-fn with_time(finding: Finding, times: Option<&Percentiles>, figure: TimeFigure) -> Finding {
-    let mut percentiles = Metric::of_clock(Clock::ResponseTime);
-    let metric = percentiles.find(|metric| metric.spoiled_by() == figure.figure());
-    let time = times.and_then(|times| times.figure(figure));
-    match metric.zip(time) {
-        Some((metric, time)) => finding.with_figure(metric, &time),
-        None => Finding { figure: metric.map(Metric::into), ..finding },
-    }
+/// A figure of the response time; without a value if there is none.
+fn time(times: Option<&Percentiles>, figure: Figure) -> Option<Decisive> {
+    let estimate = times.and_then(|times| times.figure(figure));
+    let metric = Clock::ResponseTime.metric(figure)?;
+    Some(Decisive { figure: metric, value: estimate.map(|time| time.estimate), estimate })
 }
 
 /// What the proxies' own counters prove about the path, by mode.
@@ -108,18 +110,18 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<Finding> {
         let first = cells.first().filter(|cell| !cell.path.proxies.is_empty())?;
         let trials = |cells: &mut dyn Iterator<Item = &&Cell>| cells.map(|cell| cell.valid).sum();
         let is_proven = cells.iter().all(|cell| cell.path.proven);
-        let counted = if counts_connections(run, mode) { Metric::Connections } else { Metric::Requests };
-        Some(Finding {
-            mode: Some(mode),
-            candidates: Some(first.path.proxies.len()),
-            figure: Some(counted.into()),
-            verdict: Some(if is_proven { FindingVerdict::Shown } else { FindingVerdict::NotShown }),
-            n: Some(trials(&mut cells.iter().filter(|cell| cell.path.proven))),
-            of: Some(trials(&mut cells.iter())),
-            ..Finding::new(FindingKind::Path)
+        Some(PathCheck {
+            mode,
+            proxies: first.path.proxies.len(),
+            figure: if counts_connections(run, mode) { Metric::Connections } else { Metric::Requests },
+            verdict: if is_proven { FindingVerdict::Shown } else { FindingVerdict::NotShown },
+            trials: Trials {
+                n: trials(&mut cells.iter().filter(|cell| cell.path.proven)),
+                of: trials(&mut cells.iter()),
+            },
         })
     };
-    run.modes_with_proxies().into_iter().filter_map(of_mode).collect()
+    run.modes_with_proxies().into_iter().filter_map(of_mode).map(Finding::Path).collect()
 }
 
 /// True if the proxies of a mode forward connections as opaque TCP.
@@ -134,12 +136,12 @@ pub(super) fn unavailable_modes(run: &Run<'_>) -> Vec<Finding> {
     let lacks = |mode: &UnavailableMode| (mode.reason.clone(), mode.hint.clone());
     let all = modes.clone();
     modes.sort_by_key(|mode| all.iter().position(|other| lacks(other) == lacks(mode)));
-    let finding = |unavailable: &UnavailableMode| Finding {
-        mode: Some(unavailable.mode),
+    let content = |unavailable: &UnavailableMode| UnavailableModeReason {
+        mode: unavailable.mode,
         factors: unavailable.factors.clone(),
-        ..Finding::new(FindingKind::UnavailableMode).about(&unavailable.reason)
+        reason: unavailable.reason.clone(),
     };
-    modes.into_iter().map(finding).collect()
+    modes.into_iter().map(content).map(Finding::UnavailableMode).collect()
 }
 
 /// A run that was cut short, and trials that enter no estimate, with the kind of their first reason.
@@ -147,45 +149,32 @@ pub(super) fn excluded(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (planned, recorded) = (run.summary.trials_planned, run.summary.places_recorded());
     if recorded < planned {
-        findings.push(Finding {
-            n: Some(recorded),
-            of: Some(planned),
-            ..Finding::new(FindingKind::CutShort)
-        });
+        findings.push(Finding::CutShort(Trials { n: recorded, of: planned }));
     }
     let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
     for trial in run.trials.all().iter().filter(|trial| !is_valid(trial)) {
         reasons.entry(reason_kind(trial)).or_default().push(trial);
     }
     for (reason, trials) in reasons {
-        let counted = counted_by_cell(FindingKind::ExcludedTrials, run, trials.into_iter());
-        findings.extend(counted.into_iter().map(|finding| finding.about(reason)));
+        findings.extend(counted_by_cell(run, trials.into_iter()).map(|OfCell { place, trials, .. }| {
+            let content = ExcludedTrials { reason: reason.to_owned() };
+            Finding::ExcludedTrials(OfCell { place, trials, content })
+        }));
     }
     findings
 }
 
-/// One finding per cell with at least one of these trials: `n` of them, of all its trials.
+/// Each cell with at least one of these trials: their number, of all its trials.
 pub(super) fn counted_by_cell<'a>(
-    kind: FindingKind,
-    run: &Run<'_>,
+    run: &Run<'a>,
     trials: impl Iterator<Item = &'a TrialRecord>,
-) -> Vec<Finding> {
-    let mut cells: Vec<(CellKey<'_>, usize)> = Vec::new();
-    let mut positions: HashMap<CellKey<'_>, usize> = HashMap::new();
-    for trial in trials {
-        let position = *positions.entry(trial.cell()).or_insert_with(|| {
-            cells.push((trial.cell(), 0));
-            cells.len() - 1
-        });
-        cells[position].1 += 1;
-    }
-    let finding = |(cell, count): (CellKey<'_>, usize)| Finding {
-        mode: Some(cell.mode),
-        n: Some(count),
-        of: Some(run.trials.of(cell).len()),
-        ..Finding::new(kind).at(cell.conditions)
-    };
-    cells.into_iter().map(finding).collect()
+) -> impl Iterator<Item = OfCell<Empty>> {
+    let all = run.trials;
+    grouped(trials, TrialRecord::cell).into_iter().map(move |(cell, of_cell)| OfCell {
+        place: cell.into(),
+        trials: Trials { n: of_cell.len(), of: all.of(cell).len() },
+        content: Empty {},
+    })
 }
 
 /// Figures that the run is too short for.
@@ -201,30 +190,28 @@ pub(super) fn limits(run: &Run<'_>) -> Vec<Finding> {
             let are_episodes = |result: &LoadResult| {
                 result.episodes.get(percentile.name()).is_some_and(|episodes| *episodes as f64 <= fewest)
             };
-            let what = if results().any(are_episodes) { "episodes" } else { "requests" };
-            let finding = Finding::new(FindingKind::FewSamples).about(what);
-            findings.push(finding.with_value(name, fewest.floor()));
+            let event = if results().any(are_episodes) { Event::Episodes } else { Event::Requests };
+            let fewest = Value { figure: name, value: fewest.floor() };
+            findings.push(Finding::FewSamples(About { subject: event, figure: fewest }));
         }
     }
     let singles = run.summary.cells.iter().filter(|cell| cell.valid == 1 && cell.mode != Mode::None);
-    findings.extend(singles.map(|cell| Finding::of_cell(FindingKind::SingleTrial, cell)));
+    findings.extend(singles.map(|cell| Finding::SingleTrial(OfCell::new(cell, Empty {}))));
     findings
 }
 
 /// Agreement with each published figure.
 pub(super) fn published(run: &Run<'_>) -> Vec<Finding> {
-    let figures = run.summary.published.iter();
-    figures
-        .map(|figure| Finding {
-            value: figure.ratio,
-            estimate: figure.measured_estimate,
-            n: figure.measured_estimate.map(|measured| measured.n),
-            verdict: Some(match figure.agrees {
-                Some(true) => FindingVerdict::Shown,
-                Some(false) => FindingVerdict::NotShown,
-                None => FindingVerdict::CannotTell,
-            }),
-            ..Finding::new(FindingKind::Published).about(&figure.what)
-        })
-        .collect()
+    let content = |figure: &PublishedFigure| PublishedCheck {
+        subject: figure.what.clone(),
+        value: figure.ratio,
+        estimate: figure.measured_estimate,
+        n: figure.measured_estimate.map(|measured| measured.n),
+        verdict: match figure.agrees {
+            Some(true) => FindingVerdict::Shown,
+            Some(false) => FindingVerdict::NotShown,
+            None => FindingVerdict::CannotTell,
+        },
+    };
+    run.summary.published.iter().map(content).map(Finding::Published).collect()
 }

@@ -1,7 +1,8 @@
 //! Factors with non-numeric values: what each other value changes relative to the first.
 
 use super::run::{Run, distance_from_reference};
-use results::{Estimate, FactorDifference, Finding, FindingKind, Metric, is_of_components};
+use results::finding::{Difference, Measured, Place};
+use results::{Estimate, FactorDifference, Finding, Metric, is_of_components};
 
 /// Per factor, mode and value at the reference load, with the first values of the other factors. Figures are
 /// the median (open loop) or the throughput (closed loop), and CPU per request. For a fleet they are the 99th
@@ -11,7 +12,7 @@ pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for first in medians_under_reference_load(all) {
         let beside = all.iter().filter(|difference| difference.is_beside(first));
-        findings.extend(beside.filter_map(|difference| finding(FindingKind::FactorDifference, difference)));
+        findings.extend(beside.filter_map(content).map(Finding::FactorDifference));
     }
     findings
 }
@@ -59,17 +60,17 @@ pub(super) fn reported(difference: &FactorDifference) -> Option<(Metric, Estimat
     Some((change, difference.relative?))
 }
 
-pub(super) fn finding(kind: FindingKind, difference: &FactorDifference) -> Option<Finding> {
+pub(super) fn content(difference: &FactorDifference) -> Option<Difference> {
     let (figure, estimate) = reported(difference)?;
     let mut factors = difference.factors.clone();
     factors.insert(difference.factor.clone(), difference.to.clone());
-    Some(Finding {
-        mode: Some(difference.mode),
-        factors,
-        from: Some(difference.from.clone()),
-        load: Some(difference.load.clone()),
-        verdict: Some(difference.verdict),
+    Some(Difference {
+        place: Place { mode: difference.mode, factors, load: difference.load.clone() },
+        subject: difference.factor.clone(),
+        from: difference.from.clone(),
         same_programs: difference.same_programs,
-        ..Finding::new(kind).about(&difference.factor).with_figure(figure, &estimate)
+        measured: Measured::new(figure, &estimate),
+        verdict: difference.verdict,
+        n: estimate.n,
     })
 }

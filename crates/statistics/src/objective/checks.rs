@@ -6,7 +6,7 @@ use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::Objective;
 use results::units::format_fraction;
-use results::{Cell, DriverObjective, DriverSummary, Figure, Percentiles, TimeFigure};
+use results::{Cell, DriverObjective, DriverSummary, Figure, Percentiles};
 use std::time::Duration;
 
 /// One part of an objective, checked for a cell.
@@ -92,7 +92,7 @@ fn no_valid_trial(cell: &Cell) -> String {
     format!("no valid trial ({})", cell.verdict)
 }
 
-fn time(cell: &Cell, figure: TimeFigure, bound: Duration) -> ObjectiveCheck {
+fn time(cell: &Cell, figure: Figure, bound: Duration) -> ObjectiveCheck {
     let name = format!("{} within {}", figure.name(), words::bound(bound));
     let Some(response) = &cell.response_time_us else {
         return ObjectiveCheck {
@@ -111,19 +111,19 @@ fn time(cell: &Cell, figure: TimeFigure, bound: Duration) -> ObjectiveCheck {
 }
 
 /// Why a bound is not shown to hold; `None` if it holds.
-fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, valid: usize) -> Option<String> {
+fn missed_time(response: &Percentiles, figure: Figure, bound: Duration, valid: usize) -> Option<String> {
     let (name, limit) = (figure.name(), words::bound(bound));
     let verdict = within(response, figure, bound_us(bound), valid);
     Some(match (verdict, response.figure(figure)) {
         (Met, _) => return None,
         (Missed, Some(measured)) => format!("{name} is {}, above {limit}", words::latency(&measured)),
-        (NotShown, Some(max)) if figure == TimeFigure::Max => {
+        (NotShown, Some(max)) if figure == Figure::Max => {
             format!("max is known of {} of {valid} trials alone, {} there", max.n, words::latency(&max))
         }
         (NotShown, Some(measured)) => {
             format!("{name} is {}, not shown to be within {limit}", words::latency(&measured))
         }
-        (Missed, None) if matches!(figure, TimeFigure::Max | TimeFigure::Mean) => {
+        (Missed, None) if matches!(figure, Figure::Max | Figure::Mean) => {
             format!("some requests had no response, which a bound of {name} does not allow")
         }
         (Missed, None) => {
@@ -159,7 +159,7 @@ fn errors(cell: &Cell, bound: f64) -> ObjectiveCheck {
 fn drivers(objective: &Objective, cell: &Cell) -> ObjectiveCheck {
     let missed: Vec<&DriverSummary> =
         cell.drivers.iter().filter(|driver| driver.objective == Some(Missed)).collect();
-    let figure = objective.times().last().map_or(TimeFigure::P99, |(figure, _)| figure);
+    let figure = objective.times().last().map_or(Figure::P99, |(figure, _)| figure);
     let time = |driver: &DriverSummary| driver.response_time_us?.figure(figure);
     let slowest = missed.iter().filter_map(|driver| Some((driver, time(driver)?)));
     let slowest = slowest.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate)).map(

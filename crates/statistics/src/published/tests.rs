@@ -7,7 +7,7 @@ use std::time::Duration;
 fn figure_agrees_if_interval_is_within_margin() {
     let relative =
         |relation| ReferenceValue::Relative(RelativeQuantity::Throughput, Mode::EgressBypass, relation);
-    let p99 = ReferenceValue::Added(PublishedPercentile::P99, Duration::from_micros(235));
+    let p99 = ReferenceValue::Added(Metric::ResponseTimeP99Us, Duration::from_micros(235));
     for (published, low, high, expected) in [
         (relative(Relation::Alike), -0.04, 0.03, Some(true)),
         (relative(Relation::Alike), -0.05, -0.01, Some(true)),
@@ -95,11 +95,11 @@ fn memory_is_of_published_or_nearest_kind_and_names_it() {
         "memory_working_set_bytes": 30e6, "memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6,
     });
     let without_group = json!({"memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6});
-    let (working_set, anonymous) = (MemoryKind::WorkingSet, MemoryKind::Anonymous);
+    let (working_set, anonymous) = (Metric::MemoryWorkingSetBytes, Metric::MemoryAnonymousBytes);
     let cases = [
         (&all, working_set, Some("client-proxy 30 MB, anonymous 29 MB, resident 110 MB")),
         (&all, anonymous, Some("client-proxy 29 MB, working set 30 MB, resident 110 MB")),
-        (&all, MemoryKind::Resident, Some("client-proxy 110 MB, working set 30 MB, anonymous 29 MB")),
+        (&all, Metric::MemoryResidentBytes, Some("client-proxy 110 MB, working set 30 MB, anonymous 29 MB")),
         (&without_group, working_set, Some("client-proxy anonymous 29 MB, resident 110 MB")),
     ];
     for (memory, kind, expected) in cases {

@@ -4,7 +4,7 @@ use super::ProbeOutcome;
 use crate::SAMPLES_BEYOND_A_PERCENTILE;
 use crate::trials::shows_saturation;
 use experiment::Objective;
-use results::{BoundResult, LoadResult, ObjectiveResult, TimeFigure};
+use results::{BoundResult, Figure, LoadResult, ObjectiveResult};
 use std::time::Duration;
 
 /// Requests beyond a percentile that a probe's decision needs: twice the minimum for reporting the
@@ -111,8 +111,8 @@ fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
     if bound.measured.is_none() {
         return false;
     }
-    match TimeFigure::ALL.into_iter().find(|figure| figure.name() == bound.figure) {
-        Some(figure) => figure.of(&result.service_time_us).is_some_and(|time| time <= bound.limit),
+    match Figure::TIMES.into_iter().find(|figure| figure.name() == bound.figure) {
+        Some(figure) => result.service_time_us.figure(figure).is_some_and(|time| time <= bound.limit),
         None => bound.figure != "errors",
     }
 }

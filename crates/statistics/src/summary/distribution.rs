@@ -3,6 +3,7 @@
 //! Percentiles are over all requests together, from merged histograms: ten requests beyond the 99.999th
 //! percentile take a million requests.
 
+use crate::curve::whole;
 use crate::trials::{SATURATED, is_valid, reason_kind, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use results::{
@@ -48,11 +49,8 @@ pub(super) fn distribution(verdict: &str, trials: &[&TrialRecord]) -> Option<Req
 }
 
 fn merged(results: &[&LoadResult], times: fn(&LoadResult) -> &HistogramSummary) -> Option<LatencyHistogram> {
-    let mut whole = LatencyHistogram::new();
-    for result in results {
-        whole.merge(&LatencyHistogram::decode(&times(result).histogram).ok()?);
-    }
-    (whole.count() > 0).then_some(whole)
+    let all = results.iter().map(|result| times(result));
+    whole(all).ok()?.filter(|whole| whole.count() > 0)
 }
 
 fn point(

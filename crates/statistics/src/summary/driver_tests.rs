@@ -8,9 +8,9 @@ use experiment::environment::ServerSettings;
 use experiment::topology::{Resources, pair};
 use experiment::{Objective, Plan};
 use results::{
-    ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, Figures, LOAD_SCHEMA,
+    ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, Figure, Figures, LOAD_SCHEMA,
     LatencyHistogram, LoadResult, PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role,
-    ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TimeFigure, TrialOutcome, Verdict, WarmupCounts,
+    ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -401,15 +401,15 @@ fn percentile_beyond_every_response_is_reported_despite_errors() {
     for times in [of_driver(1), of_cell.response_time_us] {
         let times = times.expect("something is known");
         assert_eq!((times.p50, times.p99), (None, None), "nothing is said of half a trial's answers");
-        let beyond = times.censored(TimeFigure::P99).expect("beyond the timeout");
+        let beyond = times.censored(Figure::P99).expect("beyond the timeout");
         assert_eq!(beyond.above_us, Some(500_000.0));
-        assert!(times.censored(TimeFigure::P50).is_none());
+        assert!(times.censored(Figure::P50).is_none());
     }
     assert_eq!((of_cell.valid, of_cell.objective), (0, Some(DriverObjective::Missed)));
     // Four sound trials count for the median, but not for a tail that the fifth lost.
     let times = of_driver(2).expect("four are sound");
     assert_eq!((times.p50.map(|median| median.n), times.p99), (Some(4), None));
-    assert!(times.censored(TimeFigure::P99).is_some());
+    assert!(times.censored(Figure::P99).is_some());
 }
 
 #[test]

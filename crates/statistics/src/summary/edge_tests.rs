@@ -2,9 +2,10 @@
 
 use super::driver_tests::{WARMUP_REQUESTS, WINDOW_S, five_tenants, result, spoil, summary};
 use super::*;
+use results::finding::{Greatest, GreatestAdded, OfCell, Trials};
 use results::{
-    ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Finding, FindingKind, FindingVerdict,
-    LatencyHistogram, Role, ServiceRecord, ServiceSummary, TimeFigure,
+    ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Figure, Finding, FindingKind,
+    FindingVerdict, LatencyHistogram, Role, ServiceRecord, ServiceSummary,
 };
 use std::time::Duration;
 
@@ -115,7 +116,7 @@ fn calls_without_response_rank_slowest() {
     let summary = summary(&experiment, &trials);
     let times = summary.cells[0].edges[0].response_time_us.expect("most calls were answered");
     assert!(times.p50.is_some() && times.p99.is_none() && times.max.is_none(), "{times:?}");
-    assert!(times.censored(TimeFigure::P99).is_some() && times.censored(TimeFigure::P50).is_none());
+    assert!(times.censored(Figure::P99).is_some() && times.censored(Figure::P50).is_none());
 }
 
 #[test]
@@ -192,25 +193,39 @@ fn with_sidecars(trials: &[TrialRecord]) -> Vec<TrialRecord> {
     trials.iter().chain(&trials.iter().map(slower).collect::<Vec<_>>()).cloned().collect()
 }
 
-fn finding(summary: &Summary, kind: FindingKind, mode: Mode) -> Option<&Finding> {
-    summary.findings.iter().find(|finding| finding.kind == kind && finding.mode == Some(mode))
+fn slowest_driver(summary: &Summary) -> &OfCell<Greatest> {
+    let found = summary.findings.iter().find_map(|stated| match &stated.finding {
+        Finding::SlowestDriver(driver) if driver.place.mode == Mode::None => Some(driver),
+        _ => None,
+    });
+    found.expect("five drivers")
+}
+
+fn added_time(summary: &Summary, mode: Mode) -> Option<&OfCell<GreatestAdded>> {
+    summary.findings.iter().find_map(|stated| match &stated.finding {
+        Finding::GreatestAddedTime(added) if added.place.mode == mode => Some(added),
+        _ => None,
+    })
+}
+
+fn added_cpu(summary: &Summary, mode: Mode) -> Option<&OfCell<GreatestAdded>> {
+    summary.findings.iter().find_map(|stated| match &stated.finding {
+        Finding::GreatestAddedCpu(added) if added.place.mode == mode => Some(added),
+        _ => None,
+    })
 }
 
 #[test]
 fn slowest_driver_is_named_only_if_interval_shows_it() {
     let (experiment, trials) = tiered(|_, _, _| {});
     let slow = summary(&experiment, &trials);
-    let named = finding(&slow, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
+    let OfCell { trials, content: named, .. } = slowest_driver(&slow);
     assert_eq!(
-        (named.subject.as_deref(), named.verdict, named.n, named.of),
-        (Some("tenant-5/generator"), Some(FindingVerdict::Shown), Some(5), Some(5))
+        (named.subject.as_str(), named.verdict, *trials),
+        ("tenant-5/generator", FindingVerdict::Shown, Trials { n: 5, of: 5 })
     );
-    assert_eq!(
-        (named.metric(), named.candidates, named.against),
-        (Some(Metric::ResponseTimeP99Us), Some(5), None)
-    );
-    let by = named.estimate.expect("a difference");
-    assert!(by.low.unwrap() > 1400.0 && named.value > Some(2200.0), "{named:?}");
+    assert_eq!((named.value.figure, named.candidates), (Metric::ResponseTimeP99Us, 5));
+    assert!(named.difference.low.unwrap() > 1400.0 && named.value.value > 2200.0, "{named:?}");
 
     // Drivers differ only by chance: another one is the slowest each time.
     let (experiment, trials) = tiered(|tenant, index, driver| {
@@ -218,31 +233,27 @@ fn slowest_driver_is_named_only_if_interval_shows_it() {
             Some(result(100.0, 500.0 + if tenant == index + 1 { 60.0 } else { 3.0 * tenant as f64 }));
     });
     let alike = summary(&experiment, &trials);
-    let named = finding(&alike, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
-    assert_eq!(named.verdict, Some(FindingVerdict::NotShown), "{named:?}");
+    let named = &slowest_driver(&alike).content;
+    assert_eq!(named.verdict, FindingVerdict::NotShown, "{named:?}");
 }
 
 #[test]
 fn call_and_service_with_largest_increase_are_named_across_namespaces() {
     let (experiment, trials) = tiered(|_, _, _| {});
     let repeats_5 = summary(&experiment, &with_sidecars(&trials));
-    let time =
-        finding(&repeats_5, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
-    assert_eq!(
-        (time.subject.as_deref(), time.candidates, time.against),
-        (Some("a → b2"), Some(4), Some(Mode::None))
-    );
-    let estimate = |finding: &Finding| finding.estimate.expect("a difference").estimate;
-    assert!((estimate(time) - 398.0).abs() < 5.0 && time.is_shown(), "{time:?}");
-    let cpu =
-        finding(&repeats_5, FindingKind::GreatestAddedCpu, Mode::Sidecar).expect("services in both modes");
-    assert_eq!((cpu.subject.as_deref(), cpu.candidates, cpu.is_shown()), (Some("c"), Some(4), true));
-    assert!((estimate(cpu) - 1.02).abs() < 1e-6, "five copies together: {cpu:?}");
-    assert_eq!(finding(&repeats_5, FindingKind::GreatestAddedTime, Mode::None), None);
+    let GreatestAdded { greatest: time, against } =
+        &added_time(&repeats_5, Mode::Sidecar).expect("calls in both modes").content;
+    assert_eq!((time.subject.as_str(), time.candidates, *against), ("a → b2", 4, Mode::None));
+    assert_eq!(time.verdict, FindingVerdict::Shown);
+    assert!((time.difference.estimate - 398.0).abs() < 5.0, "{time:?}");
+    let cpu = &added_cpu(&repeats_5, Mode::Sidecar).expect("services in both modes").content.greatest;
+    assert_eq!((cpu.subject.as_str(), cpu.candidates, cpu.verdict), ("c", 4, FindingVerdict::Shown));
+    assert!((cpu.difference.estimate - 1.02).abs() < 1e-6, "five copies together: {cpu:?}");
+    assert_eq!(added_time(&repeats_5, Mode::None), None);
 
     let single = summary(&experiment, &with_sidecars(&trials[..1]));
-    let time = finding(&single, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
-    assert_eq!((time.verdict, time.estimate.and_then(|by| by.low)), (Some(FindingVerdict::CannotTell), None));
+    let time = &added_time(&single, Mode::Sidecar).expect("calls in both modes").content.greatest;
+    assert_eq!((time.verdict, time.difference.low), (FindingVerdict::CannotTell, None));
 }
 
 #[test]
@@ -255,6 +266,6 @@ fn run_with_one_driver_and_no_calls_has_no_graph_findings() {
     }
     let without = summary(&experiment, &with_sidecars(&trials));
     for kind in [FindingKind::SlowestDriver, FindingKind::GreatestAddedTime, FindingKind::GreatestAddedCpu] {
-        assert!(without.findings.iter().all(|finding| finding.kind != kind), "{kind:?}");
+        assert!(without.findings.iter().all(|stated| stated.finding.kind() != kind), "{kind:?}");
     }
 }

@@ -2,9 +2,7 @@
 
 use crate::interval;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use results::{
-    CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles, TimeFigure,
-};
+use results::{CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles};
 use std::collections::BTreeMap;
 
 /// Verdict of a cell whose figures are usable.
@@ -35,15 +33,15 @@ pub(crate) fn resolution_us(value_us: f64) -> f64 {
 /// is usable, `mean` its estimate.
 pub(super) fn percentiles<'a>(
     times: impl Fn(Figure) -> Vec<&'a HistogramSummary>,
-    mean: impl Fn(TimeFigure) -> Option<Estimate>,
+    mean: impl Fn(Figure) -> Option<Estimate>,
 ) -> Option<Percentiles> {
-    let resolved = |figure: TimeFigure| {
-        let beyond = 1.0 - figure.figure().quantile()?;
+    let resolved = |figure: Figure| {
+        let beyond = 1.0 - figure.quantile()?;
         // The fraction is not exact in binary.
         let is_resolved = |times: &&HistogramSummary| {
             times.count as f64 * beyond >= SAMPLES_BEYOND_A_PERCENTILE * (1.0 - 1e-6)
         };
-        mean(figure).filter(|_| times(figure.figure()).iter().all(is_resolved))
+        mean(figure).filter(|_| times(figure).iter().all(is_resolved))
     };
     let greatest: Option<Vec<f64>> = times(Figure::Max).iter().map(|times| times.max).collect();
     let max = greatest.and_then(|all| {
@@ -52,14 +50,14 @@ pub(super) fn percentiles<'a>(
     });
     let any = Figures::times().iter().any(|figure| !times(figure).is_empty());
     any.then(|| Percentiles {
-        mean: mean(TimeFigure::Mean),
-        p50: mean(TimeFigure::P50),
-        p75: mean(TimeFigure::P75),
-        p90: mean(TimeFigure::P90),
-        p95: mean(TimeFigure::P95),
-        p99: mean(TimeFigure::P99),
-        p99_9: mean(TimeFigure::P99_9),
-        p99_99: resolved(TimeFigure::P99_99),
+        mean: mean(Figure::Mean),
+        p50: mean(Figure::P50),
+        p75: mean(Figure::P75),
+        p90: mean(Figure::P90),
+        p95: mean(Figure::P95),
+        p99: mean(Figure::P99),
+        p99_9: mean(Figure::P99_9),
+        p99_99: resolved(Figure::P99_99),
         max,
         censored: None,
     })
@@ -101,9 +99,9 @@ fn quantiles() -> impl Iterator<Item = Figure> {
 pub(super) fn percentiles_alone<'a>(
     times: impl Fn(Figure) -> Vec<&'a HistogramSummary>,
 ) -> Option<Percentiles> {
-    let mean = |figure: TimeFigure| {
+    let mean = |figure: Figure| {
         let values: Vec<f64> =
-            times(figure.figure()).iter().map(|times| figure.of(times)).collect::<Option<_>>()?;
+            times(figure).iter().map(|times| times.figure(figure)).collect::<Option<_>>()?;
         interval::mean(&values, resolution_of(&values)).map(not_below_zero)
     };
     percentiles(&times, mean)

@@ -2,6 +2,7 @@
 
 use crate::summarize;
 use experiment::{Experiment, Plan, PlannedTrial};
+use results::finding::{Convergence, Headline, Timed};
 use results::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -134,10 +135,18 @@ fn restart_alone_is_not_a_change_that_never_came() {
         ..fleet(proxies, repeat, 0)
     };
     let summary = summary_of(restart);
-    let headline = &summary.findings[0];
-    assert_eq!(headline.subject.as_deref(), Some("istiod-restart"));
-    let p99_us = headline.estimate.expect("it is measured").estimate;
+    let headline = headline(&summary);
+    assert_eq!(headline.event.as_deref(), Some("istiod-restart"));
+    let Timed::Measured(p99) = headline.timed else { panic!("it is measured: {headline:?}") };
+    let p99_us = p99.value;
     assert!((p99_us - 598_000.0).abs() < 3_000.0, "{p99_us}");
+}
+
+fn headline(summary: &Summary) -> &Convergence {
+    match &summary.findings[0].finding {
+        Finding::Headline(Headline::Fleet(headline)) => &headline.content,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -152,11 +161,13 @@ fn factor_has_effects_on_convergence_and_control_plane() {
     assert_eq!(memory.verdict, FindingVerdict::Shown);
     let last = effect(Metric::ConvergenceLastUs);
     assert!((last.per_unit.estimate - 200.0).abs() < 5.0, "200 ms per 1000 proxies: {last:?}");
-    let of_factor = summary.findings.iter().filter(|finding| finding.kind == FindingKind::FactorEffect);
-    let figures: Vec<Metric> = of_factor.filter_map(|finding| finding.metric()).collect();
+    let of_factor = summary.findings.iter().filter_map(|stated| match &stated.finding {
+        Finding::FactorEffect(effect) => Some(effect.measured.figure),
+        _ => None,
+    });
+    let figures: Vec<Metric> = of_factor.collect();
     assert_eq!(figures, [Metric::ConvergenceP99Us, Metric::IstiodCpuS, Metric::IstiodMemoryBytes]);
-    let headline = &summary.findings[0];
-    assert_eq!((headline.kind, headline.candidates), (FindingKind::Headline, Some(2000)));
+    assert_eq!(headline(&summary).proxies, 2000);
 }
 
 #[test]
@@ -168,9 +179,11 @@ fn proxies_never_reached_rank_above_all_others() {
     let times = &large.convergence_us;
     assert!(times.p90.is_some() && times.p99.is_none() && times.last.is_none(), "{times:?}");
     assert_eq!((large.never, times.never), (5, 15));
-    let missing: Vec<_> =
-        summary.findings.iter().filter(|finding| finding.kind == FindingKind::NotConverged).collect();
-    assert_eq!((missing.len(), missing[0].n, missing[0].of), (1, Some(5), Some(2000)));
+    let missing = summary.findings.iter().filter_map(|stated| match &stated.finding {
+        Finding::NotConverged(missing) => Some((missing.trials.n, missing.trials.of)),
+        _ => None,
+    });
+    assert_eq!(missing.collect::<Vec<_>>(), [(5, 2000)]);
 }
 
 #[test]
@@ -232,6 +245,11 @@ fn istiods_are_compared_by_anonymous_memory_where_it_was_read() {
     );
     let resident = istiods_compared(false);
     assert_eq!(of_memory(&resident), [(Metric::IstiodMemoryBytes, FindingVerdict::Shown)]);
-    let stated = resident.findings.iter().any(|finding| finding.is_of(Metric::IstiodMemoryBytes));
+    let stated = resident.findings.iter().any(|stated| match &stated.finding {
+        Finding::Headline(Headline::Values(one)) => {
+            one.difference.measured.figure == Metric::IstiodMemoryBytes
+        }
+        _ => false,
+    });
     assert!(stated, "{:?}", resident.findings);
 }

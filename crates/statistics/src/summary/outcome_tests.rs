@@ -4,7 +4,7 @@ use super::driver_tests::{EXPERIMENT, driver, summary, trial};
 use super::*;
 use crate::objective::checks;
 use experiment::Plan;
-use results::{DriverObjective, Figures, LatencyHistogram, TimeFigure, Verdict};
+use results::{DriverObjective, Figure, Figures, LatencyHistogram, Verdict};
 use std::time::Duration;
 
 /// The summary of five trials of one driver, changed by trial.
@@ -61,7 +61,7 @@ fn requests_without_a_response_count_where_errors_spoil_every_trial() {
     let summary = five_trials(|_, trial| time_out(trial));
     let cell = &summary.cells[0];
     assert_eq!((cell.valid, cell.censored), (0, 200));
-    let p99 = cell.response_time_us.and_then(|times| times.censored(TimeFigure::P99)).expect("it is known");
+    let p99 = cell.response_time_us.and_then(|times| times.censored(Figure::P99)).expect("it is known");
     assert_eq!(p99.above_us, Some(500_000.0));
     let distribution = cell.distribution.as_ref().expect("trials of an open loop");
     assert_eq!((distribution.trials, distribution.answered), (5, 4800));

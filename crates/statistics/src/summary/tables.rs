@@ -7,7 +7,7 @@ use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
 use experiment::plan::PlannedCell;
 use results::{
     CellKey, Clock, ComponentUsage, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Metric,
-    Percentiles, Role, TimeFigure, TrialRecord,
+    Percentiles, Role, TrialRecord,
 };
 use std::collections::HashMap;
 
@@ -123,10 +123,7 @@ impl<'a> Tables<'a> {
     /// Times of a cell by the clock of the response or the service time.
     pub(super) fn percentiles(&self, cell: CellKey<'_>, clock: Clock) -> Option<Percentiles> {
         let times = of_results(clock)?;
-        let mean = |figure: TimeFigure| {
-            let metric = Metric::of_clock(clock).find(|metric| metric.spoiled_by() == figure.figure())?;
-            self.mean(Subject::Path, metric, cell)
-        };
+        let mean = |figure: Figure| self.mean(Subject::Path, clock.metric(figure)?, cell);
         let results = |figure: Figure| -> Vec<&LoadResult> {
             let trials = usable_or_unanswered(self.trials.of(cell), figure, times).into_iter();
             trials.filter_map(|trial| trial.result.as_ref()).collect()

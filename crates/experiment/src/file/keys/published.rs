@@ -2,11 +2,7 @@
 
 use super::modes;
 use crate::keys::{Key, Kind};
-use crate::published::{Clock, MemoryKind, PublishedPercentile};
-use Clock::{Response, Service};
-use PublishedPercentile::{P50, P90, P99};
-use TimeFigure::{Max, Mean, P75, P95, P99_9, P99_99};
-use results::TimeFigure;
+use results::Metric;
 
 pub(in crate::file) const MAX_CLIENTS: usize = 1_000_000;
 
@@ -14,9 +10,9 @@ pub(in crate::file) const MAX_CLIENTS: usize = 1_000_000;
 #[derive(Clone, Copy)]
 pub(in crate::file) enum Figure {
     Cpu,
-    Memory(MemoryKind),
-    Time(Clock, TimeFigure),
-    Added(PublishedPercentile),
+    Memory(Metric),
+    Time(Metric),
+    Added(Metric),
     Throughput,
     ThroughputPerCpu,
     ReservedCpu,
@@ -28,30 +24,30 @@ pub(in crate::file) enum Figure {
 
 pub(in crate::file) const FIGURES: [(&str, Figure); 32] = [
     ("cpu", Figure::Cpu),
-    ("memory", Figure::Memory(MemoryKind::WorkingSet)),
-    ("memory-resident", Figure::Memory(MemoryKind::Resident)),
-    ("memory-anonymous", Figure::Memory(MemoryKind::Anonymous)),
-    ("mean", Figure::Time(Response, Mean)),
-    ("p50", Figure::Time(Response, TimeFigure::P50)),
-    ("p75", Figure::Time(Response, P75)),
-    ("p90", Figure::Time(Response, TimeFigure::P90)),
-    ("p95", Figure::Time(Response, P95)),
-    ("p99", Figure::Time(Response, TimeFigure::P99)),
-    ("p99.9", Figure::Time(Response, P99_9)),
-    ("p99.99", Figure::Time(Response, P99_99)),
-    ("max", Figure::Time(Response, Max)),
-    ("service-mean", Figure::Time(Service, Mean)),
-    ("service-p50", Figure::Time(Service, TimeFigure::P50)),
-    ("service-p75", Figure::Time(Service, P75)),
-    ("service-p90", Figure::Time(Service, TimeFigure::P90)),
-    ("service-p95", Figure::Time(Service, P95)),
-    ("service-p99", Figure::Time(Service, TimeFigure::P99)),
-    ("service-p99.9", Figure::Time(Service, P99_9)),
-    ("service-p99.99", Figure::Time(Service, P99_99)),
-    ("service-max", Figure::Time(Service, Max)),
-    ("added-p50", Figure::Added(P50)),
-    ("added-p90", Figure::Added(P90)),
-    ("added-p99", Figure::Added(P99)),
+    ("memory", Figure::Memory(Metric::MemoryWorkingSetBytes)),
+    ("memory-resident", Figure::Memory(Metric::MemoryResidentBytes)),
+    ("memory-anonymous", Figure::Memory(Metric::MemoryAnonymousBytes)),
+    ("mean", Figure::Time(Metric::ResponseTimeMeanUs)),
+    ("p50", Figure::Time(Metric::ResponseTimeP50Us)),
+    ("p75", Figure::Time(Metric::ResponseTimeP75Us)),
+    ("p90", Figure::Time(Metric::ResponseTimeP90Us)),
+    ("p95", Figure::Time(Metric::ResponseTimeP95Us)),
+    ("p99", Figure::Time(Metric::ResponseTimeP99Us)),
+    ("p99.9", Figure::Time(Metric::ResponseTimeP99_9Us)),
+    ("p99.99", Figure::Time(Metric::ResponseTimeP99_99Us)),
+    ("max", Figure::Time(Metric::ResponseTimeMaxUs)),
+    ("service-mean", Figure::Time(Metric::ServiceTimeMeanUs)),
+    ("service-p50", Figure::Time(Metric::ServiceTimeP50Us)),
+    ("service-p75", Figure::Time(Metric::ServiceTimeP75Us)),
+    ("service-p90", Figure::Time(Metric::ServiceTimeP90Us)),
+    ("service-p95", Figure::Time(Metric::ServiceTimeP95Us)),
+    ("service-p99", Figure::Time(Metric::ServiceTimeP99Us)),
+    ("service-p99.9", Figure::Time(Metric::ServiceTimeP99_9Us)),
+    ("service-p99.99", Figure::Time(Metric::ServiceTimeP99_99Us)),
+    ("service-max", Figure::Time(Metric::ServiceTimeMaxUs)),
+    ("added-p50", Figure::Added(Metric::ResponseTimeP50Us)),
+    ("added-p90", Figure::Added(Metric::ResponseTimeP90Us)),
+    ("added-p99", Figure::Added(Metric::ResponseTimeP99Us)),
     ("throughput", Figure::Throughput),
     ("throughput-per-cpu", Figure::ThroughputPerCpu),
     ("reserved-cpu", Figure::ReservedCpu),

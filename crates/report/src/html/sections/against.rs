@@ -1,9 +1,9 @@
 //! Figures of cells against a number: which figures are drawn, and one chart per panel.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::html::charts::lines::{Axes, Point, Series, chart};
-use results::{Cell, Conditions, Estimate, FleetSummary, Metric, Role, TimeFigure};
+use results::{Cell, Conditions, Estimate, Figure, FleetSummary, Metric, Role};
 
 /// Reads a figure of a cell.
 type Read<'a> = Box<dyn Fn(&Cell) -> Option<Value> + 'a>;
@@ -26,7 +26,7 @@ struct Value {
 /// Figures that are drawn for a run: throughput of closed loops, response times, and CPU of all proxies.
 pub(super) fn drawn(
     context: &Context,
-    figures: &[(TimeFigure, &'static str, &'static str)],
+    figures: &[(Figure, &'static str, &'static str)],
 ) -> Vec<Drawn<'static>> {
     let cells = &context.run.summary.cells;
     let times = cells.iter().flat_map(|cell| {
@@ -56,22 +56,22 @@ pub(super) fn drawn(
 
 /// Convergence, and the control plane's usage.
 fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
-    type Figure = fn(&FleetSummary) -> Option<Estimate>;
+    type OfFleet = fn(&FleetSummary) -> Option<Estimate>;
     let fleets = || context.run.summary.cells.iter().filter_map(|cell| cell.fleet.as_ref());
-    let times: [(&str, &str, Figure); 5] = [
+    let times: [(&str, &str, OfFleet); 5] = [
         ("convergence-p50", "Convergence, median", |fleet| fleet.convergence_us.p50),
         ("convergence-p99", "Convergence, 99th percentile", |fleet| fleet.convergence_us.p99),
         ("convergence-last", "Convergence, last proxy", |fleet| fleet.convergence_us.last),
         ("first-p50", "First configuration, median", |fleet| fleet.first_configuration_us.p50),
         ("first-last", "First configuration, last proxy", |fleet| fleet.first_configuration_us.last),
     ];
-    let of_fleet = |read: Figure, factor: f64, unit: &'static str| {
+    let of_fleet = |read: OfFleet, factor: f64, unit: &'static str| {
         Box::new(move |cell: &Cell| {
             let estimate = read(cell.fleet.as_ref()?)?.map(|value| value * factor);
             Some(Value { text: Interval::new(&estimate).text_with_unit(unit), estimate: Some(estimate) })
         }) as Read<'static>
     };
-    let sizes = |read: Figure| SizeUnit::for_sizes(fleets().filter_map(|fleet| Some(read(fleet)?.estimate)));
+    let sizes = |read: OfFleet| SizeUnit::for_sizes(fleets().filter_map(|fleet| Some(read(fleet)?.estimate)));
     let mut drawn: Vec<Drawn<'static>> = times
         .into_iter()
         .map(|(id, caption, read)| {
@@ -79,14 +79,14 @@ fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
             Drawn { id, caption, unit: unit.symbol(), read: of_fleet(read, 1.0 / unit.us(), unit.symbol()) }
         })
         .collect();
-    let cores: Figure = |fleet| fleet.estimates.get(Metric::IstiodCpuCores);
+    let cores: OfFleet = |fleet| fleet.estimates.get(Metric::IstiodCpuCores);
     drawn.push(Drawn {
         id: "istiod-cpu",
         caption: "CPU of istiod",
         unit: "cores",
         read: of_fleet(cores, 1.0, "cores"),
     });
-    let memories: [(&str, &str, Figure); 2] = [
+    let memories: [(&str, &str, OfFleet); 2] = [
         ("istiod-memory", "Memory of istiod", |fleet| fleet.estimates.get(Metric::IstiodMemoryBytes)),
         ("bytes-per-proxy", "Received per proxy", |fleet| fleet.estimates.get(Metric::BytesPerProxy)),
     ];
@@ -97,7 +97,7 @@ fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
     drawn
 }
 
-fn time(figure: TimeFigure, unit: TimeUnit) -> impl Fn(&Cell) -> Option<Value> {
+fn time(figure: Figure, unit: TimeUnit) -> impl Fn(&Cell) -> Option<Value> {
     move |cell| {
         let times = cell.response_time_us?;
         match (times.figure(figure), times.censored(figure)) {
@@ -135,7 +135,7 @@ pub(super) fn charts(
     panels: &[Panel<'_>],
     against: &Against<'_>,
     drawn: &Drawn<'_>,
-) -> Vec<Figure> {
+) -> Vec<Chart> {
     let with_series = panels.iter().filter_map(|panel| {
         let all = context.modes.iter().map(|mode| {
             let cells = panel.conditions.iter().flat_map(|at| context.cells_of(*at));
@@ -152,7 +152,7 @@ pub(super) fn charts(
     let figure = |(index, (of, series)): (usize, &(&String, Vec<Series>))| {
         let caption = format!("{}{of}", drawn.caption);
         let id = format!("{}-{}-{index}", against.id, drawn.id);
-        Figure { svg: chart(&id, &format!("{caption} against {}", against.name), series, &axes), caption }
+        Chart { svg: chart(&id, &format!("{caption} against {}", against.name), series, &axes), caption }
     };
     panels.iter().enumerate().map(figure).collect()
 }

@@ -9,7 +9,7 @@ use statistics::TrialsByCell;
 
 /// A chart with its caption.
 #[derive(Debug, Serialize)]
-pub struct Figure {
+pub struct Chart {
     /// Short caption, such as the load.
     pub(super) caption: String,
     /// Our own SVG, which the templates pass through.

@@ -1,7 +1,7 @@
 //! The whole distribution, corrected for coordinated omission and uncorrected: a table of every cell, and a
 //! chart of each cell whose clocks differ.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::clocks::ClockTable;
 use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::curves::Curve;
@@ -17,8 +17,8 @@ pub struct CorrectedSection {
     table: ClockTable,
     /// Number of cells whose clocks show the same.
     alike: usize,
-    charts: Vec<Figure>,
-    folded: Vec<Figure>,
+    charts: Vec<Chart>,
+    folded: Vec<Chart>,
 }
 
 /// `None` if no open-loop cell has figures.
@@ -33,12 +33,12 @@ pub fn corrected(context: &Context) -> Option<CorrectedSection> {
     let axes = Axes::new(&differing);
     let figure = |(index, curve): (usize, &Curve)| {
         let label = format!("{} at {}", curve.mode, context.conditions.label(curve.conditions()));
-        Figure {
+        Chart {
             svg: chart(&format!("corrected-{index}"), &label, &[curve], &axes, Subject::Requests),
             caption: label,
         }
     };
-    let mut charts: Vec<Figure> = differing.iter().enumerate().map(figure).collect();
+    let mut charts: Vec<Chart> = differing.iter().enumerate().map(figure).collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
     Some(CorrectedSection { alike: table.alike(), table, charts, folded })
 }

@@ -1,6 +1,6 @@
 //! Factors with non-numeric values: each value against the first, as charts and a table.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::format::{Interval, SizeUnit, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
@@ -12,7 +12,7 @@ use serde::Serialize;
 /// Comparison of each such factor.
 #[derive(Debug, Serialize)]
 pub struct DifferenceSection {
-    charts: Vec<Figure>,
+    charts: Vec<Chart>,
     /// Unit of times.
     time_unit: &'static str,
     memory_unit: &'static str,
@@ -103,7 +103,7 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let charts = OF_REQUESTS.into_iter().chain(OF_FLEETS).filter_map(|(figure, _, chart_of)| {
         let (caption, id) = chart_of?;
         let chart = chart(&groups, figure, time_unit)?;
-        Some(Figure { svg: chart.draw(&format!("differences-{id}"), caption), caption: caption.to_owned() })
+        Some(Chart { svg: chart.draw(&format!("differences-{id}"), caption), caption: caption.to_owned() })
     });
     let charts = charts.collect();
     let groups = groups.into_iter().map(|(name, of_group)| {

@@ -1,23 +1,23 @@
 //! Response times of the calls between services, with the modes side by side.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::edges::{EdgeGroup, edge_groups, unit};
 use crate::format::TimeUnit;
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
-use results::{Cell, Conditions, TimeFigure};
+use results::{Cell, Conditions, Figure};
 
 /// Maximum number of edges in a chart: the slowest ones.
 const MAX_EDGES: usize = 12;
 
 /// One chart per load, with copies of an edge combined; empty if services call no others.
-pub fn charts(context: &Context) -> Vec<Figure> {
+pub fn charts(context: &Context) -> Vec<Chart> {
     let cells: Vec<&Cell> = context.run.summary.cells.iter().filter(|cell| !cell.edges.is_empty()).collect();
     let unit = unit(&cells);
     let charts = context.conditions.all().enumerate().filter_map(|(index, at)| {
         let chart = chart(context, at, unit)?;
         let svg = chart.draw(&format!("edges-{index}"), "Response time of calls between services");
-        Some(Figure { caption: format!("Median of each call at {}", context.conditions.label(at)), svg })
+        Some(Chart { caption: format!("Median of each call at {}", context.conditions.label(at)), svg })
     });
     charts.collect()
 }
@@ -56,11 +56,11 @@ fn row(cell: &Cell, group: &EdgeGroup<'_>, unit: TimeUnit) -> Option<Row> {
         [only] => only.response_time_us.and_then(|times| times.p50?.low.zip(times.p50?.high)),
         _ => Some((spread.least, spread.greatest)),
     };
-    let p99 = group.time(TimeFigure::P99, unit);
+    let p99 = group.time(Figure::P99, unit);
     Some(Row {
         label: cell.mode.name().to_owned(),
         symbol: Some((style.marker, style.class)),
-        value: format!("{}, p99 {}", group.time(TimeFigure::P50, unit).text(), p99.estimate),
+        value: format!("{}, p99 {}", group.time(Figure::P50, unit).text(), p99.estimate),
         mark: Mark::Whisker {
             estimate: scaled(spread.median),
             interval: interval.map(|(low, high)| (scaled(low), scaled(high))),

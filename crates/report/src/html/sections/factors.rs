@@ -2,11 +2,11 @@
 //! the other factors and a level of load has its own chart.
 
 use super::against::{Against, Panel, charts, drawn};
-use super::context::{Context, Figure, ModeRow};
+use super::context::{Chart, Context, ModeRow};
 use crate::format::TimeUnit;
 use crate::table::Difference;
 use experiment::definition::Factor;
-use results::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, Metric, TimeFigure};
+use results::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, Figure, Metric};
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -20,8 +20,8 @@ pub struct FactorSection {
     against: String,
     /// The other factors; empty if there are none.
     panels: String,
-    charts: Vec<Figure>,
-    folded: Vec<Figure>,
+    charts: Vec<Chart>,
+    folded: Vec<Chart>,
     /// Smallest value, as written in the experiment.
     least: String,
     greatest: String,
@@ -43,7 +43,7 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
     let panels = panels(context, against);
     let drawn = drawn(context, &TIMES);
     let all = drawn.iter().flat_map(|drawn| charts(context, &panels, &drawn_against, drawn));
-    let mut charts: Vec<Figure> = all.collect();
+    let mut charts: Vec<Chart> = all.collect();
     let times = context.run.summary.cells.iter();
     let unit = TimeUnit::for_times(times.filter_map(|cell| Some(cell.response_time_us?.p50?.estimate)));
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
@@ -93,10 +93,10 @@ fn panels<'a>(context: &'a Context<'_>, against: &Factor) -> Vec<Panel<'a>> {
 }
 
 /// Response times that are drawn.
-const TIMES: [(TimeFigure, &str, &str); 3] = [
-    (TimeFigure::P50, "median", "Median response time"),
-    (TimeFigure::P90, "p90", "90th percentile of response time"),
-    (TimeFigure::P99, "p99", "99th percentile of response time"),
+const TIMES: [(Figure, &str, &str); 3] = [
+    (Figure::P50, "median", "Median response time"),
+    (Figure::P90, "p90", "90th percentile of response time"),
+    (Figure::P99, "p99", "99th percentile of response time"),
 ];
 
 const CHANGES: [(Metric, &str); 4] = [

@@ -3,67 +3,47 @@
 use super::context::Context;
 use super::opening::unbroken;
 use crate::sentences;
-use results::FindingKind;
-use serde::Serialize;
+use results::FindingKind as Kind;
+use std::collections::BTreeMap;
+
+/// Sections with the kinds of their findings.
+const SECTIONS: [(&str, &[Kind]); 19] = [
+    ("glance", &[Kind::Objective, Kind::SingleTrial]),
+    ("throughput", &[Kind::CpuPerRequest, Kind::FullMachine]),
+    ("percentiles", &[Kind::HiddenWaiting, Kind::MachinePauses, Kind::FewSamples]),
+    ("added", &[Kind::Order, Kind::AddedLatency]),
+    ("resources", &[Kind::ProxyUsage, Kind::CpuScaling, Kind::ControlPlane]),
+    ("fleets", &[Kind::Convergence, Kind::NotConverged]),
+    ("footprint", &[Kind::Footprint, Kind::RejectedUpdates]),
+    ("factors", &[Kind::FactorEffect]),
+    ("differences", &[Kind::FactorDifference]),
+    ("scaling", &[Kind::Scaling]),
+    ("control_plane_costs", &[Kind::ControlPlaneCost]),
+    ("sizes", &[Kind::MeshSize]),
+    ("corrected", &[Kind::Saturation]),
+    ("graph", &[Kind::SlowestDriver, Kind::GreatestAddedTime, Kind::GreatestAddedCpu]),
+    ("drivers", &[Kind::DriverObjective]),
+    ("reservations", &[Kind::Reservation]),
+    (
+        "excluded",
+        &[
+            Kind::UnavailableMode,
+            Kind::CutShort,
+            Kind::ExcludedTrials,
+            Kind::Reruns,
+            Kind::NoisyMachine,
+            Kind::LateGenerator,
+        ],
+    ),
+    ("path", &[Kind::Path]),
+    ("published", &[Kind::Published]),
+];
 
 /// Sentences by section.
-#[derive(Debug, Serialize)]
-pub struct Findings {
-    glance: Vec<String>,
-    throughput: Vec<String>,
-    percentiles: Vec<String>,
-    added: Vec<String>,
-    resources: Vec<String>,
-    fleets: Vec<String>,
-    footprint: Vec<String>,
-    factors: Vec<String>,
-    differences: Vec<String>,
-    scaling: Vec<String>,
-    control_plane_costs: Vec<String>,
-    sizes: Vec<String>,
-    corrected: Vec<String>,
-    graph: Vec<String>,
-    drivers: Vec<String>,
-    reservations: Vec<String>,
-    excluded: Vec<String>,
-    path: Vec<String>,
-    published: Vec<String>,
-}
-
-impl Findings {
-    pub fn new(context: &Context) -> Self {
-        use FindingKind as Kind;
-        let about = |kinds: &[Kind]| {
-            let sentences = sentences::about(&context.run.summary, kinds);
-            sentences.iter().map(|sentence| unbroken(sentence)).collect::<Vec<String>>()
-        };
-        Self {
-            glance: about(&[Kind::Objective, Kind::SingleTrial]),
-            throughput: about(&[Kind::CpuPerRequest, Kind::FullMachine]),
-            percentiles: about(&[Kind::HiddenWaiting, Kind::MachinePauses, Kind::FewSamples]),
-            added: about(&[Kind::Order, Kind::AddedLatency]),
-            resources: about(&[Kind::ProxyUsage, Kind::CpuScaling, Kind::ControlPlane]),
-            fleets: about(&[Kind::Convergence, Kind::NotConverged]),
-            footprint: about(&[Kind::Footprint, Kind::RejectedUpdates]),
-            factors: about(&[Kind::FactorEffect]),
-            differences: about(&[Kind::FactorDifference]),
-            scaling: about(&[Kind::Scaling]),
-            control_plane_costs: about(&[Kind::ControlPlaneCost]),
-            sizes: about(&[Kind::MeshSize]),
-            corrected: about(&[Kind::Saturation]),
-            graph: about(&[Kind::SlowestDriver, Kind::GreatestAddedTime, Kind::GreatestAddedCpu]),
-            drivers: about(&[Kind::DriverObjective]),
-            reservations: about(&[Kind::Reservation]),
-            excluded: about(&[
-                Kind::UnavailableMode,
-                Kind::CutShort,
-                Kind::ExcludedTrials,
-                Kind::Reruns,
-                Kind::NoisyMachine,
-                Kind::LateGenerator,
-            ]),
-            path: about(&[Kind::Path]),
-            published: about(&[Kind::Published]),
-        }
-    }
+pub fn findings(context: &Context) -> BTreeMap<&'static str, Vec<String>> {
+    let of_section = |(section, kinds): (&'static str, &[Kind])| {
+        let sentences = sentences::about(&context.run.summary, kinds);
+        (section, sentences.iter().map(|sentence| unbroken(sentence)).collect())
+    };
+    SECTIONS.into_iter().map(of_section).collect()
 }

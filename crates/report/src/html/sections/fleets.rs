@@ -1,7 +1,7 @@
 //! Fleets of simulated proxies: tables by cell, convergence distributions, a breakdown of the time, and each
 //! trial's timeline.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::fleets::FleetTable;
 use crate::format;
 use crate::html::charts::fleet_timeline;
@@ -21,7 +21,7 @@ const MAX_EVENTS: usize = 40;
 #[derive(Debug, Serialize)]
 pub struct FleetSection {
     table: FleetTable,
-    distributions: Vec<Figure>,
+    distributions: Vec<Chart>,
     logarithmic: bool,
     /// Real sidecars beside the fleets.
     witnesses: Vec<Witnessed>,
@@ -40,7 +40,7 @@ struct Witnessed {
 /// A trial second by second.
 #[derive(Debug, Serialize)]
 struct Timeline {
-    figure: Figure,
+    figure: Chart,
     /// Events other than changes that were made and arrived.
     events: Vec<String>,
 }
@@ -58,7 +58,7 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
     let figure = |(index, curve): (usize, &Curve)| {
         let label = context.conditions.label(curve.conditions());
         let id = format!("convergence-{index}");
-        Figure { svg: chart(&id, &label, &[curve], &axes, Subject::Convergence), caption: label }
+        Chart { svg: chart(&id, &label, &[curve], &axes, Subject::Convergence), caption: label }
     };
     let with_fleet: Vec<(&TrialRecord, &FleetResult)> =
         context.run.trials.iter().filter_map(|trial| Some((trial, trial.fleet()?))).collect();
@@ -91,7 +91,7 @@ fn timeline(context: &Context, trial: &TrialRecord, fleet: &FleetResult) -> Time
     let class = ModeStyle::for_mode(trial.mode).class;
     let id = format!("fleet-seconds-{number}");
     let svg = fleet_timeline::chart(&id, &caption, class, &fleet.series, &fleet.events);
-    Timeline { figure: Figure { caption, svg }, events: events(&fleet.events) }
+    Timeline { figure: Chart { caption, svg }, events: events(&fleet.events) }
 }
 
 /// Events other than changes, which are in the tables.

@@ -1,6 +1,6 @@
 //! Configuration counts of each proxy, and its memory before, under and after the load.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use super::resources::{bar, with_anonymous};
 use crate::footprint::{self, FootprintRow, FootprintTable, Sort};
 use crate::format::{self, Interval, SizeUnit};
@@ -20,10 +20,10 @@ pub struct FootprintSection {
     /// One per sort of proxy: each sort counts different kinds.
     tables: Vec<Table>,
     warnings: Vec<String>,
-    charts: Vec<Figure>,
+    charts: Vec<Chart>,
     /// Charts of the components that configure the proxies. They are separate because their memory would
     /// dwarf that of the proxies.
-    folded: Vec<Figure>,
+    folded: Vec<Chart>,
     /// Every component under every load, for the table of all figures.
     full: tables::Table,
 }
@@ -172,7 +172,7 @@ fn table_row(row: &FootprintRow, kinds: &[usize]) -> ConfigurationRow {
 }
 
 /// Memory of a role's components, per mode that has any and per size of the mesh; the charts share an axis.
-fn charts(table: &FootprintTable, role: Role) -> Vec<Figure> {
+fn charts(table: &FootprintTable, role: Role) -> Vec<Chart> {
     let rows = || table.rows.iter().filter(move |row| row.role == role);
     let mut places: Vec<(Mode, &str)> = rows().map(|row| (row.mode, row.load.as_str())).collect();
     places.dedup();
@@ -194,7 +194,7 @@ fn charts(table: &FootprintTable, role: Role) -> Vec<Figure> {
     let drawn = places.iter().zip(&mut charts).enumerate().map(|(index, ((mode, load), chart))| {
         chart.shared.clone_from(&shared);
         let svg = chart.draw(&format!("{kind}-{index}"), "Memory before, under and after the load");
-        Figure { caption: format!("Memory{whose} in {mode} at {load}"), svg }
+        Chart { caption: format!("Memory{whose} in {mode} at {load}"), svg }
     });
     drawn.collect()
 }

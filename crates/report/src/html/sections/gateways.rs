@@ -1,6 +1,6 @@
 //! Gateways: rates by each observer, and the gateways' own figures.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::format::Interval;
 use crate::gateways::GatewayTable;
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
@@ -12,7 +12,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub struct GatewaySection {
     table: GatewayTable,
-    charts: Vec<Figure>,
+    charts: Vec<Chart>,
 }
 
 /// `None` for a run without gateways.
@@ -22,7 +22,7 @@ pub fn gateways(context: &Context) -> Option<GatewaySection> {
 }
 
 /// Requests per second by phase, as counted by each observer.
-fn chart(context: &Context) -> Option<Figure> {
+fn chart(context: &Context) -> Option<Chart> {
     let mut lines = Vec::new();
     for at in context.conditions.all() {
         let cells = context.cells_of(at).into_iter().filter(|cell| !cell.gateways.is_empty());
@@ -39,7 +39,7 @@ fn chart(context: &Context) -> Option<Figure> {
         may_be_logarithmic: false,
     };
     let caption = "Requests per second by phase, as each observer counted them".to_owned();
-    (!chart.lines.is_empty()).then(|| Figure { svg: chart.draw("gateway-rates", &caption), caption })
+    (!chart.lines.is_empty()).then(|| Chart { svg: chart.draw("gateway-rates", &caption), caption })
 }
 
 fn rows(cell: &Cell) -> Vec<Row> {

@@ -1,19 +1,19 @@
 //! Response time by percentile, and what each mode adds.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::format::TimeUnit;
 use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
 use crate::table::{Difference, floor};
-use results::TimeFigure;
+use results::Figure;
 use serde::Serialize;
 
 /// Percentile curves, one chart per load.
 #[derive(Debug, Serialize)]
 pub struct PercentileSection {
-    charts: Vec<Figure>,
+    charts: Vec<Chart>,
     logarithmic: bool,
     /// True if the service time is a different curve somewhere.
     service_differs: bool,
@@ -44,7 +44,7 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
         .filter_map(|(index, at)| {
             let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.conditions() == at).collect();
             let label = context.conditions.label(at);
-            (!of_load.is_empty()).then(|| Figure {
+            (!of_load.is_empty()).then(|| Chart {
                 svg: chart(&format!("percentiles-{index}"), &label, &of_load, &axes, Subject::Requests),
                 caption: label,
             })
@@ -59,29 +59,26 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
 }
 
 /// What each mode adds to its baseline, one chart per percentile; `None` if nothing can be compared.
-pub fn added(context: &Context) -> Option<Vec<Figure>> {
-    let percentiles = [
-        ("Median", TimeFigure::P50),
-        ("90th percentile", TimeFigure::P90),
-        ("99th percentile", TimeFigure::P99),
-    ];
+pub fn added(context: &Context) -> Option<Vec<Chart>> {
+    let percentiles =
+        [("Median", Figure::P50), ("90th percentile", Figure::P90), ("99th percentile", Figure::P99)];
     let differences = context.run.summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
     let unit = TimeUnit::for_times(differences.flat_map(|added| {
         percentiles.into_iter().filter_map(|(_, figure)| Some(added.judged(figure)?.0.estimate))
     }));
-    let figures: Vec<Figure> = percentiles
+    let figures: Vec<Chart> = percentiles
         .into_iter()
         .filter_map(|(caption, figure)| {
             let name = figure.name();
             let chart = added_chart(context, figure, unit)?;
             let svg = chart.draw(&format!("added-{name}"), &format!("Added latency: {caption}"));
-            Some(Figure { caption: caption.to_owned(), svg })
+            Some(Chart { caption: caption.to_owned(), svg })
         })
         .collect();
     (!figures.is_empty()).then_some(figures)
 }
 
-fn added_chart(context: &Context, figure: TimeFigure, unit: TimeUnit) -> Option<RowChart> {
+fn added_chart(context: &Context, figure: Figure, unit: TimeUnit) -> Option<RowChart> {
     let mut lines = Vec::new();
     for at in context.conditions.all() {
         let rows: Vec<Line> = context

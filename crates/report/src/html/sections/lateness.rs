@@ -1,6 +1,6 @@
 //! Lateness of the generator, a chart per load, and the gaps that its spinning threads saw.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::format::{self, TimeUnit};
 use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use statistics::copies::Spread;
 
 /// The 99th percentile of each trial, by mode.
-pub fn lateness(context: &Context) -> Vec<Figure> {
+pub fn lateness(context: &Context) -> Vec<Chart> {
     let all = || context.run.trials.iter().filter_map(p99_us);
     let unit = TimeUnit::for_times(all());
     let shared: Vec<f64> = all().map(|us| us / unit.us()).collect();
@@ -22,7 +22,7 @@ pub fn lateness(context: &Context) -> Vec<Figure> {
         let chart = RowChart { axis, lines, shared: shared.clone(), may_be_logarithmic: true };
         let svg =
             chart.draw(&format!("lateness-{index}"), &format!("Lateness of the generator at {caption}"));
-        (!chart.lines.is_empty()).then_some(Figure { caption, svg })
+        (!chart.lines.is_empty()).then_some(Chart { caption, svg })
     });
     charts.collect()
 }

@@ -36,23 +36,24 @@ use crate::edges::EdgeTable;
 use crate::reservations::ReservationTable;
 use crate::run::RunData;
 use crate::services::ServiceTable;
-use context::{Context, Figure};
+use context::{Chart, Context};
 use legend::LegendEntry;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The whole page.
 #[derive(Debug, Serialize)]
 pub struct Page {
     opening: opening::Opening,
-    findings: findings::Findings,
+    findings: BTreeMap<&'static str, Vec<String>>,
     glance: opening::Glance,
     /// The modes with their markers, for the legend.
     legend: Vec<LegendEntry>,
     percentiles: Option<latency::PercentileSection>,
     corrected: Option<corrected::CorrectedSection>,
     rates: Option<rates::RateSection>,
-    throughput: Option<Vec<Figure>>,
-    added: Option<Vec<Figure>>,
+    throughput: Option<Vec<Chart>>,
+    added: Option<Vec<Chart>>,
     resources: Option<resources::ResourceSection>,
     gateways: Option<gateways::GatewaySection>,
     fleets: Option<fleets::FleetSection>,
@@ -67,7 +68,7 @@ pub struct Page {
     drivers: Option<DriverTable>,
     services: Option<ServiceTable>,
     edges: Option<EdgeTable>,
-    edge_charts: Vec<Figure>,
+    edge_charts: Vec<Chart>,
     reservations: Option<ReservationTable>,
     trials: Option<trials::TrialSection>,
     left_out: trials::LeftOut,
@@ -85,7 +86,7 @@ impl Page {
         let context = Context::new(run);
         Self {
             opening: opening::Opening::new(&context),
-            findings: findings::Findings::new(&context),
+            findings: findings::findings(&context),
             glance: opening::Glance::new(&context),
             legend: context.modes.iter().map(|mode| LegendEntry::new(*mode)).collect(),
             percentiles: latency::percentiles(&context),

@@ -1,8 +1,8 @@
 //! Latency and CPU against the rate, or against the clients of a closed loop, with the other factors fixed.
 
 use super::against::{Against, Panel, charts, drawn};
-use super::context::{Context, Figure};
-use results::{Cell, Conditions, LoadPoint, TimeFigure};
+use super::context::{Chart, Context};
+use results::{Cell, Conditions, Figure, LoadPoint};
 use serde::Serialize;
 
 /// Further charts are collapsed.
@@ -13,8 +13,8 @@ const MAX_OPEN_CHARTS: usize = 4;
 pub struct RateSection {
     /// Horizontal axis: `rate` or `clients`.
     against: &'static str,
-    charts: Vec<Figure>,
-    folded: Vec<Figure>,
+    charts: Vec<Chart>,
+    folded: Vec<Chart>,
 }
 
 /// `None` if no mode was measured under two levels of load that differ in nothing else.
@@ -26,11 +26,10 @@ pub fn rates(context: &Context) -> Option<RateSection> {
         |cell: &Cell| Some((level(&cell.load, is_closed)?, context.conditions.level(cell.conditions())));
     let axis = if is_closed { "clients" } else { "requests/s offered" };
     let against = Against { id: "rate", name, axis, read: &read };
-    let times =
-        [(TimeFigure::P50, "median", "Median response time"), (TimeFigure::P99, "p99", "99th percentile")];
+    let times = [(Figure::P50, "median", "Median response time"), (Figure::P99, "p99", "99th percentile")];
     let drawn = drawn(context, &times);
     let all = drawn.iter().flat_map(|drawn| charts(context, &panels, &against, drawn));
-    let mut charts: Vec<Figure> = all.collect();
+    let mut charts: Vec<Chart> = all.collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
     (!charts.is_empty()).then_some(RateSection { against: name, charts, folded })
 }

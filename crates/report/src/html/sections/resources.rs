@@ -1,6 +1,6 @@
 //! CPU and memory of every component: proxies, application, generator, kernel and our own sampling.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
@@ -15,9 +15,9 @@ const MAX_OPEN_LOADS: usize = 2;
 /// CPU charts per load, and memory charts for the last load.
 #[derive(Debug, Serialize)]
 pub struct ResourceSection {
-    charts: Vec<Figure>,
+    charts: Vec<Chart>,
     /// Collapsed charts.
-    folded: Vec<Figure>,
+    folded: Vec<Chart>,
     /// True if identical components share a row.
     grouped: bool,
 }
@@ -129,14 +129,14 @@ fn chart(
     RowChart { axis: axis.to_owned(), lines, shared: Vec::new(), may_be_logarithmic: false }
 }
 
-fn figures(context: &Context, id: &str, what: &str, charts: &[RowChart]) -> Vec<Figure> {
+fn figures(context: &Context, id: &str, what: &str, charts: &[RowChart]) -> Vec<Chart> {
     let loads = context.conditions.all().zip(charts).enumerate();
     loads
         .filter(|(_, (_, chart))| !chart.lines.is_empty())
         .map(|(index, (at, chart))| {
             let caption = format!("{what} at {}", context.conditions.label(at));
             let svg = chart.draw(&format!("{id}-{index}"), &format!("{what} by component"));
-            Figure { caption, svg }
+            Chart { caption, svg }
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Scaling laws: throughput against a CPU limit, workers or replicas, as measured and by the law.
 
-use super::context::{Context, Figure, ModeRow};
+use super::context::{Chart, Context, ModeRow};
 use crate::format::{self, Interval};
 use crate::html::charts::curve::{Beyond, CurveChart, MeasuredPoint};
 use crate::html::style::ModeStyle;
@@ -17,15 +17,15 @@ const CURVE_POINTS: usize = 64;
 /// Charts and parameters.
 #[derive(Debug, Serialize)]
 pub struct ScalingSection {
-    charts: Vec<Figure>,
-    folded: Vec<Figure>,
+    charts: Vec<Chart>,
+    folded: Vec<Chart>,
     rows: Vec<ModeRow>,
 }
 
 /// `None` if no law was fitted.
 pub fn scaling(context: &Context) -> Option<ScalingSection> {
     let laws: Vec<&ScalingLaw> = context.run.summary.scaling.as_ref()?.laws().collect();
-    let mut charts: Vec<Figure> =
+    let mut charts: Vec<Chart> =
         laws.iter().enumerate().map(|(index, law)| figure(context, index, law)).collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
     Some(ScalingSection { charts, folded, rows: laws.iter().map(|law| row(context, law)).collect() })
@@ -58,7 +58,7 @@ fn row(context: &Context, law: &ScalingLaw) -> ModeRow {
     ModeRow::new(law.mode, format!("{}, {}", law.factor, place(context, law)), values)
 }
 
-fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Figure {
+fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Chart {
     let caption = format!("Throughput against {}: {}", law.factor, place(context, law));
     let style = ModeStyle::for_mode(law.mode);
     let point = |residual: &ScalingResidual| {
@@ -92,7 +92,7 @@ fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Figure {
         unit: "/s",
         style,
     };
-    Figure { svg: chart.draw(&format!("scaling-{index}"), &caption), caption }
+    Chart { svg: chart.draw(&format!("scaling-{index}"), &caption), caption }
 }
 
 /// The interval of the matching cell, if the law is for a closed loop.

@@ -8,9 +8,7 @@ use crate::format::{self, Interval, SizeUnit};
 use crate::marks;
 use crate::table::{Difference, ResultTable, valid_trials};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
-use results::{
-    Cell, Estimate, Figure, FindingVerdict, Metric, ModeComparison, Role, RoleTotal, TimeFigure, TrialRecord,
-};
+use results::{Cell, Estimate, Figure, FindingVerdict, Metric, ModeComparison, Role, RoleTotal, TrialRecord};
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, component_groups};
 
@@ -69,18 +67,17 @@ fn place(context: &Context, cell: &Cell) -> TableRow {
 }
 
 /// Response times in the table.
-const FULL: [(&str, TimeFigure); 6] = [
-    ("Mean", TimeFigure::Mean),
-    ("p50", TimeFigure::P50),
-    ("p90", TimeFigure::P90),
-    ("p95", TimeFigure::P95),
-    ("p99", TimeFigure::P99),
-    ("p99.9", TimeFigure::P99_9),
+const FULL: [(&str, Figure); 6] = [
+    ("Mean", Figure::Mean),
+    ("p50", Figure::P50),
+    ("p90", Figure::P90),
+    ("p95", Figure::P95),
+    ("p99", Figure::P99),
+    ("p99.9", Figure::P99_9),
 ];
 
 /// Percentiles whose differences are in the table.
-const DIFFERENCES: [(&str, TimeFigure); 3] =
-    [("p50", TimeFigure::P50), ("p90", TimeFigure::P90), ("p99", TimeFigure::P99)];
+const DIFFERENCES: [(&str, Figure); 3] = [("p50", Figure::P50), ("p90", Figure::P90), ("p99", Figure::P99)];
 
 fn times(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Table> {
     let mut columns = place_columns();

@@ -1,6 +1,6 @@
 //! Closed loops: throughput by clients and mode, compared with the baseline, and the CPU per request.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::format::{Interval, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
@@ -8,7 +8,7 @@ use crate::table::{Difference, floor, throughput_change};
 use results::{Cell, Estimate, Role};
 
 /// The charts; `None` without a closed loop.
-pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
+pub fn throughput(context: &Context) -> Option<Vec<Chart>> {
     let summary = &context.run.summary;
     let rate = |cell: &Cell| {
         let rate = cell.rate_completed?;
@@ -32,7 +32,7 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     };
     let cpu_axis = format!("{} of CPU", unit.symbol());
     let against = format!("Throughput against {}", floor(summary));
-    let figures: Vec<Figure> = [
+    let figures: Vec<Chart> = [
         figure(context, "throughput", "Throughput", "responses/s", &rate),
         figure(context, "throughput-change", &against, "percent", &change),
         figure(context, "cpu-each", "CPU of all proxies per request", &cpu_axis, &cpu(Role::Proxy)),
@@ -63,7 +63,7 @@ fn figure(
     caption: &str,
     axis: &str,
     read: &dyn Fn(&Cell) -> Option<(Estimate, String)>,
-) -> Option<Figure> {
+) -> Option<Chart> {
     let mut lines = Vec::new();
     for at in context.conditions.all().filter(|at| at.load.rate.is_none()) {
         let rows: Vec<Line> =
@@ -77,7 +77,7 @@ fn figure(
         return None;
     }
     let chart = RowChart { axis: axis.to_owned(), lines, shared: Vec::new(), may_be_logarithmic: false };
-    Some(Figure { caption: caption.to_owned(), svg: chart.draw(id, caption) })
+    Some(Chart { caption: caption.to_owned(), svg: chart.draw(id, caption) })
 }
 
 fn row(cell: &Cell, read: &dyn Fn(&Cell) -> Option<(Estimate, String)>) -> Option<Row> {

@@ -1,6 +1,6 @@
 //! Each trial second by second, by load.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use crate::format;
 use crate::html::charts::timeline::{self, Axes, Span};
 use crate::html::style::ModeStyle;
@@ -21,7 +21,7 @@ pub struct Timelines {
     caption: String,
     /// Number of trials, such as `15 trials`.
     trials: String,
-    charts: Vec<Figure>,
+    charts: Vec<Chart>,
 }
 
 /// Trials with series data, by load.
@@ -50,11 +50,11 @@ pub fn timelines(context: &Context) -> Vec<Timelines> {
     loads.filter(|load| !load.charts.is_empty()).collect()
 }
 
-fn figure(trial: &TrialRecord, duration_s: f64, spans: &[Span], axes: &Axes) -> Figure {
+fn figure(trial: &TrialRecord, duration_s: f64, spans: &[Span], axes: &Axes) -> Chart {
     let number = trial.index + 1;
     let state = if trial.verdict.valid { "" } else { ", excluded" };
     let caption = format!("Trial {number}, {}, repeat {}{state}", trial.mode, trial.repeat + 1);
     let class = ModeStyle::for_mode(trial.mode).class;
     let svg = timeline::chart(&format!("seconds-{number}"), &caption, class, spans, axes, duration_s);
-    Figure { caption, svg }
+    Chart { caption, svg }
 }

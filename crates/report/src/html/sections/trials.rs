@@ -1,6 +1,6 @@
 //! Every trial as a dot, and the excluded trials with their reasons.
 
-use super::context::{Context, Figure};
+use super::context::{Chart, Context};
 use super::lateness::{Gaps, gaps, lateness};
 use super::tables::{spoiled_figures, spoiling_reasons};
 use super::timelines::{Timelines, timelines};
@@ -9,15 +9,15 @@ use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use crate::table::valid_trials;
-use results::{CellKey, Figure as TrialFigure, Retake, TrialRecord, UnavailableMode};
+use results::{CellKey, Figure, Retake, TrialRecord, UnavailableMode};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One chart per load.
 #[derive(Debug, Serialize)]
 pub struct TrialSection {
-    charts: Vec<Figure>,
-    lateness: Vec<Figure>,
+    charts: Vec<Chart>,
+    lateness: Vec<Chart>,
     gaps: Vec<Gaps>,
     timelines: Vec<Timelines>,
     any_invalid: bool,
@@ -53,10 +53,10 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
         let axis = format!("response time, {}", unit.symbol());
         let chart = RowChart { axis, lines, shared: shared.clone(), may_be_logarithmic: true };
         let svg = chart.draw(&format!("trials-{index}"), &format!("Every trial at {caption}"));
-        charts.push(Figure { caption, svg });
+        charts.push(Chart { caption, svg });
     }
     let has_spoiled = |trial: &&TrialRecord| {
-        let figures = [TrialFigure::P50, TrialFigure::P99];
+        let figures = [Figure::P50, Figure::P99];
         trial.result.is_some() && figures.into_iter().any(|figure| !trial.verdict.is_usable(figure))
     };
     let any_invalid = context.run.trials.iter().any(|trial| has_spoiled(&trial));
@@ -91,7 +91,7 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
         let again = again
             .map(|retake| format!(" (rerun of trial {})", retake.of.saturating_add(1)))
             .unwrap_or_default();
-        for (figure, time_us, filled) in [(TrialFigure::P50, p50_us, true), (TrialFigure::P99, p99_us, false)]
+        for (figure, time_us, filled) in [(Figure::P50, p50_us, true), (Figure::P99, p99_us, false)]
         {
             let Some(time_us) = time_us else { continue };
             let spoiled = spoiling_reasons(trial, figure);
@@ -128,7 +128,7 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
 /// position on the axis.
 fn unanswered(trials: &[&TrialRecord]) -> String {
     let results = || trials.iter().filter_map(|trial| trial.result.as_ref());
-    let of_figure = |figure: TrialFigure| {
+    let of_figure = |figure: Figure| {
         let censored = || {
             results().filter(move |result| {
                 let times = &result.response_time_us;
@@ -139,7 +139,7 @@ fn unanswered(trials: &[&TrialRecord]) -> String {
         let count = censored().count();
         (count > 0).then(|| format!(", {} {} in {count}", figure.name(), format::above(above_us)))
     };
-    of_figure(TrialFigure::P50).or_else(|| of_figure(TrialFigure::P99)).unwrap_or_default()
+    of_figure(Figure::P50).or_else(|| of_figure(Figure::P99)).unwrap_or_default()
 }
 
 /// Excluded trials, and notes on the others.

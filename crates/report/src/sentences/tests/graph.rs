@@ -1,29 +1,33 @@
 use super::*;
+use results::finding::{Greatest, GreatestAdded, OfCell, Value};
 
 #[test]
 fn drivers_calls_and_services_are_named_only_if_shown() {
     let (_, summary) = run(THREE_MODES, |_| {});
-    let said = |kind: FindingKind, verdict: FindingVerdict| {
-        let finding = Finding {
-            against: Some(Mode::None),
-            candidates: Some(5),
-            verdict: Some(verdict),
-            estimate: Some(Estimate { estimate: 0.5, low: Some(0.4), high: Some(0.6), n: 5 }),
-            ..Finding::of_cell(kind, &summary.cells[5]).about("a").with_value(Metric::ResponseTimeP99Us, 2.0)
+    let said = |finding: fn(OfCell<Greatest>) -> Finding, verdict: FindingVerdict| {
+        let greatest = Greatest {
+            subject: "a".to_owned(),
+            candidates: 5,
+            value: Value { figure: Metric::ResponseTimeP99Us, value: 2.0 },
+            difference: Estimate { estimate: 0.5, low: Some(0.4), high: Some(0.6), n: 5 },
+            verdict,
         };
         let mut alone = summary.clone();
-        alone.findings = vec![finding];
+        alone.findings = vec![finding(OfCell::new(&summary.cells[5], greatest)).into()];
         fill(&Experiment::parse(THREE_MODES, "test").unwrap(), &mut alone);
         alone.findings[0].text.clone()
     };
-    let texts: Vec<String> =
-        [FindingKind::SlowestDriver, FindingKind::GreatestAddedTime, FindingKind::GreatestAddedCpu]
-            .into_iter()
-            .flat_map(|kind| {
-                let verdicts = [FindingVerdict::Shown, FindingVerdict::NotShown, FindingVerdict::CannotTell];
-                verdicts.map(|verdict| said(kind, verdict))
-            })
-            .collect();
+    fn added(OfCell { place, trials, content: greatest }: OfCell<Greatest>) -> OfCell<GreatestAdded> {
+        OfCell { place, trials, content: GreatestAdded { greatest, against: Mode::None } }
+    }
+    let findings: [fn(OfCell<Greatest>) -> Finding; 3] = [
+        Finding::SlowestDriver,
+        |greatest| Finding::GreatestAddedTime(added(greatest)),
+        |greatest| Finding::GreatestAddedCpu(added(greatest)),
+    ];
+    let verdicts = [FindingVerdict::Shown, FindingVerdict::NotShown, FindingVerdict::CannotTell];
+    let of_verdicts = |finding| verdicts.map(|verdict| said(finding, verdict));
+    let texts: Vec<String> = findings.into_iter().flat_map(of_verdicts).collect();
     insta::assert_snapshot!(texts.join("\n"));
 }
 

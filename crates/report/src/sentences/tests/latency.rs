@@ -1,4 +1,5 @@
 use super::*;
+use results::finding::{Headline, Standing};
 
 #[test]
 fn usual_run_states_answer_first() {
@@ -10,8 +11,9 @@ fn usual_run_states_answer_first() {
     assert_eq!(order[5], (1000.0, Mode::Sidecar));
     let json = serde_json::to_string(&summary).unwrap();
     let again = serde_json::from_str::<Summary>(&json).unwrap().findings;
-    let reported = |findings: &[Finding]| -> Vec<_> {
-        findings.iter().map(|finding| (finding.kind, finding.verdict, finding.text.clone())).collect()
+    let reported = |findings: &[StatedFinding]| -> Vec<_> {
+        let verdict = |stated| serde_json::to_value(stated).unwrap()["verdict"].clone();
+        findings.iter().map(|stated| (stated.finding.kind(), verdict(stated), stated.text.clone())).collect()
     };
     assert_eq!(reported(&again), reported(&summary.findings));
     insta::assert_snapshot!(serde_json::to_string_pretty(&summary.published).unwrap());
@@ -54,8 +56,15 @@ fn missing_difference_is_stated() {
 #[test]
 fn difference_that_is_not_shown_beside_an_interval_without_zero_is_not_called_none() {
     let (experiment, mut summary) = run(THREE_MODES, |_| {});
-    for finding in summary.findings.iter_mut().filter(|finding| finding.against.is_some()) {
-        finding.verdict = Some(FindingVerdict::NotShown);
+    for stated in &mut summary.findings {
+        let verdict = match &mut stated.finding {
+            Finding::Headline(Headline::Added(added)) | Finding::AddedLatency(added) => {
+                &mut added.content.added.verdict
+            }
+            Finding::Order(Standing::Against(step)) => &mut step.verdict,
+            _ => continue,
+        };
+        *verdict = FindingVerdict::NotShown;
     }
     fill(&experiment, &mut summary);
     let reported = reported(&summary);

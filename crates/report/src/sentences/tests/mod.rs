@@ -13,10 +13,10 @@ use super::{fill, opening, others};
 use experiment::{Experiment, Plan, PlannedTrial};
 use results::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, CpuPauses, DriverRecord, EdgeSummary, Estimate,
-    Figures, Finding, FindingKind, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA,
-    LatencyHistogram, LoadResult, LongPauses, Metric, Mode, NetworkUsage, PathProof, Pauses,
-    ProxyConfiguration, ProxyFootprint, ProxyProof, Rates, RequestCounts, Retake, Role, ServiceRecord,
-    Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
+    Figures, Finding, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA, LatencyHistogram,
+    LoadResult, LongPauses, Metric, Mode, NetworkUsage, PathProof, Pauses, ProxyConfiguration,
+    ProxyFootprint, ProxyProof, Rates, RequestCounts, Retake, Role, ServiceRecord, StatedFinding, Summary,
+    TRIAL_SCHEMA, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
 };
 use statistics::objective_met;
 use std::collections::BTreeMap;

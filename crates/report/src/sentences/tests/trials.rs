@@ -37,8 +37,8 @@ fn rerun_trial_counts_once() {
     assert!(!reported.contains("cut short"), "{reported}");
     assert!(
         reported.contains(
-            "1 of 31 trials is excluded from the estimates: schedule-lag (1 of sidecar, 1000 requests/s).\n1 trial was run \
-             again, since the machine had disturbed it (1 of sidecar, 1000 requests/s): 1 of these reruns is valid; 30 of 30 \
+            "1 of 31 trials is excluded from the estimates: schedule-lag (1 of sidecar, 1000 requests/s).\n1 trial was \
+             rerun, since the machine had disturbed it (1 of sidecar, 1000 requests/s): 1 of these reruns is valid; 30 of 30 \
              trials are in all."
         ),
         "{reported}"

@@ -1,4 +1,5 @@
 use super::*;
+use results::finding::{About, Event, MachinePauses, OfCell, Value};
 
 #[test]
 fn disturbed_run_states_its_problems() {
@@ -138,8 +139,12 @@ fn on_host(host: &Host) -> Summary {
     summarize(&experiment, 1, plan.trials.len(), host, &trials)
 }
 
-fn made_by_pauses(summary: &Summary) -> Vec<&Finding> {
-    summary.findings.iter().filter(|finding| finding.kind == FindingKind::MachinePauses).collect()
+fn made_by_pauses(summary: &Summary) -> Vec<(&OfCell<MachinePauses>, &str)> {
+    let made = summary.findings.iter().filter_map(|stated| match &stated.finding {
+        Finding::MachinePauses(pauses) => Some((pauses, stated.text.as_str())),
+        _ => None,
+    });
+    made.collect()
 }
 
 #[test]
@@ -148,15 +153,12 @@ fn percentiles_caused_by_machine_pauses_are_named() {
     let often = on_host(&pausing(&[(100.0, 12.0, 0.0185), (1_000.0, 9.0, 0.018), (2_000.0, 5.0, 0.014)]));
     let found = made_by_pauses(&often);
     assert_eq!(found.len(), 6, "{found:#?}");
+    assert!(found.iter().all(|(pauses, _)| pauses.content.measured.figure == Metric::ResponseTimeP99Us
+        && pauses.content.share >= 0.01));
     assert!(
-        found
-            .iter()
-            .all(|finding| finding.is_of(Metric::ResponseTimeP99Us) && finding.share.unwrap() >= 0.01)
-    );
-    assert!(
-        found[0].text.starts_with("Pauses of this machine can make the 99th percentile of every cell"),
+        found[0].1.starts_with("Pauses of this machine can make the 99th percentile of every cell"),
         "{}",
-        found[0].text
+        found[0].1
     );
     let reported = reported(&often);
     assert!(reported.contains("Pauses of the machine can make this 99th percentile."), "{reported}");
@@ -164,10 +166,10 @@ fn percentiles_caused_by_machine_pauses_are_named() {
     // Pauses that are as long, but rare. And frequent ones that are shorter than the distance of p99 from the
     // median, except for the baseline.
     let rare = on_host(&pausing(&[(100.0, 0.4, 0.0009), (1_000.0, 0.4, 0.0009), (2_000.0, 0.3, 0.0008)]));
-    assert_eq!(made_by_pauses(&rare), Vec::<&Finding>::new());
+    assert_eq!(made_by_pauses(&rare), Vec::new());
     let short = on_host(&pausing(&[(100.0, 60.0, 0.012), (500.0, 0.0, 0.0), (1_000.0, 0.0, 0.0)]));
-    assert_eq!(made_by_pauses(&short), Vec::<&Finding>::new());
-    assert_eq!(made_by_pauses(&on_host(&Host::default())), Vec::<&Finding>::new());
+    assert_eq!(made_by_pauses(&short), Vec::new());
+    assert_eq!(made_by_pauses(&on_host(&Host::default())), Vec::new());
 }
 
 #[test]
@@ -177,19 +179,22 @@ fn percentile_with_few_events_only_has_few_samples_finding() {
         let result = trial.result.as_mut().unwrap();
         result.episodes = BTreeMap::from([("p99".to_owned(), episodes)]);
     });
-    let few = summary.findings.iter().find(|finding| finding.kind == FindingKind::FewSamples).unwrap();
-    assert_eq!(
-        (few.subject.as_deref(), few.value, few.is_of(Metric::ResponseTimeP99Us)),
-        (Some("episodes"), Some(4.0), true)
-    );
-    assert!(few.text.contains("as few as 4 separate events in a trial"), "{}", few.text);
+    let few = summary.findings.iter().find_map(|stated| match &stated.finding {
+        Finding::FewSamples(few) => Some((few, &stated.text)),
+        _ => None,
+    });
+    let (few, text) = few.unwrap();
+    let figure = Value { figure: Metric::ResponseTimeP99Us, value: 4.0 };
+    assert_eq!(*few, About { subject: Event::Episodes, figure });
+    assert!(text.contains("as few as 4 separate events in a trial"), "{text}");
     let tail = |mode: Mode| {
-        let of_mode = summary.findings.iter().filter(move |finding| finding.mode == Some(mode));
-        of_mode
-            .filter(|finding| {
-                finding.kind == FindingKind::AddedLatency && finding.is_of(Metric::ResponseTimeP99Us)
-            })
-            .count()
+        let is_tail = |finding: &Finding| match finding {
+            Finding::AddedLatency(added) => {
+                (added.place.mode, added.content.value.figure) == (mode, Metric::ResponseTimeP99Us)
+            }
+            _ => false,
+        };
+        summary.findings.iter().filter(|stated| is_tail(&stated.finding)).count()
     };
     assert_eq!((tail(Mode::Sidecar), tail(Mode::Gateway)), (0, 1));
     let events: Vec<u64> = summary.cells.iter().map(|cell| cell.events_beyond["p99"]).collect();
@@ -201,20 +206,17 @@ fn objective_finding_names_deciding_figure() {
     let text = THREE_MODES.replace("repeats: 5", "repeats: 5, objective: {p50: 190us, p99: 1s}");
     let (_, summary) = run(&text, |_| {});
     let of = |mode: Mode| {
-        let mut found = summary.findings.iter().filter(|finding| finding.kind == FindingKind::Objective);
-        let finding = found.find(|finding| finding.mode == Some(mode)).unwrap();
-        (
-            finding.subject.as_deref().unwrap(),
-            finding.metric(),
-            finding.estimate.is_some(),
-            finding.verdict.unwrap(),
-        )
+        let mut outcomes = summary.findings.iter().filter_map(|stated| match &stated.finding {
+            Finding::Objective(outcome) => Some(outcome),
+            _ => None,
+        });
+        let found = outcomes.find(|outcome| outcome.place.mode == mode).unwrap();
+        let decisive = found.content.decisive.map(|decisive| (decisive.figure, decisive.estimate.is_some()));
+        (found.content.outcome.name(), decisive, found.content.verdict)
     };
-    assert_eq!(of(Mode::None), ("met", None, false, FindingVerdict::Shown));
-    assert_eq!(
-        of(Mode::Gateway),
-        ("not-shown", Some(Metric::ResponseTimeP50Us), true, FindingVerdict::NotShown)
-    );
-    assert_eq!(of(Mode::Sidecar), ("missed", Some(Metric::ResponseTimeP50Us), true, FindingVerdict::Shown));
+    let median = Some((Metric::ResponseTimeP50Us, true));
+    assert_eq!(of(Mode::None), ("met", None, FindingVerdict::Shown));
+    assert_eq!(of(Mode::Gateway), ("not-shown", median, FindingVerdict::NotShown));
+    assert_eq!(of(Mode::Sidecar), ("missed", median, FindingVerdict::Shown));
     assert!(reported(&summary).contains("; not shown: "), "{}", reported(&summary));
 }
