@@ -142,7 +142,33 @@ pub(crate) struct ProtocolTally {
     pub incomplete: Count,
 }
 
+/// Progress of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Progress {
+    Receiving,
+    Received,
+    Answered,
+}
+
 impl ProtocolTally {
+    /// A request was read completely.
+    pub(crate) fn received(&self, progress: &mut Progress) {
+        if *progress == Progress::Receiving {
+            *progress = Progress::Received;
+            self.requests.add(1);
+        }
+    }
+
+    /// A request is over.
+    pub(crate) fn ended(&self, progress: Progress) {
+        let count = match progress {
+            Progress::Receiving => &self.incomplete,
+            Progress::Received => &self.failed,
+            Progress::Answered => &self.answered,
+        };
+        count.add(1);
+    }
+
     fn add_to(&self, sum: &mut ProtocolCounters) {
         sum.connections += self.connections.get();
         sum.requests += self.requests.get();

@@ -13,6 +13,7 @@
 
 mod compute;
 mod connection;
+mod content;
 mod counters;
 mod grpc;
 mod http1;

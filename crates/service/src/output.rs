@@ -1,32 +1,19 @@
 //! Unsent output of a connection.
 
-use crate::response::FILLER;
+use crate::content::Filler;
 use crate::shared::Shared;
 use crate::transport::Transport;
 use rustix::io::{self, Errno};
 use std::io::IoSlice;
 
-/// Slices of filler sent in one call.
-const PIECES: usize = 16;
 /// Maximum calls per turn for one response: 4 MiB, after which other connections get their turn.
 const CALLS_PER_TURN: usize = 16;
 
 /// Bytes that the transport has not accepted yet, and the filler after them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Output {
     unsent: Vec<u8>,
-    /// The text that filler repeats.
-    filler: &'static [u8],
-    /// Bytes of filler to send after the unsent bytes.
-    filler_bytes: u64,
-    /// Position of the next filler byte in the text.
-    filler_at: usize,
-}
-
-impl Default for Output {
-    fn default() -> Self {
-        Self::new(&FILLER)
-    }
+    filler: Filler,
 }
 
 /// Result of sending.
@@ -41,18 +28,17 @@ pub(crate) enum Sent {
 impl Output {
     /// No output; filler will repeat this text.
     pub(crate) fn new(filler: &'static [u8]) -> Self {
-        Self { unsent: Vec::new(), filler, filler_bytes: 0, filler_at: 0 }
+        Self { unsent: Vec::new(), filler: Filler::new(filler, 0) }
     }
 
     /// True if any output waits besides what is being composed.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.unsent.is_empty() || self.filler_bytes > 0
+        !self.unsent.is_empty() || self.filler.bytes() > 0
     }
 
     /// Adds this much filler after what is being composed.
     pub(crate) fn send_filler(&mut self, bytes: u64) {
-        self.filler_bytes = bytes;
-        self.filler_at = 0;
+        self.filler = self.filler.again(bytes);
     }
 
     /// Sends the unsent bytes, or else the worker's composed output for this connection, then the filler.
@@ -88,12 +74,8 @@ impl Output {
                 Err(error) => return Err(error),
             };
             shared.tally.bytes_sent.add(length as u64);
-            let of_bytes = length.min(bytes.len() - *at);
-            *at += of_bytes;
-            let of_filler = length - of_bytes;
-            self.filler_bytes -= of_filler as u64;
-            self.filler_at = (self.filler_at + of_filler) % self.filler.len();
-            if *at == bytes.len() && self.filler_bytes == 0 {
+            *at += self.filler.sent_after(&bytes[*at..], length);
+            if *at == bytes.len() && self.filler.bytes() == 0 {
                 return flush(transport);
             }
         }
@@ -101,20 +83,11 @@ impl Output {
     }
 
     fn send_once(&self, transport: &mut Transport, bytes: &[u8]) -> io::Result<usize> {
-        if self.filler_bytes == 0 {
+        if self.filler.bytes() == 0 {
             return transport.send(&[IoSlice::new(bytes)]);
         }
-        let mut pieces = [IoSlice::new(&[]); PIECES + 1];
-        pieces[0] = IoSlice::new(bytes);
-        let (mut left, mut from, mut used) = (self.filler_bytes, self.filler_at, 1);
-        while left > 0 && used < pieces.len() {
-            let length = usize::try_from(left).unwrap_or(usize::MAX).min(self.filler.len() - from);
-            pieces[used] = IoSlice::new(&self.filler[from..from + length]);
-            left -= length as u64;
-            from = 0;
-            used += 1;
-        }
-        transport.send(&pieces[..used])
+        let (slices, used) = self.filler.slices(bytes);
+        transport.send(&slices[..used])
     }
 }
 

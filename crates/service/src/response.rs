@@ -1,32 +1,12 @@
 //! Serialized responses: heads, and the filler of bodies.
 
+use crate::content::{FILLER, MAX_COPIED_BYTES};
 use crate::settings::Answer;
+use ::http1::Rejection;
 use std::io::Write as _;
 
-/// Length of [`FILLER`].
-pub(crate) const FILLER_BYTES: usize = 16 * 1024;
-/// Bodies repeat this text from its start: lines of 64 characters that contain their own position.
-pub(crate) static FILLER: [u8; FILLER_BYTES] = filler();
-/// Maximum size of a body that is copied behind its head instead of being sent from [`FILLER`].
-pub(crate) const MAX_COPIED_BYTES: u64 = 8 * 1024;
 /// The response to `Expect: 100-continue`.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
-const fn filler() -> [u8; FILLER_BYTES] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut bytes = [b'.'; FILLER_BYTES];
-    let mut at = 0;
-    while at < FILLER_BYTES {
-        // Each line starts with its position in hexadecimal.
-        bytes[at] = DIGITS[at >> 12 & 15];
-        bytes[at + 1] = DIGITS[at >> 8 & 15];
-        bytes[at + 2] = DIGITS[at >> 4 & 15];
-        bytes[at + 3] = DIGITS[at & 15];
-        bytes[at + 63] = b'\n';
-        at += 64;
-    }
-    bytes
-}
 
 /// Connection-related fields of a response.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +64,17 @@ pub(crate) fn write_text(out: &mut Vec<u8>, status: u16, media_type: &str, text:
     if !frame.head_only {
         out.extend_from_slice(text.as_bytes());
     }
+}
+
+/// Appends a response with this line of text.
+pub(crate) fn write_line(out: &mut Vec<u8>, status: u16, line: &str, frame: Frame) {
+    write_text(out, status, "text/plain", &format!("{line}\n"), frame);
+}
+
+/// Appends the last response of a connection.
+pub(crate) fn write_rejection(out: &mut Vec<u8>, rejection: &Rejection) {
+    let frame = Frame { keep_alive: false, version_1_0: false, head_only: false };
+    write_line(out, rejection.status, rejection.reason, frame);
 }
 
 /// Appends the head of a response.

@@ -5,9 +5,9 @@
 
 use crate::compute::compute;
 use crate::connection::{LINGER_NS, Turn};
+use crate::content::MAX_COPIED_BYTES;
 use crate::counters::Tally;
 use crate::output::{Output, Sent};
-use crate::response::MAX_COPIED_BYTES;
 use crate::settings::TcpSizes;
 use crate::shared::Shared;
 use crate::transport::Transport;
@@ -19,7 +19,7 @@ pub const TCP_REPLY_MODULUS: u8 = 251;
 const STEPS_PER_TURN: usize = 32;
 /// Amount of composed output above which pipelined requests are no longer answered together, bytes.
 const SEND_AT_BYTES: usize = 16 * 1024;
-pub(crate) const PATTERN_BYTES: usize = TCP_REPLY_MODULUS as usize * 64;
+const PATTERN_BYTES: usize = TCP_REPLY_MODULUS as usize * 64;
 /// Replies repeat this from its start.
 pub(crate) static PATTERN: [u8; PATTERN_BYTES] = pattern();
 

@@ -3,9 +3,9 @@
 //! Each message is preceded by five bytes: a compression flag and its length (grpc/grpc,
 //! `doc/PROTOCOL-HTTP2.md`).
 
-use super::message::{FilledMessage, PREFIX_BYTES, message_with_filler};
+use super::message::{PREFIX_BYTES, message_with_filler};
 use super::status::{Code, Status};
-use crate::http2::{Broken, Exchange, capacity, filler_piece};
+use crate::http2::{Broken, Exchange, send_content};
 use bytes::{Buf as _, Bytes, BytesMut};
 use h2::{RecvStream, SendStream};
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -145,19 +145,7 @@ impl Call {
             let status = Status::new(Code::InvalidArgument, "no message can be so long");
             return Err(Failure::Status(status));
         };
-        let FilledMessage { head: mut bytes, mut filler_at, mut filler_left } = message;
-        let stream = self.open()?;
-        while !bytes.is_empty() {
-            let piece = bytes.split_to(capacity(stream, bytes.len() as u64).await?);
-            stream.send_data(piece, false)?;
-        }
-        while filler_left > 0 {
-            let piece = filler_piece(filler_at, capacity(stream, filler_left).await?);
-            filler_at += piece.len() as u64;
-            filler_left -= piece.len() as u64;
-            stream.send_data(piece, false)?;
-        }
-        Ok(())
+        Ok(send_content(self.open()?, message, false).await?)
     }
 
     /// Waits until the client resets the stream.
@@ -199,9 +187,9 @@ impl Drop for Call {
     }
 }
 
-fn head() -> Response<()> {
+/// The head of a response.
+pub(crate) fn head() -> Response<()> {
     let mut response = Response::new(());
-    let fields = response.headers_mut();
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }

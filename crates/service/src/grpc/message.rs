@@ -1,26 +1,15 @@
 //! Serialized messages: the prefix, and a filler field that is not copied if it is long.
 
-use crate::http2::filler_piece;
-use crate::response::MAX_COPIED_BYTES;
-use bytes::{BufMut as _, Bytes, BytesMut};
+use crate::content::{Content, FILLER, MAX_COPIED_BYTES};
+use bytes::{BufMut as _, BytesMut};
 use prost::Message;
 
 /// Size of a message prefix, bytes.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-/// The start of a serialized message, and the filler after it: its offset and length.
-pub(crate) struct FilledMessage {
-    pub head: Bytes,
-    pub filler_at: u64,
-    pub filler_left: u64,
-}
-
 /// A message followed by a bytes field of filler, given by its number and length. `None` if it exceeds the
 /// maximum message size.
-pub(crate) fn message_with_filler(
-    message: &impl Message,
-    filler: Option<(u32, u64)>,
-) -> Option<FilledMessage> {
+pub(crate) fn message_with_filler(message: &impl Message, filler: Option<(u32, u64)>) -> Option<Content> {
     let mut bytes = BytesMut::zeroed(PREFIX_BYTES);
     message.encode(&mut bytes).expect("there is room in memory that grows");
     let filler_bytes = filler.map_or(0, |(field, length)| {
@@ -30,10 +19,9 @@ pub(crate) fn message_with_filler(
     });
     let length = (bytes.len() - PREFIX_BYTES) as u64 + filler_bytes;
     (&mut bytes[1..PREFIX_BYTES]).put_u32(u32::try_from(length).ok()?);
-    let mut filler_at = 0;
-    if filler_bytes <= MAX_COPIED_BYTES {
-        bytes.extend_from_slice(&filler_piece(0, filler_bytes as usize));
-        filler_at = filler_bytes;
+    if filler_bytes > MAX_COPIED_BYTES {
+        return Some(Content::new(bytes, filler_bytes));
     }
-    Some(FilledMessage { head: bytes.freeze(), filler_at, filler_left: filler_bytes - filler_at })
+    bytes.extend_from_slice(&FILLER[..filler_bytes as usize]);
+    Some(Content::new(bytes, 0))
 }

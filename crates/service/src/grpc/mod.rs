@@ -13,9 +13,10 @@ mod message;
 mod reflection;
 mod status;
 
+pub(crate) use call::head;
 pub(crate) use echo::PAYLOAD_FIELD;
 pub use echo::PROTO as ECHO_PROTO;
-pub(crate) use message::{FilledMessage, message_with_filler};
+pub(crate) use message::message_with_filler;
 pub(crate) use status::{Code, Status};
 
 use crate::http2::{Answering, Exchange, Kind};

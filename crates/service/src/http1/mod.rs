@@ -5,16 +5,14 @@
 //! socket that would block. Nothing is read while a response is unsent or delayed: a client that does not
 //! read its responses is not read either.
 //!
-//! `receiver` finds `request`s in the bytes and skips their `body`s. A connection that starts with the HTTP/2
+//! `receiver` finds `request`s in the bytes, for services of topologies too. A connection that starts with the HTTP/2
 //! preface is handed over.
 
-mod body;
 mod receiver;
 mod request;
 
-pub(crate) use body::Body;
 pub use receiver::check_requests;
-pub(crate) use request::{Framing, MAX_HEAD_BYTES, MAX_HEADERS, Rejection, parse_with, read_fields};
+pub(crate) use receiver::{Receiver, Step};
 
 use crate::compute::compute;
 use crate::connection::{LINGER_NS, Turn};
@@ -24,7 +22,7 @@ use crate::reply::Reply;
 use crate::response::{self, Frame};
 use crate::shared::Shared;
 use crate::transport::Transport;
-use receiver::{Receiver, Step};
+use ::http1::Rejection;
 use request::Request;
 use rustix::io;
 
@@ -35,7 +33,13 @@ const ROOM_BYTES: usize = 4 * 1024;
 /// Amount of composed output above which pipelined requests are no longer answered together, bytes.
 const SEND_AT_BYTES: usize = 16 * 1024;
 /// HTTP/2 client preface, with which no HTTP/1.1 request starts (RFC 9113, 3.4).
-pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// True if a connection that starts with these bytes is HTTP/2; `None` if they are too few to know.
+pub(crate) fn is_http2(start: &[u8]) -> Option<bool> {
+    let is_known = start.len() >= HTTP2_PREFACE.len() || !HTTP2_PREFACE.starts_with(start);
+    is_known.then(|| start.starts_with(HTTP2_PREFACE))
+}
 
 #[derive(Debug)]
 enum Phase {
@@ -63,7 +67,7 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Http1 {
     transport: Transport,
-    receiver: Receiver,
+    receiver: Receiver<Request>,
     phase: Phase,
     /// Received and unused bytes.
     pending: Vec<u8>,
@@ -266,13 +270,13 @@ impl Http1 {
 
     /// Detects the HTTP version from the first bytes.
     fn start(&mut self, input: &[u8], shared: &mut Shared) {
-        if input.starts_with(HTTP2_PREFACE) {
-            self.phase = Phase::HandingOn;
-        } else if HTTP2_PREFACE.starts_with(input) {
-            self.starved = true;
-        } else {
-            self.phase = Phase::Receiving;
-            shared.tally.http1.connections.add(1);
+        match is_http2(input) {
+            None => self.starved = true,
+            Some(true) => self.phase = Phase::HandingOn,
+            Some(false) => {
+                self.phase = Phase::Receiving;
+                shared.tally.http1.connections.add(1);
+            }
         }
     }
 
@@ -309,8 +313,7 @@ impl Http1 {
                 response::write_text(&mut shared.composed, 200, "application/json", &json, frame);
             }
             Reply::Refused { status, reason } => {
-                let line = format!("{reason}\n");
-                response::write_text(&mut shared.composed, *status, "text/plain", &line, frame);
+                response::write_line(&mut shared.composed, *status, reason, frame);
             }
         }
         if !keep_alive {
@@ -320,9 +323,7 @@ impl Http1 {
 
     fn reject(&mut self, rejection: &Rejection, shared: &mut Shared) {
         shared.tally.rejected.add(1);
-        let frame = Frame { keep_alive: false, version_1_0: false, head_only: false };
-        let line = format!("{}\n", rejection.reason);
-        response::write_text(&mut shared.composed, rejection.status, "text/plain", &line, frame);
+        response::write_rejection(&mut shared.composed, rejection);
         self.phase = Phase::Ending { rejected: true };
     }
 }

@@ -1,46 +1,60 @@
-//! Splits the bytes of a connection into requests, however they arrive: no I/O.
+//! Splits the bytes of a connection into requests, however they arrive: no I/O. A request is whatever its
+//! connection makes of its head.
 
-use super::body::Body;
-use super::request::{Head, Rejection, Request, parse};
+use super::request::Request;
 use crate::settings::Answer;
+use ::http1::{Body, Framing, Rejection, parse_request};
 
 /// Parser state of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Receiver(Stage);
-
-#[derive(Debug, Default)]
-enum Stage {
+pub(crate) enum Receiver<R> {
     #[default]
     Head,
     Body {
-        request: Request,
+        request: R,
         body: Body,
     },
 }
 
 /// Result of a step.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum Step<R> {
     /// More bytes are needed.
     More,
     /// The client expects `100 Continue`.
     Continue,
     /// A request is complete.
-    Request(Request),
+    Request(R),
 }
 
-impl Receiver {
+impl Receiver<Request> {
+    /// [`Self::advance_with`] for a request that is answered by these settings.
+    pub(crate) fn advance(
+        &mut self,
+        input: &[u8],
+        defaults: &Answer,
+    ) -> (usize, Result<Step<Request>, Rejection>) {
+        self.advance_with(input, |parsed, framing| Request::new(parsed, framing, defaults))
+    }
+}
+
+impl<R> Receiver<R> {
     /// True if a head was read and its body is incomplete.
     pub(crate) fn is_within_request(&self) -> bool {
-        matches!(self.0, Stage::Body { .. })
+        matches!(self, Self::Body { .. })
     }
 
     /// Runs one step and returns how many bytes of `input` it used. The rest must be passed again, with more
     /// appended after [`Step::More`]. After a rejection nothing more can be read.
-    pub(crate) fn advance(&mut self, input: &[u8], defaults: &Answer) -> (usize, Result<Step, Rejection>) {
+    pub(crate) fn advance_with(
+        &mut self,
+        input: &[u8],
+        understand: impl FnOnce(&httparse::Request<'_, '_>, &Framing) -> R,
+    ) -> (usize, Result<Step<R>, Rejection>) {
         let mut used = 0;
-        if matches!(self.0, Stage::Head) {
-            let Head { request, body, expects_continue } = match parse(input, defaults) {
+        if !self.is_within_request() {
+            let parsed = parse_request(input, |parsed, framing| (understand(parsed, &framing), framing));
+            let (request, framing) = match parsed {
                 Ok(None) => return (0, Ok(Step::More)),
                 Ok(Some((length, head))) => {
                     used = length;
@@ -48,11 +62,11 @@ impl Receiver {
                 }
                 Err(rejection) => return (0, Err(rejection)),
             };
-            if body.is_done() {
+            if framing.body.is_done() {
                 return (used, Ok(Step::Request(request)));
             }
-            self.0 = Stage::Body { request, body };
-            if expects_continue {
+            *self = Self::Body { request, body: framing.body };
+            if framing.expects_continue {
                 return (used, Ok(Step::Continue));
             }
         }
@@ -62,15 +76,15 @@ impl Receiver {
         }
     }
 
-    fn discard_body(&mut self, input: &[u8]) -> Result<(usize, Step), Rejection> {
-        let Stage::Body { body, .. } = &mut self.0 else { return Ok((0, Step::More)) };
+    fn discard_body(&mut self, input: &[u8]) -> Result<(usize, Step<R>), Rejection> {
+        let Self::Body { body, .. } = self else { return Ok((0, Step::More)) };
         let length = body.discard(input)?;
         if !body.is_done() {
             return Ok((length, Step::More));
         }
-        match std::mem::take(&mut self.0) {
-            Stage::Body { request, .. } => Ok((length, Step::Request(request))),
-            Stage::Head => Ok((length, Step::More)),
+        match std::mem::take(self) {
+            Self::Body { request, .. } => Ok((length, Step::Request(request))),
+            Self::Head => Ok((length, Step::More)),
         }
     }
 }
@@ -87,7 +101,7 @@ pub fn check_requests(input: &[u8]) {
 }
 
 /// All steps for a stream of bytes that arrives in these pieces.
-fn steps<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Result<Step, Rejection>> {
+fn steps<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Result<Step<Request>, Rejection>> {
     let (mut receiver, mut held, mut steps) = (Receiver::default(), Vec::new(), Vec::new());
     for piece in pieces {
         held.extend_from_slice(piece);

@@ -1,13 +1,13 @@
 //! Responses to plain HTTP requests over HTTP/2: the same as over HTTP/1.1.
 
 use super::Context;
-use super::exchange::{Answering, Broken, Exchange, capacity};
+use super::exchange::{Answering, Broken, Exchange, send_content};
 use crate::compute::compute;
+use crate::content::{Content, MAX_COPIED_BYTES};
 use crate::reply::Reply;
-use crate::response::{FILLER, FILLER_BYTES, MAX_COPIED_BYTES, is_bodiless};
+use crate::response::is_bodiless;
 use crate::settings::Answer;
-use bytes::Bytes;
-use h2::{RecvStream, SendStream};
+use h2::RecvStream;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -43,24 +43,24 @@ pub(super) fn answer(
 /// A body that can be sent at once needs no future.
 fn answer_at_once(mut exchange: Exchange, composed: Composed, head_only: bool) -> Option<Answering> {
     exchange.received();
-    let (response, body) = composed.into_response(head_only, &exchange.worker);
-    let ended = body.bytes() == 0;
+    let (response, mut content) = composed.into_response(head_only, &exchange.worker);
+    let ended = content.bytes() == 0;
     let mut stream = exchange.respond.send_response(response, ended).ok()?;
     if ended {
         exchange.answered();
         return None;
     }
-    if body.bytes() <= MAX_COPIED_BYTES {
-        let length = body.bytes() as usize;
+    if content.bytes() <= MAX_COPIED_BYTES {
+        let length = content.bytes() as usize;
         stream.reserve_capacity(length);
         if stream.capacity() >= length {
-            stream.send_data(body.piece(0, length), true).ok()?;
+            stream.send_data(content.take(length), true).ok()?;
             exchange.answered();
             return None;
         }
     }
     Some(Box::pin(async move {
-        if send_body(&mut stream, &body).await.is_ok() {
+        if send_content(&mut stream, content, true).await.is_ok() {
             exchange.answered();
         }
     }))
@@ -84,9 +84,9 @@ async fn answer_later(
     body.trailers().await?;
     exchange.received();
     exchange.delay(composed.delay_ns, None).await?;
-    let (response, body) = composed.into_response(head_only, &exchange.worker);
-    let mut stream = exchange.respond.send_response(response, body.bytes() == 0)?;
-    send_body(&mut stream, &body).await?;
+    let (response, content) = composed.into_response(head_only, &exchange.worker);
+    let mut stream = exchange.respond.send_response(response, content.bytes() == 0)?;
+    send_content(&mut stream, content, true).await?;
     exchange.answered();
     Ok(())
 }
@@ -95,7 +95,7 @@ async fn answer_later(
 struct Composed {
     status: u16,
     media_type: &'static str,
-    body: Body,
+    content: Content,
     delay_ns: u64,
     cpu_time: Duration,
     /// It is selected for an injected error.
@@ -106,76 +106,32 @@ impl Composed {
     fn new(reply: Reply, random: &mut SmallRng, worker: &Context) -> Self {
         let delay_ns = reply.delay_ns();
         let (mut fails, mut cpu_time) = (false, Duration::ZERO);
-        let (status, media_type, body) = match reply {
+        let (status, media_type, content) = match reply {
             Reply::Filler(answer) => {
                 fails = answer.fails(random);
                 cpu_time = answer.cpu_time;
                 let Answer { status, body_bytes, .. } = answer;
-                (if fails { 500 } else { status }, "text/plain", Body::Filler(body_bytes))
+                (if fails { 500 } else { status }, "text/plain", Content::filler(body_bytes))
             }
-            Reply::Counters => (200, "application/json", Body::Text(worker.counters().to_json().into())),
-            Reply::Refused { status, reason } => {
-                (status, "text/plain", Body::Text(format!("{reason}\n").into()))
-            }
+            Reply::Counters => (200, "application/json", Content::new(worker.counters().to_json(), 0)),
+            Reply::Refused { status, reason } => (status, "text/plain", Content::new(reason + "\n", 0)),
         };
-        Self { status, media_type, body, delay_ns, cpu_time, fails }
+        Self { status, media_type, content, delay_ns, cpu_time, fails }
     }
 
-    /// The head of the response, and its body.
-    fn into_response(self, head_only: bool, worker: &Context) -> (Response<()>, Body) {
+    /// The head of the response, and its content.
+    fn into_response(self, head_only: bool, worker: &Context) -> (Response<()>, Content) {
         compute(self.cpu_time);
         worker.tally.errors.add(u64::from(self.fails));
         let mut response = Response::new(());
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
         if is_bodiless(self.status) {
-            return (response, Body::Filler(0));
+            return (response, Content::default());
         }
         let mut fields = HeaderMap::with_capacity(2);
         fields.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
-        fields.insert(CONTENT_LENGTH, HeaderValue::from(self.body.bytes()));
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(self.content.bytes()));
         *response.headers_mut() = fields;
-        (response, if head_only { Body::Filler(0) } else { self.body })
+        (response, if head_only { Content::default() } else { self.content })
     }
-}
-
-/// Content of a body.
-enum Body {
-    /// This many bytes of [`FILLER`].
-    Filler(u64),
-    Text(Bytes),
-}
-
-impl Body {
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Filler(bytes) => *bytes,
-            Self::Text(text) => text.len() as u64,
-        }
-    }
-
-    /// At most `length` bytes from `at` on, fewer at the end of the filler text. Nothing is copied.
-    fn piece(&self, at: u64, length: usize) -> Bytes {
-        match self {
-            Self::Filler(_) => filler_piece(at, length),
-            Self::Text(text) => text.slice(at as usize..at as usize + length),
-        }
-    }
-}
-
-/// At most `length` bytes of filler from `at` on, fewer at the end of the filler text.
-pub(crate) fn filler_piece(at: u64, length: usize) -> Bytes {
-    let from = (at % FILLER_BYTES as u64) as usize;
-    Bytes::from_static(&FILLER[from..FILLER_BYTES.min(from + length)])
-}
-
-/// Sends a body as fast as the client's window allows.
-async fn send_body(stream: &mut SendStream<Bytes>, body: &Body) -> Result<(), Broken> {
-    let mut at = 0;
-    while at < body.bytes() {
-        let left = body.bytes() - at;
-        let piece = body.piece(at, capacity(stream, left).await?);
-        at += piece.len() as u64;
-        stream.send_data(piece, at == body.bytes())?;
-    }
-    Ok(())
 }

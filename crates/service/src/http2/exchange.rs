@@ -2,7 +2,8 @@
 
 use super::Context;
 use super::timers::Timers;
-use crate::counters::ProtocolTally;
+use crate::content::Content;
+use crate::counters::{Progress, ProtocolTally};
 use bytes::Bytes;
 use h2::SendStream;
 use h2::server::SendResponse;
@@ -36,12 +37,14 @@ pub(crate) enum Kind {
     Uncounted,
 }
 
-/// State of a request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Progress {
-    Receiving,
-    Received,
-    Answered,
+impl Kind {
+    fn tally(self, worker: &Context) -> Option<&ProtocolTally> {
+        match self {
+            Self::Http => Some(&worker.tally.http2),
+            Self::Grpc => Some(&worker.tally.grpc),
+            Self::Uncounted => None,
+        }
+    }
 }
 
 /// A request and its response. If dropped before it is answered, it counts as failed.
@@ -96,11 +99,9 @@ impl Exchange {
 
     /// The request was read completely.
     pub(crate) fn received(&mut self) {
-        if self.progress == Progress::Receiving {
-            self.progress = Progress::Received;
-            if let Some(tally) = self.tally() {
-                tally.requests.add(1);
-            }
+        let Self { kind, worker, progress, .. } = self;
+        if let Some(tally) = kind.tally(worker) {
+            tally.received(progress);
         }
     }
 
@@ -109,30 +110,31 @@ impl Exchange {
         self.received();
         self.progress = Progress::Answered;
     }
-
-    fn tally(&self) -> Option<&ProtocolTally> {
-        match self.kind {
-            Kind::Http => Some(&self.worker.tally.http2),
-            Kind::Grpc => Some(&self.worker.tally.grpc),
-            Kind::Uncounted => None,
-        }
-    }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if let Some(tally) = self.tally() {
-            match self.progress {
-                Progress::Receiving => tally.incomplete.add(1),
-                Progress::Received => tally.failed.add(1),
-                Progress::Answered => tally.answered.add(1),
-            }
+        if let Some(tally) = self.kind.tally(&self.worker) {
+            tally.ended(self.progress);
         }
     }
 }
 
+/// Sends content as fast as the client's window allows. `ends`: the stream ends with it.
+pub(crate) async fn send_content(
+    stream: &mut SendStream<Bytes>,
+    mut content: Content,
+    ends: bool,
+) -> Result<(), Broken> {
+    while content.bytes() > 0 {
+        let piece = content.take(capacity(stream, content.bytes()).await?);
+        stream.send_data(piece, ends && content.bytes() == 0)?;
+    }
+    Ok(())
+}
+
 /// How many of the remaining bytes may be sent now: at least one, once the client opens its window.
-pub(crate) async fn capacity(stream: &mut SendStream<Bytes>, left: u64) -> Result<usize, Broken> {
+async fn capacity(stream: &mut SendStream<Bytes>, left: u64) -> Result<usize, Broken> {
     let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(MAX_WAITING_BYTES);
     stream.reserve_capacity(wanted);
     poll_fn(|context| poll_capacity(stream, wanted, context)).await

@@ -12,8 +12,7 @@ mod channel;
 mod exchange;
 mod timers;
 
-pub(crate) use answer::filler_piece;
-pub(crate) use exchange::{Answering, Broken, Exchange, Kind, capacity};
+pub(crate) use exchange::{Answering, Broken, Exchange, Kind, send_content};
 
 use crate::connection::{LINGER_NS, Turn};
 use crate::counters::{Counters, Tally};

@@ -2,7 +2,7 @@
 
 use super::tally::Outcome;
 use super::worker::Worker;
-use crate::counters::{ProtocolTally, Tally};
+use crate::counters::{Progress, ProtocolTally, Tally};
 use std::fmt;
 use std::rc::Rc;
 
@@ -30,27 +30,20 @@ impl Kind {
 pub(crate) struct Exchange {
     worker: Rc<Worker>,
     kind: Kind,
-    state: State,
+    progress: Progress,
     /// Memory that its script holds until the response.
     _held: Vec<Vec<u8>>,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
-    Receiving,
-    Received,
-    Answered,
-}
-
 impl Exchange {
     pub(crate) fn new(worker: &Rc<Worker>, kind: Kind) -> Self {
-        Self { worker: Rc::clone(worker), kind, state: State::Receiving, _held: Vec::new() }
+        Self { worker: Rc::clone(worker), kind, progress: Progress::Receiving, _held: Vec::new() }
     }
 
     /// The request was read completely.
     pub(crate) fn received(&mut self) {
-        self.state = State::Received;
-        self.tally().requests.add(1);
+        let Self { kind, worker, progress, .. } = self;
+        kind.tally(&worker.tally.inbound).received(progress);
     }
 
     /// Holds memory until the response.
@@ -73,27 +66,18 @@ impl Exchange {
 
     /// The whole response was handed to the connection.
     pub(crate) fn answered(&mut self) {
-        self.state = State::Answered;
-    }
-
-    fn tally(&self) -> &ProtocolTally {
-        self.kind.tally(&self.worker.tally.inbound)
+        self.progress = Progress::Answered;
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let tally = self.tally();
-        match self.state {
-            State::Receiving => tally.incomplete.add(1),
-            State::Received => tally.failed.add(1),
-            State::Answered => tally.answered.add(1),
-        }
+        self.kind.tally(&self.worker.tally.inbound).ended(self.progress);
     }
 }
 
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchange").field("kind", &self.kind).field("state", &self.state).finish()
+        f.debug_struct("Exchange").field("kind", &self.kind).field("progress", &self.progress).finish()
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! A connection that starts with the HTTP/2 preface is handed over.
 
-use super::application::Application;
 use super::exchange::{Exchange, Kind};
 use super::http2;
 use super::outgoing::Outgoing;
@@ -11,9 +10,10 @@ use super::server::Stopping;
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
-use crate::http1::{Body, Framing, HTTP2_PREFACE, Rejection, parse_with};
+use crate::http1::{Receiver, Step, is_http2};
 use crate::reply::path_of;
-use crate::response::{CONTINUE, Frame, write_head, write_text};
+use crate::response::{CONTINUE, Frame, write_head, write_line, write_rejection};
+use ::http1::{Framing, Rejection};
 use futures_util::future::{Either, select};
 use std::future::poll_fn;
 use std::io;
@@ -31,7 +31,9 @@ pub(crate) async fn serve(stream: CountedStream, worker: Rc<Worker>, mut stoppin
     let mut connection = Connection::new(stream, Rc::clone(&worker));
     // On a connection error, the requests that it cut off are already counted.
     let is_http2 = connection.serve(closing.as_mut()).await.is_ok_and(|end| end == End::Http2);
-    let Connection { mut stream, received, .. } = connection;
+    let Connection { mut stream, received, receiver, .. } = connection;
+    // A request that is incomplete counts before the client can see the end.
+    drop(receiver);
     if is_http2 {
         stream.give_back(received);
         http2::serve(stream, worker, closing).await;
@@ -48,15 +50,19 @@ enum End {
     Http2,
 }
 
-/// The head of a request.
+/// A request whose head was read.
+#[derive(Debug)]
 struct Head {
+    exchange: Exchange,
     target: Target,
     passed: PassedFields,
-    framing: Framing,
+    keep_alive: bool,
+    version_1_0: bool,
     /// The method is HEAD: the response has no body.
     head_only: bool,
 }
 
+#[derive(Debug)]
 enum Target {
     /// Index of an endpoint.
     Endpoint(usize),
@@ -65,15 +71,18 @@ enum Target {
 }
 
 impl Head {
-    fn new(application: &Application, parsed: &httparse::Request<'_, '_>, framing: Framing) -> Self {
+    fn new(worker: &Rc<Worker>, parsed: &httparse::Request<'_, '_>, framing: &Framing) -> Self {
         let target = parsed.path.unwrap_or_default();
         let path = path_of(target.split(['?', '#']).next().unwrap_or_default());
-        let endpoint = application.endpoints.iter().position(|offered| offered.endpoint.path == path);
+        let mut offered = worker.application.endpoints.iter();
+        let endpoint = offered.position(|offered| offered.endpoint.path == path);
         let fields = parsed.headers.iter().map(|field| (field.name, field.value));
         Self {
+            exchange: Exchange::new(worker, Kind::Http1),
             target: endpoint.map_or_else(|| Target::Unknown(path.to_owned()), Target::Endpoint),
             passed: PassedFields::of_bytes(fields),
-            framing,
+            keep_alive: framing.keep_alive,
+            version_1_0: framing.version_1_0,
             head_only: parsed.method == Some("HEAD"),
         }
     }
@@ -82,40 +91,45 @@ impl Head {
 struct Connection {
     stream: CountedStream,
     worker: Rc<Worker>,
-    /// Received bytes that belong to no request yet.
+    /// Received and unused bytes.
     received: Vec<u8>,
+    receiver: Receiver<Head>,
     outgoing: Outgoing,
-    /// The first bytes were not the HTTP/2 preface.
-    is_http1: bool,
 }
 
 impl Connection {
     fn new(stream: CountedStream, worker: Rc<Worker>) -> Self {
-        Self { stream, worker, received: Vec::new(), outgoing: Outgoing::default(), is_http1: false }
+        let (receiver, outgoing) = (Receiver::default(), Outgoing::default());
+        Self { stream, worker, received: Vec::new(), receiver, outgoing }
     }
 
     async fn serve(&mut self, mut closing: Pin<&mut impl Future<Output = ()>>) -> io::Result<End> {
         loop {
-            while !self.is_http1 || self.received.is_empty() {
-                if HTTP2_PREFACE.starts_with(&self.received) && self.received.len() < HTTP2_PREFACE.len() {
-                    if !self.receive_unless(closing.as_mut()).await? {
-                        return Ok(End::Closed);
-                    }
-                } else if self.received.starts_with(HTTP2_PREFACE) && !self.is_http1 {
-                    return Ok(End::Http2);
-                } else if !self.is_http1 {
-                    self.is_http1 = true;
-                    Kind::Http1.tally(&self.worker.tally.inbound).connections.add(1);
-                }
+            match is_http2(&self.received) {
+                Some(true) => return Ok(End::Http2),
+                Some(false) => break,
+                None if self.receive_unless(closing.as_mut()).await? => {}
+                None => return Ok(End::Closed),
             }
-            let application = &self.worker.application;
-            let head = parse_with(&self.received, |parsed, framing| Head::new(application, parsed, framing));
-            let stays = match head {
-                Ok(Some((length, head))) => {
-                    self.received.drain(..length);
-                    self.answer(head).await?
+        }
+        let worker = Rc::clone(&self.worker);
+        Kind::Http1.tally(&worker.tally.inbound).connections.add(1);
+        loop {
+            let (used, step) = self
+                .receiver
+                .advance_with(&self.received, |parsed, framing| Head::new(&worker, parsed, framing));
+            self.received.drain(..used);
+            let stays = match step {
+                Ok(Step::Request(head)) => self.answer(head).await?,
+                Ok(Step::Continue) => {
+                    self.outgoing.begin().extend_from_slice(CONTINUE);
+                    self.send().await?;
+                    true
                 }
-                Ok(None) => self.receive_unless(closing.as_mut()).await?,
+                Ok(Step::More) if self.receiver.is_within_request() => {
+                    receive(&mut self.stream, &mut self.received).await?
+                }
+                Ok(Step::More) => self.receive_unless(closing.as_mut()).await?,
                 Err(rejection) => {
                     self.reject(&rejection).await?;
                     false
@@ -136,51 +150,26 @@ impl Connection {
         }
     }
 
-    /// Answers a request whose head was read. Returns false if it was the last one.
-    async fn answer(&mut self, head: Head) -> io::Result<bool> {
-        let worker = Rc::clone(&self.worker);
-        let mut exchange = Exchange::new(&worker, Kind::Http1);
-        if !head.framing.body.is_done() && !self.receive_body(&head).await? {
-            return Ok(false);
-        }
-        exchange.received();
+    /// Answers a request. Returns false if it was the last one.
+    async fn answer(&mut self, mut head: Head) -> io::Result<bool> {
+        head.exchange.received();
         match &head.target {
             Target::Unknown(path) => {
-                exchange.decided(None, Outcome::Answered);
-                self.compose_text(404, &format!("there is no endpoint {path}\n"), &head);
+                head.exchange.decided(None, Outcome::Answered);
+                let frame = self.frame(&head);
+                write_line(self.outgoing.begin(), 404, &format!("there is no endpoint {path}"), frame);
             }
             Target::Endpoint(index) => {
                 let Some(answer) = self.execute(*index, &head.passed).await else { return Ok(false) };
-                exchange.decided(Some(*index), answer.outcome);
+                head.exchange.decided(Some(*index), answer.outcome);
                 self.compose(&answer, &head);
-                exchange.hold(answer.held);
+                head.exchange.hold(answer.held);
             }
         }
         let stays = self.stays(&head);
         self.send().await?;
-        exchange.answered();
+        head.exchange.answered();
         Ok(stays)
-    }
-
-    /// Reads and discards the body of a request. Returns false if it was incomplete.
-    async fn receive_body(&mut self, head: &Head) -> io::Result<bool> {
-        let mut body = head.framing.body;
-        if head.framing.expects_continue {
-            self.outgoing.begin().extend_from_slice(CONTINUE);
-            self.send().await?;
-        }
-        loop {
-            if let Err(rejection) = discard(&mut body, &mut self.received) {
-                self.reject(&rejection).await?;
-                return Ok(false);
-            }
-            if body.is_done() {
-                return Ok(true);
-            }
-            if !receive(&mut self.stream, &mut self.received).await? {
-                return Ok(false);
-            }
-        }
     }
 
     /// Runs the script of an endpoint. `None`: the client disconnected before its end.
@@ -204,40 +193,30 @@ impl Connection {
     }
 
     fn stays(&self, head: &Head) -> bool {
-        head.framing.keep_alive && !self.worker.is_stopping.get()
+        head.keep_alive && !self.worker.is_stopping.get()
     }
 
     fn frame(&self, head: &Head) -> Frame {
-        Frame {
-            keep_alive: self.stays(head),
-            version_1_0: head.framing.version_1_0,
-            head_only: head.head_only,
-        }
+        Frame { keep_alive: self.stays(head), version_1_0: head.version_1_0, head_only: head.head_only }
     }
 
     fn compose(&mut self, answer: &Answer, head: &Head) {
+        let frame = self.frame(head);
+        let out = self.outgoing.begin();
         let status = match answer.outcome {
             Outcome::Answered => 200,
             Outcome::Injected => 500,
-            Outcome::CalleeFailed => return self.compose_text(502, &format!("{}\n", answer.reason), head),
+            Outcome::CalleeFailed => return write_line(out, 502, &answer.reason, frame),
         };
-        let frame = self.frame(head);
-        write_head(self.outgoing.begin(), status, "text/plain", answer.response_bytes, frame);
+        write_head(out, status, "text/plain", answer.response_bytes, frame);
         if !head.head_only {
             self.outgoing.fill(answer.response_bytes);
         }
     }
 
-    fn compose_text(&mut self, status: u16, text: &str, head: &Head) {
-        let frame = self.frame(head);
-        write_text(self.outgoing.begin(), status, "text/plain", text, frame);
-    }
-
     async fn reject(&mut self, rejection: &Rejection) -> io::Result<()> {
         self.worker.tally.inbound.rejected.add(1);
-        let frame = Frame { keep_alive: false, version_1_0: false, head_only: false };
-        let text = format!("{}\n", rejection.reason);
-        write_text(self.outgoing.begin(), rejection.status, "text/plain", &text, frame);
+        write_rejection(self.outgoing.begin(), rejection);
         self.send().await
     }
 
@@ -256,11 +235,4 @@ async fn receive(stream: &mut CountedStream, received: &mut Vec<u8>) -> io::Resu
 fn append(received: &mut Vec<u8>, bytes: &[u8]) -> bool {
     received.extend_from_slice(bytes);
     !bytes.is_empty()
-}
-
-/// Discards the bytes that belong to a body.
-fn discard(body: &mut Body, received: &mut Vec<u8>) -> Result<(), Rejection> {
-    let length = body.discard(received)?;
-    received.drain(..length);
-    Ok(())
 }

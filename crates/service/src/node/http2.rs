@@ -1,14 +1,15 @@
 //! HTTP/2 and gRPC requests, handled concurrently on their connection.
 
 use super::application::Application;
-use super::body::{FillerBody, ReplyBody};
+use super::body::FilledBody;
 use super::exchange::{Exchange, Kind};
 use super::script::{Answer, PassedFields, execute};
 use super::server::LocalExecutor;
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
-use crate::grpc::{Code, PAYLOAD_FIELD, Status, message_with_filler};
+use crate::content::Content;
+use crate::grpc::{self, Code, PAYLOAD_FIELD, Status, message_with_filler};
 use futures_util::future::{Either, select};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
@@ -65,7 +66,7 @@ async fn answer(
     worker: Rc<Worker>,
     kind: Kind,
     request: Request<Incoming>,
-) -> Result<Response<ReplyBody>, Box<dyn Error + Send + Sync>> {
+) -> Result<Response<FilledBody>, Box<dyn Error + Send + Sync>> {
     let (head, mut body) = request.into_parts();
     let mut exchange = Exchange::new(&worker, kind);
     while let Some(frame) = body.frame().await {
@@ -102,7 +103,7 @@ fn endpoint(application: &Application, kind: Kind, head: &Parts) -> Option<usize
     })
 }
 
-type Reply = (Response<()>, FillerBody);
+type Reply = (Response<()>, FilledBody);
 
 fn unknown_endpoint(kind: Kind, head: &Parts) -> Reply {
     let text = format!("there is no endpoint {}", head.uri.path());
@@ -118,12 +119,11 @@ fn http_response(answer: &Answer) -> Reply {
         Outcome::Injected => StatusCode::INTERNAL_SERVER_ERROR,
         Outcome::CalleeFailed => return text_response(StatusCode::BAD_GATEWAY, answer.reason.clone()),
     };
-    (text_head(status), FillerBody::filler(answer.response_bytes))
+    (text_head(status), FilledBody::new(Content::filler(answer.response_bytes)))
 }
 
-fn text_response(status: StatusCode, mut text: String) -> Reply {
-    text.push('\n');
-    (text_head(status), FillerBody::text(text))
+fn text_response(status: StatusCode, text: String) -> Reply {
+    (text_head(status), FilledBody::new(Content::new(text + "\n", 0)))
 }
 
 fn text_head(status: StatusCode) -> Response<()> {
@@ -143,7 +143,7 @@ fn grpc_response(answer: &Answer) -> Reply {
         Some(message) => {
             let mut trailers = HeaderMap::with_capacity(1);
             Status::OK.write(&mut trailers);
-            (grpc_head(), FillerBody::message(message).with_trailers(trailers))
+            (grpc::head(), FilledBody::new(message).with_trailers(trailers))
         }
         None => grpc_status(&Status::new(Code::Internal, "no message can be so long")),
     }
@@ -151,13 +151,7 @@ fn grpc_response(answer: &Answer) -> Reply {
 
 /// A trailers-only response: its head carries the status.
 fn grpc_status(status: &Status) -> Reply {
-    let mut response = grpc_head();
+    let mut response = grpc::head();
     status.write(response.headers_mut());
-    (response, FillerBody::default())
-}
-
-fn grpc_head() -> Response<()> {
-    let mut response = Response::new(());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    response
+    (response, FilledBody::default())
 }

@@ -2,14 +2,17 @@
 
 use super::application::tcp_reply_bytes;
 use super::exchange::{Exchange, Kind};
+use super::outgoing::Outgoing;
 use super::script::{PassedFields, execute};
 use super::server::Stopping;
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
-use crate::tcp::{PATTERN, PATTERN_BYTES};
+use crate::content::Filler;
+use crate::tcp::PATTERN;
 use experiment::settings::service::TCP_REQUEST_BYTES;
 use futures_util::future::{Either, select};
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
@@ -67,12 +70,8 @@ async fn answer(stream: &mut CountedStream, worker: &Rc<Worker>, mut exchange: E
         return Ok(false);
     }
     exchange.hold(answer.held);
-    let mut left = tcp_reply_bytes(endpoint);
-    while left > 0 {
-        let piece = left.min(PATTERN_BYTES as u64);
-        stream.write_all(&PATTERN[..piece as usize]).await?;
-        left -= piece;
-    }
+    let mut reply = Outgoing::new(Filler::new(&PATTERN, tcp_reply_bytes(endpoint)));
+    poll_fn(|context| reply.poll_send(stream, context)).await?;
     exchange.answered();
     Ok(true)
 }

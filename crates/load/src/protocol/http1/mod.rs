@@ -1,8 +1,5 @@
 //! HTTP/1.1 with keep-alive, one request at a time per connection (RFC 9112).
 
-mod body;
-mod head;
-mod recent;
 mod request;
 mod response;
 

@@ -1,7 +1,7 @@
 //! Unary gRPC calls.
 
 use crate::grpc::{PAYLOAD_FIELD, message_with_filler};
-use crate::node::body::FillerBody;
+use crate::node::body::FilledBody;
 use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderMap, HeaderValue, Method, Request};
 
@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 pub(super) const MAX_PAYLOAD_BYTES: u64 = u32::MAX as u64 - 64;
 
 /// A request whose message has a payload of this size.
-pub(super) fn request(payload_bytes: u64) -> Request<FillerBody> {
+pub(super) fn request(payload_bytes: u64) -> Request<FilledBody> {
     let message = message_with_filler(&(), Some((PAYLOAD_FIELD, payload_bytes.min(MAX_PAYLOAD_BYTES))));
-    let body = message.map(FillerBody::message).unwrap_or_default();
+    let body = message.map(FilledBody::new).unwrap_or_default();
     let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

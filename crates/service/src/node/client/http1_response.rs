@@ -1,141 +1,64 @@
 //! An HTTP/1.1 response: read completely and discarded. No I/O.
 
-use crate::http1::{Body, MAX_HEAD_BYTES, MAX_HEADERS, read_fields};
-use httparse::{Header, Status};
+use ::http1::{MAX_HEAD_BYTES, Response, ResponseParser};
 use std::io;
-use std::mem::MaybeUninit;
 
 /// State of a response being received.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    stage: Stage,
-    status: u16,
-    keeps_alive: bool,
-}
-
-#[derive(Debug)]
-enum Stage {
-    /// The received part of the head.
-    Head(Vec<u8>),
-    Body(Body),
-    /// The response ends with the connection.
-    UntilClosed,
-    Done,
-}
-
-/// Parsed head of a response.
-struct Head {
-    length: usize,
-    status: u16,
-    keeps_alive: bool,
-    stage: Stage,
+    parser: ResponseParser,
+    response: Option<Response>,
 }
 
 impl Default for Receiver {
     fn default() -> Self {
-        Self { stage: Stage::Head(Vec::new()), status: 0, keeps_alive: false }
+        Self { parser: ResponseParser::new(MAX_HEAD_BYTES), response: None }
     }
 }
 
 impl Receiver {
     /// True if any bytes have arrived.
     pub(super) fn is_begun(&self) -> bool {
-        !matches!(&self.stage, Stage::Head(held) if held.is_empty() && self.status == 0)
+        self.is_done() || self.parser.has_begun()
     }
 
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.stage, Stage::Done)
+        self.response.is_some()
     }
 
+    /// Status of the complete response.
     pub(super) fn status(&self) -> u16 {
-        self.status
+        self.response.map_or(0, |response| response.status)
     }
 
     /// True if the connection may carry another request.
     pub(super) fn keeps_alive(&self) -> bool {
-        self.keeps_alive
+        self.response.is_some_and(|response| response.reusable)
     }
 
     /// Consumes received bytes; none means the end of the connection.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
-            return match self.stage {
-                Stage::UntilClosed => {
-                    self.stage = Stage::Done;
-                    Ok(())
-                }
-                Stage::Head(_) if !self.is_begun() => Err(closed("before the response")),
-                _ => Err(closed("within the response")),
+            self.response = self.parser.end().unwrap_or_default();
+            return match (self.is_done(), self.is_begun()) {
+                (true, _) => Ok(()),
+                (false, true) => Err(closed("within the response")),
+                (false, false) => Err(closed("before the response")),
             };
         }
-        if let Stage::Head(held) = &mut self.stage {
-            if held.is_empty() {
-                return self.receive_head(bytes);
-            }
-            let mut held = std::mem::take(held);
-            held.extend_from_slice(bytes);
-            return self.receive_head(&held);
-        }
-        self.receive_body(bytes)
-    }
-
-    fn receive_head(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while let Some(head) = parse(bytes)? {
-            bytes = &bytes[head.length..];
-            self.status = head.status;
-            // Informational responses come before the response.
-            if !(100..200).contains(&head.status) {
-                self.keeps_alive = head.keeps_alive;
-                self.stage = head.stage;
-                return self.receive_body(bytes);
-            }
-        }
-        self.stage = Stage::Head(bytes.to_vec());
+        let (taken, response) = self.parser.receive(bytes).map_err(malformed)?;
+        // Surplus bytes after the response: nothing that follows can be assigned to a request.
+        let reusable = |response: Response| response.reusable && taken == bytes.len();
+        self.response = response.map(|response| Response { reusable: reusable(response), ..response });
         Ok(())
     }
-
-    fn receive_body(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Stage::Body(body) = &mut self.stage {
-            let used = body.discard(bytes).map_err(|_| malformed("its chunks are malformed"))?;
-            if body.is_done() {
-                self.stage = Stage::Done;
-                // Surplus bytes after the response: nothing that follows can be assigned to a request.
-                self.keeps_alive &= used == bytes.len();
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Parses the head at the start of `input`; `None` if it is incomplete.
-fn parse(input: &[u8]) -> io::Result<Option<Head>> {
-    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_HEADERS];
-    let mut parsed = httparse::Response::new(&mut []);
-    let parser = httparse::ParserConfig::default();
-    let length = match parser.parse_response_with_uninit_headers(&mut parsed, input, &mut headers) {
-        Ok(Status::Complete(length)) => length,
-        Ok(Status::Partial) if input.len() < MAX_HEAD_BYTES => return Ok(None),
-        Ok(Status::Partial) => return Err(malformed("its head is over 64 KiB")),
-        Err(error) => return Err(malformed(error)),
-    };
-    let fields = read_fields(parsed.headers).map_err(|rejection| malformed(rejection.reason))?;
-    let status = parsed.code.unwrap_or(0);
-    let stage = match fields.content_length {
-        _ if matches!(status, 100..200 | 204 | 304) => Stage::Body(Body::sized(0)),
-        _ if fields.chunked => Stage::Body(Body::chunked()),
-        Some(length) => Stage::Body(Body::sized(length)),
-        None => Stage::UntilClosed,
-    };
-    let is_1_1 = parsed.version == Some(1);
-    let keeps_alive = !fields.close && (is_1_1 || fields.keep_alive) && !matches!(stage, Stage::UntilClosed);
-    Ok(Some(Head { length, status, keeps_alive, stage }))
 }
 
 fn closed(when: &str) -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, format!("the connection was closed {when}"))
 }
 
-fn malformed(why: impl std::fmt::Display) -> io::Error {
+fn malformed(why: ::http1::Invalid) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("this is not a response of HTTP/1.1: {why}"))
 }
 
@@ -146,18 +69,14 @@ fn malformed(why: impl std::fmt::Display) -> io::Error {
 /// Panics if an invariant is violated.
 pub fn check_response(input: &[u8]) {
     let Some((piece, bytes)) = input.split_first() else { return };
+    // How soon garbage is reported may depend on the pieces.
     let received = |piece: usize| {
         let mut receiver = Receiver::default();
-        for part in bytes.chunks(piece) {
-            receiver.receive(part).ok()?;
-            if let Stage::Head(held) = &receiver.stage {
-                assert!(held.len() < MAX_HEAD_BYTES);
-            }
-            if receiver.is_done() {
-                break;
-            }
+        let mut parts = bytes.chunks(piece);
+        while !receiver.is_done() {
+            receiver.receive(parts.next().unwrap_or_default()).ok()?;
         }
-        Some((receiver.is_done(), receiver.status, receiver.is_begun()))
+        Some(receiver.status())
     };
     assert_eq!(received(bytes.len().max(1)), received(usize::from(*piece) + 1));
 }
@@ -173,7 +92,7 @@ mod tests {
             assert!(!receiver.is_done(), "{pieces:?}");
             receiver.receive(piece)?;
         }
-        Ok(receiver.is_done().then_some((receiver.status, receiver.keeps_alive)))
+        Ok(receiver.is_done().then_some((receiver.status(), receiver.keeps_alive())))
     }
 
     const WHOLE: [(&str, u16, bool); 9] = [

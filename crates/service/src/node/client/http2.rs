@@ -3,7 +3,7 @@
 use super::connect::connect;
 use super::response::{describe, receive};
 use super::{CallFailure, Callee, OutgoingCall};
-use crate::node::body::FillerBody;
+use crate::node::body::FilledBody;
 use crate::node::server::LocalExecutor;
 use crate::node::tally::Attempt;
 use experiment::protocol::Protocol;
@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 
-type Connection = SendRequest<FillerBody>;
+type Connection = SendRequest<FilledBody>;
 
 /// The connection to one callee. Calls wait for it while it is being opened.
 #[derive(Default)]

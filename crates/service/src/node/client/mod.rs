@@ -12,9 +12,10 @@ mod tcp;
 pub use http1_response::check_response;
 
 use super::application::{Application, CalleeSpec};
-use super::body::FillerBody;
+use super::body::FilledBody;
 use super::script::PassedFields;
 use super::tally::{Attempt, CallTally, WorkerTally};
+use crate::content::Content;
 use ::http::{Method, Request, Uri};
 use experiment::protocol::Protocol;
 use pool::Pool;
@@ -95,12 +96,12 @@ impl Callee {
     }
 
     /// An HTTP/2 request.
-    fn http2_request(&self, call: &OutgoingCall<'_>) -> Request<FillerBody> {
+    fn http2_request(&self, call: &OutgoingCall<'_>) -> Request<FilledBody> {
         let mut request = match (self.spec().protocol, call.request_bytes) {
             (Protocol::Grpc, bytes) => grpc_call::request(bytes),
             (_, 0) => Request::default(),
             (_, bytes) => {
-                let mut request = Request::new(FillerBody::filler(bytes));
+                let mut request = Request::new(FilledBody::new(Content::filler(bytes)));
                 *request.method_mut() = Method::POST;
                 request
             }

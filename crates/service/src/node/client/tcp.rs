@@ -3,9 +3,9 @@
 use super::connect::connect;
 use super::pool::Pool;
 use super::{CallFailure, Callee};
+use crate::content::FILLER;
 use crate::node::stream::CountedStream;
 use crate::node::tally::Attempt;
-use crate::response::FILLER;
 use experiment::settings::service::TCP_REQUEST_BYTES;
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
