@@ -1,8 +1,8 @@
 //! Waiting in the `h2` client: the engine's economical pacing (`crates/load/src/pacing/pacer.rs`) on tokio.
 //!
 //! The thread sleeps until a timer with nanosecond resolution fires, late on purpose by a whole number of gaps, so that several
-//! requests go out in one wake-up. Sleeps end early by their usual lateness; what is left is spun. Other than in the engine, tasks run
-//! whenever something has arrived, and the longest wait that is spun is a constant.
+//! requests go out in one wake-up. Sleeps end early by their usual lateness; what is left is spun. Other than in the engine, tasks
+//! run whenever something has arrived, and the longest wait that is spun is a constant.
 
 use crate::contest::Outcome;
 use rustix::fd::OwnedFd;

@@ -3,10 +3,21 @@
 use crate::client::{Client, Round};
 use crate::contest::{Outcome, median, turns};
 use crate::protocol_alone::{Cost, Side, measure};
-use crate::responses::Kind;
+use crate::responses::{Fields, Kind};
 use crate::task::Task;
 use std::fmt;
 use std::time::Duration;
+
+/// Maximum time of the protocol alone over that of the `h2` crate, and allocations per request, if fields are indexed.
+const MAX_PROTOCOL_RATIO: f64 = 0.5;
+const MAX_ALLOCATIONS: f64 = 0.01;
+/// Maximum CPU per request over that of the `h2` crate on tokio.
+const MAX_CLOSED_CPU_RATIO: f64 = 0.8;
+const MAX_OPEN_CPU_RATIO: f64 = 0.8;
+/// Maximum memory of a connection over that of the `h2` crate on tokio.
+const MAX_CONNECTION_MEMORY_RATIO: f64 = 0.5;
+/// The row whose figures are promised.
+const PROMISED_ROW: &str = "GET, 32 per turn";
 
 /// Size of the measurement.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +37,29 @@ pub struct Effort {
 const CONNECTIONS: usize = 8;
 const CLOSED_STREAMS: usize = 8;
 const OPEN_STREAMS: usize = 32;
+/// Memory differs little between rounds.
+const MAX_MEMORY_ROUNDS: usize = 3;
 /// Streams of each connection in the runs that show the memory of one.
 const MANY_STREAMS: usize = 10;
+
+/// A promise, with the figure that it is checked by.
+pub struct Promise {
+    text: String,
+    pub kept: bool,
+}
+
+impl Promise {
+    /// A promise about NaN is not kept.
+    fn at_most(what: &str, figure: f64, most: f64) -> Self {
+        Self { text: format!("{what}: {figure:.2}, at most {most}"), kept: figure <= most }
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<9} {}", if self.kept { "kept:" } else { "NOT KEPT:" }, self.text)
+    }
+}
 
 /// Rounds of a contender.
 pub struct Contender {
@@ -74,8 +106,20 @@ impl LoadPart {
         self.contenders.iter().find(|contender| contender.client == client)
     }
 
+    /// Promises of the engine, with the network that it chooses.
+    pub fn promises(&self) -> Vec<Promise> {
+        let (what, most) = match self.contender(Client::EngineOnEpoll) {
+            Some(_) => ("closed loop: CPU over that of h2", MAX_CLOSED_CPU_RATIO),
+            None => ("open loop: CPU over that of h2", MAX_OPEN_CPU_RATIO),
+        };
+        self.cpu_ratio(Client::Engine)
+            .map(|ratio| Promise::at_most(what, ratio.median, most))
+            .into_iter()
+            .collect()
+    }
+
     /// CPU per request of a contender over that of the `h2` crate, round by round.
-    pub fn cpu_ratio(&self, client: Client) -> Option<Ratio> {
+    fn cpu_ratio(&self, client: Client) -> Option<Ratio> {
         let cpu_us = |round: &Round| round.cpu_us_per_request;
         Some(Ratio::new(&self.contender(client)?.rounds, &self.contender(Client::H2)?.rounds, cpu_us))
     }
@@ -94,10 +138,10 @@ impl Contender {
 
 /// Ratio of two contenders' figures, by rounds.
 #[derive(Clone, Copy, Debug)]
-pub struct Ratio {
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
+struct Ratio {
+    median: f64,
+    min: f64,
+    max: f64,
 }
 
 impl Ratio {
@@ -166,7 +210,7 @@ impl MemoryPart {
         let part = |(connections, streams)| {
             let task = Task { rate: None, connections, streams, duration: effort.duration };
             let clients = [Client::Engine, Client::EngineOnEpoll, Client::H2];
-            LoadPart::run(String::new(), task, &clients, effort.rounds)
+            LoadPart::run(String::new(), task, &clients, effort.rounds.min(MAX_MEMORY_ROUNDS))
         };
         Ok(Self { sizes, parts: sizes.into_iter().map(part).collect::<Outcome<_>>()? })
     }
@@ -180,8 +224,17 @@ impl MemoryPart {
         [of(0), of(1), of(2)]
     }
 
+    pub fn promises(&self) -> Vec<Promise> {
+        let [engine, h2] = [Client::Engine, Client::H2].map(|client| self.of_connection_bytes(client));
+        vec![Promise::at_most(
+            "memory of a connection over that of h2",
+            engine / h2,
+            MAX_CONNECTION_MEMORY_RATIO,
+        )]
+    }
+
     /// Memory of a connection with one stream, bytes.
-    pub fn of_connection_bytes(&self, client: Client) -> f64 {
+    fn of_connection_bytes(&self, client: Client) -> f64 {
         let [one, many, _] = self.resident_bytes(client);
         (many - one) / (self.sizes[1].0 - self.sizes[0].0) as f64
     }
@@ -219,7 +272,7 @@ pub struct ProtocolPart {
 }
 
 struct ProtocolRow {
-    title: String,
+    name: &'static str,
     engine: Vec<Cost>,
     h2: Vec<Cost>,
 }
@@ -227,34 +280,40 @@ struct ProtocolRow {
 impl ProtocolPart {
     pub fn run(effort: Effort) -> Outcome<Self> {
         let mut rows = Vec::new();
-        for (name, kind) in [("GET", Kind::Plain), ("unary gRPC call", Kind::Grpc)] {
-            for per_turn in [1, 32] {
-                let title = format!("{name}, {per_turn} per turn");
-                let mut row = ProtocolRow { title, engine: Vec::new(), h2: Vec::new() };
-                for round in 0..effort.rounds {
-                    for index in turns(round, 2) {
-                        let (side, costs) = match index {
-                            0 => (Side::Engine, &mut row.engine),
-                            _ => (Side::H2, &mut row.h2),
-                        };
-                        costs.push(measure(side, kind, per_turn, effort.requests)?);
-                    }
+        for (name, kind, fields, per_turn) in [
+            ("GET, 1 per turn", Kind::Plain, Fields::Indexed, 1),
+            (PROMISED_ROW, Kind::Plain, Fields::Indexed, 32),
+            ("same, fields as from nginx", Kind::Plain, Fields::Added, 32),
+            ("unary gRPC call, 1 per turn", Kind::Grpc, Fields::Indexed, 1),
+            ("unary gRPC call, 32 per turn", Kind::Grpc, Fields::Indexed, 32),
+        ] {
+            let mut row = ProtocolRow { name, engine: Vec::new(), h2: Vec::new() };
+            for round in 0..effort.rounds {
+                for index in turns(round, 2) {
+                    let (side, costs) = match index {
+                        0 => (Side::Engine, &mut row.engine),
+                        _ => (Side::H2, &mut row.h2),
+                    };
+                    costs.push(measure(side, kind, fields, per_turn, effort.requests)?);
                 }
-                rows.push(row);
             }
+            rows.push(row);
         }
         Ok(Self { rows })
     }
 
-    /// Time per request of the engine's protocol over that of the `h2` crate, of the row where it is highest.
-    pub fn highest_ratio(&self) -> f64 {
-        self.rows.iter().map(|row| row.ratio().median).fold(f64::NEG_INFINITY, f64::max)
+    /// The row of the promises.
+    fn promised(&self) -> Option<&ProtocolRow> {
+        self.rows.iter().find(|row| row.name == PROMISED_ROW)
     }
 
-    /// Allocations per request of the engine's protocol, of the row with most.
-    pub fn most_allocations(&self) -> f64 {
-        let costs = self.rows.iter().flat_map(|row| &row.engine);
-        costs.map(|cost| cost.allocations).fold(f64::NEG_INFINITY, f64::max)
+    pub fn promises(&self) -> Vec<Promise> {
+        let Some(row) = self.promised() else { return Vec::new() };
+        let allocations = median(row.engine.iter().map(|cost| cost.allocations));
+        vec![
+            Promise::at_most("protocol alone: time over that of h2", row.ratio().median, MAX_PROTOCOL_RATIO),
+            Promise::at_most("protocol alone: allocations per request", allocations, MAX_ALLOCATIONS),
+        ]
     }
 }
 
@@ -277,7 +336,7 @@ impl fmt::Display for ProtocolPart {
             writeln!(
                 f,
                 "{:<28} {:>10.0} {:>8.0} {:>22} {:>15.2} {:>7.2}",
-                row.title,
+                row.name,
                 of(&row.engine, |cost| cost.ns),
                 of(&row.h2, |cost| cost.ns),
                 row.ratio().to_string(),

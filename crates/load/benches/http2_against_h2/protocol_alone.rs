@@ -1,13 +1,13 @@
 //! The protocol alone, on one thread without sockets: a turn of requests out, their responses in.
 //!
-//! Both sides get the same bytes, from the same server, and copy them once, as a read from a socket does. The `h2` crate is polled
-//! as a loop of our own would poll it (as the synthetic service does), but without the cost of its wake-ups: every future is polled
-//! when it is ready.
+//! Both sides get the same bytes, from the same server, and copy them once, as a read from a socket does. The `h2` crate is
+//! polled as a loop of our own would poll it (as the synthetic service does), but without the cost of its wake-ups: every future
+//! is polled when it is ready.
 
 use crate::allocations::of_this_thread;
 use crate::contest::{BODY_BYTES, Outcome};
 use crate::h2_client::{builder, converted};
-use crate::responses::{Kind, push_greeting, push_response, set_stream};
+use crate::responses::{Fields, Kind, push_greeting, push_response, set_stream};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::{Connection, ResponseFuture, SendRequest};
@@ -48,23 +48,18 @@ pub struct Cost {
 ///
 /// # Errors
 /// Returns an error if a response is not understood.
-pub fn measure(side: Side, kind: Kind, per_turn: usize, requests: usize) -> Outcome<Cost> {
-    let mut server = Server::new(kind, per_turn);
+pub fn measure(side: Side, kind: Kind, fields: Fields, per_turn: usize, requests: usize) -> Outcome<Cost> {
     let mut client = match side {
         Side::Engine => Client::Engine(Box::new(EngineSide::new(kind, per_turn)?)),
         Side::H2 => Client::H2(Box::new(H2Side::new(kind)?)),
     };
+    client.turn(1, Server::new(kind, Fields::Added, 1, 1).responses())?;
+    let mut server = Server::new(kind, fields, per_turn, 3);
     let mut run = |requests: usize| -> Outcome<Cost> {
         let turns = requests.div_ceil(per_turn);
         let (started, allocations) = (Instant::now(), of_this_thread());
         for _ in 0..turns {
-            let answered = match &mut client {
-                Client::Engine(engine) => engine.turn(per_turn, server.responses())?,
-                Client::H2(h2) => h2.turn(per_turn, server.responses())?,
-            };
-            if answered != per_turn {
-                return Err(format!("{answered} of {per_turn} responses are complete").into());
-            }
+            client.turn(per_turn, server.responses())?;
         }
         let requests = (turns * per_turn) as f64;
         Ok(Cost {
@@ -84,10 +79,10 @@ struct Server {
 }
 
 impl Server {
-    fn new(kind: Kind, per_turn: usize) -> Self {
+    fn new(kind: Kind, fields: Fields, per_turn: usize, first_stream: u32) -> Self {
         let mut response = Vec::new();
-        push_response(kind, BODY_BYTES, 0, &mut response);
-        Self { bytes: response.repeat(per_turn), response_bytes: response.len(), next_stream: 1 }
+        push_response(kind, fields, &mut response);
+        Self { bytes: response.repeat(per_turn), response_bytes: response.len(), next_stream: first_stream }
     }
 
     fn responses(&mut self) -> &[u8] {
@@ -119,6 +114,19 @@ fn request(kind: Kind) -> Outcome<load::Request> {
 enum Client {
     Engine(Box<EngineSide>),
     H2(Box<H2Side>),
+}
+
+impl Client {
+    fn turn(&mut self, requests: usize, responses: &[u8]) -> Outcome<()> {
+        let answered = match self {
+            Self::Engine(engine) => engine.turn(requests, responses)?,
+            Self::H2(h2) => h2.turn(requests, responses)?,
+        };
+        if answered != requests {
+            return Err(format!("{answered} of {requests} responses are complete").into());
+        }
+        Ok(())
+    }
 }
 
 struct EngineSide {

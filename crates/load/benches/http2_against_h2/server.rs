@@ -1,12 +1,12 @@
 //! The server of both contenders: frames by hand, in a process of its own.
 //!
-//! It answers each request at once, with the fields that nginx sends and a body of 1 KB, and records when the kernel received the
+//! It answers each request at once, with four fields and a body of 1 KB, and records when the kernel received the
 //! request (`SO_TIMESTAMPNS`). What one read returns has the time of its last packet. It is much faster than either client, and
 //! heeds no flow control: both clients grant windows that these runs do not fill.
 
+use crate::contest::Outcome;
 use crate::contest::process::{Place, pinned};
-use crate::contest::{BODY_BYTES, Outcome};
-use crate::responses::{Kind, push_greeting, push_response, set_stream};
+use crate::responses::{Fields, Kind, push_greeting, push_response, set_stream};
 use crate::schedule::{Arrival, Lateness, Schedule};
 use http2::frame::{self, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use nix::sys::socket::sockopt::ReceiveTimestampns;
@@ -127,6 +127,14 @@ struct Peer {
     input: Vec<u8>,
     /// The preface has arrived.
     is_greeted: bool,
+    /// The header fields are in the table of the connection.
+    is_indexed: bool,
+}
+
+/// The first response of a connection, and the others.
+struct Responses {
+    first: Vec<u8>,
+    other: Vec<u8>,
 }
 
 struct EventLoop {
@@ -135,8 +143,7 @@ struct EventLoop {
     /// By number; absent once closed.
     peers: Vec<Option<Peer>>,
     arrivals: Vec<Arrival>,
-    /// A response, for a stream to be filled in.
-    response: Vec<u8>,
+    responses: Responses,
     buffer: Vec<u8>,
     out: Vec<u8>,
 }
@@ -149,14 +156,18 @@ impl EventLoop {
         epoll::add(&epoll, &listener, data, flags)?;
         let (data, flags) = watch(INPUT);
         epoll::add(&epoll, io::stdin(), data, flags)?;
-        let mut response = Vec::new();
-        push_response(Kind::Plain, BODY_BYTES, 0, &mut response);
+        let response = |fields| {
+            let mut response = Vec::new();
+            push_response(Kind::Plain, fields, &mut response);
+            response
+        };
+        let responses = Responses { first: response(Fields::Added), other: response(Fields::Indexed) };
         Ok(Self {
             epoll,
             listener,
             peers: Vec::new(),
             arrivals: Vec::new(),
-            response,
+            responses,
             buffer: vec![0; BUFFER_BYTES],
             out: Vec::new(),
         })
@@ -189,7 +200,7 @@ impl EventLoop {
         epoll::add(&self.epoll, &stream, number, epoll::EventFlags::IN)?;
         // A client that is gone already shows in its first read.
         let _ = stream.write_all(&greeting);
-        self.peers.push(Some(Peer { stream, input: Vec::new(), is_greeted: false }));
+        self.peers.push(Some(Peer { stream, input: Vec::new(), is_greeted: false, is_indexed: false }));
         Ok(())
     }
 
@@ -200,7 +211,7 @@ impl EventLoop {
             Ok((0, _)) | Err(_) => false,
             Ok((length, at)) => {
                 peer.input.extend_from_slice(&self.buffer[..length]);
-                let requests = peer.answer(&self.response, &mut self.out);
+                let requests = peer.answer(&self.responses, &mut self.out);
                 self.arrivals.extend((0..requests).map(|_| Arrival { connection: number, at }));
                 let written = peer.stream.write_all(&self.out);
                 self.out.clear();
@@ -215,7 +226,7 @@ impl EventLoop {
 
 impl Peer {
     /// Handles the whole frames of the input; appends the answers. Returns the number of requests.
-    fn answer(&mut self, response: &[u8], out: &mut Vec<u8>) -> usize {
+    fn answer(&mut self, responses: &Responses, out: &mut Vec<u8>) -> usize {
         let (mut start, mut requests) = (0, 0);
         if !self.is_greeted {
             if self.input.len() < PREFACE.len() {
@@ -231,7 +242,8 @@ impl Peer {
                 kind::HEADERS => {
                     requests += 1;
                     let at = out.len();
-                    out.extend_from_slice(response);
+                    out.extend_from_slice(if self.is_indexed { &responses.other } else { &responses.first });
+                    self.is_indexed = true;
                     set_stream(&mut out[at..], head.stream);
                 }
                 kind::SETTINGS if !head.has(flag::ACK) => frame::push(kind::SETTINGS, flag::ACK, 0, &[], out),
