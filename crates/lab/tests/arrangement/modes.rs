@@ -136,7 +136,7 @@ pub fn wrong_protocol_is_detected(_lab: &Lab, local_lab: &mut LocalLab) {
     let trial = trial(local_lab, &spec(Mode::Gateway).with_protocol(Protocol::Http2), |_| ());
     let path = &trial.observation.evidence.path;
     assert!(!path.proven);
-    let why = "client and gateway spoke HTTP/1.1 with each other, though the experiment asks for HTTP/2 on this hop";
+    let why = "client and gateway spoke HTTP/1.1 with each other, though the experiment requires HTTP/2 on this hop";
     assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
 }
 

@@ -217,8 +217,8 @@ fn check_encrypted(side: &Side<'_>, reasons: &mut Vec<String>) {
     let handshakes = proof.tls_handshakes;
     if handshakes > 0 && handshakes + given_up < connections {
         reasons.push(format!(
-            "{} {whose} {connections} connections and completed {handshakes} TLS handshakes with its peer: others were in plain \
-             text, though mutual TLS is claimed",
+            "{} {whose} {connections} connections and completed {handshakes} TLS handshakes with its peer: others were in \
+             plaintext, though mutual TLS is claimed",
             proxy.called()
         ));
     }

@@ -91,8 +91,7 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
         let again = again
             .map(|retake| format!(" (rerun of trial {})", retake.of.saturating_add(1)))
             .unwrap_or_default();
-        for (figure, time_us, filled) in [(Figure::P50, p50_us, true), (Figure::P99, p99_us, false)]
-        {
+        for (figure, time_us, filled) in [(Figure::P50, p50_us, true), (Figure::P99, p99_us, false)] {
             let Some(time_us) = time_us else { continue };
             let spoiled = spoiling_reasons(trial, figure);
             let valid = spoiled.is_none() && trial.verdict.is_usable(figure);
