@@ -7,6 +7,8 @@ use crate::fields::Message;
 
 /// Maximum size of the extensions of one chunk, and of all trailers together.
 const MAX_LINE_BYTES: u32 = 64 * 1024;
+/// Maximum number of digits of a chunk's size, leading zeros included.
+const MAX_SIZE_DIGITS: u8 = 64;
 
 /// The remaining part of a body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -141,8 +143,8 @@ fn after(stage: Stage, byte: u8) -> Result<Stage, BodyError> {
     Ok(match (stage, byte) {
         (Stage::Size { bytes, digits }, _) if byte.is_ascii_hexdigit() => {
             let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
-            // Sizes of up to 60 bits never overflow.
-            if digits == 16 || bytes >> 56 != 0 {
+            // Sizes of up to 60 bits never overflow. Some servers write leading zeros.
+            if digits == MAX_SIZE_DIGITS || bytes >> 56 != 0 {
                 return Err(BodyError::Chunks);
             }
             Stage::Size { bytes: bytes * 16 + digit, digits: digits + 1 }

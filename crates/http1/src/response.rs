@@ -184,7 +184,10 @@ impl ResponseParser {
 
     fn parse(&self, bytes: &[u8]) -> Result<Option<(usize, Head)>, Invalid> {
         let parsed = head::parse(bytes, self.head_only)?;
-        if parsed.as_ref().map_or(bytes.len(), |(length, _)| *length) >= self.max_head_bytes {
+        if parsed
+            .as_ref()
+            .map_or(bytes.len() >= self.max_head_bytes, |(length, _)| *length > self.max_head_bytes)
+        {
             return Err(Invalid::HeadTooLarge(self.max_head_bytes));
         }
         Ok(parsed)

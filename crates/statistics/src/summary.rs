@@ -255,7 +255,7 @@ fn proxies(trials: &[&TrialRecord]) -> Option<ProxySetup> {
     known.all(|other| other == first).then_some(first)
 }
 
-/// `valid` where more than half of the trials are, those that were taken again counted once, unless some were saturated or had
+/// `valid` where more than half of the trials are, reruns counted once, unless some were saturated or had
 /// too many errors: `saturated in 2 of 5`. Else the commonest kind of reason.
 fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
     if trials.is_empty() {

@@ -142,7 +142,7 @@ pub(crate) fn first_takes<'a>(
     meets: impl Fn(&TrialRecord) -> bool,
 ) -> Vec<&'a TrialRecord> {
     let met: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| meets(trial)).collect();
-    // Only a trial that was taken again shares its cell and repeat with another. Keys of cells are slow to hash.
+    // Only a rerun trial shares its cell and repeat with another. Keys of cells are slow to hash.
     if met.iter().all(|trial| trial.retake.is_none()) {
         return met;
     }

@@ -1,6 +1,6 @@
 //! Drivers, calls and services.
 
-use super::place;
+use super::{higher_or_lower, place};
 use results::finding::{Greatest, GreatestAdded, OfCell};
 use results::{FindingVerdict, Metric};
 use statistics::words;
@@ -32,17 +32,18 @@ pub(super) fn added_time(added: &OfCell<GreatestAdded>) -> String {
     let GreatestAdded { greatest, against } = &added.content;
     let Greatest { subject: name, candidates, .. } = greatest;
     let (place, against) = (place(&added.place), words::mode(*against));
-    let by = words::latency(&greatest.difference);
+    let by = higher_or_lower(&greatest.difference, words::latency);
     match greatest.verdict {
         FindingVerdict::Shown => format!(
-            "{place}: of {candidates} calls between services, {name} grew most: median {}, {by} above {against}.",
-            words::latency_value(greatest.value.value)
+            "{place}: of {candidates} calls between services, {name} grew most: median {}, {} above {against}.",
+            words::latency_value(greatest.value.value),
+            words::latency(&greatest.difference)
         ),
         FindingVerdict::NotShown => format!(
-            "{place}: no call between services is shown to take longer than with {against}; {name} is {by} higher."
+            "{place}: no call between services is shown to take longer than with {against}; {name} is {by}."
         ),
         FindingVerdict::CannotTell => format!(
-            "{place}: of {candidates} calls between services, {name} is {by} higher than with {against}; one trial shows no \
+            "{place}: of {candidates} calls between services, {name} is {by} than with {against}; one trial shows no \
              difference."
         ),
     }
@@ -53,18 +54,19 @@ pub(super) fn added_cpu(added: &OfCell<GreatestAdded>) -> String {
     let GreatestAdded { greatest, against } = &added.content;
     let Greatest { subject: name, candidates, .. } = greatest;
     let (place, against) = (place(&added.place), words::mode(*against));
-    let by = words::cores(&greatest.difference);
+    let by = higher_or_lower(&greatest.difference, words::cores);
     match greatest.verdict {
         FindingVerdict::Shown => format!(
-            "{place}: of {candidates} services, {name} grew most in CPU: {} with the proxies in its pods, {by} above {against}.",
-            words::cores_value(greatest.value.value)
+            "{place}: of {candidates} services, {name} grew most in CPU: {} with the proxies in its pods, {} above {against}.",
+            words::cores_value(greatest.value.value),
+            words::cores(&greatest.difference)
         ),
         FindingVerdict::NotShown => format!(
             "{place}: no service is shown to use more CPU than with {against}, the proxies in its pods included; {name} is \
-             {by} higher."
+             {by}."
         ),
         FindingVerdict::CannotTell => format!(
-            "{place}: of {candidates} services, {name} is {by} higher than with {against}; one trial shows no difference."
+            "{place}: of {candidates} services, {name} is {by} than with {against}; one trial shows no difference."
         ),
     }
 }

@@ -1,6 +1,6 @@
 //! Response times.
 
-use super::{Context, at_first, fleets, place, sizes, throughput, word_factors};
+use super::{Context, at_first, fleets, higher_or_lower, place, sizes, throughput, word_factors};
 use results::finding::{Added, Headline, OfCell, Place, Value};
 use results::{FindingVerdict, Metric, Mode};
 use statistics::words;
@@ -63,19 +63,16 @@ fn compared(run: &Context<'_>, added: &OfCell<Added>) -> String {
     let baseline = words::mode(added.added.against);
     let (what, difference) = (percentile(added), &added.added.difference);
     if difference.low.is_none() {
-        let more = words::latency(difference);
-        return format!("{what} of {subject} is {more} higher (one trial each, which shows no difference)");
+        let by = higher_or_lower(difference, words::latency);
+        return format!("{what} of {subject} is {by} (one trial each, which shows no difference)");
     }
     if is_shown(added) {
         return format!("{subject} {}", changes(added));
     }
     if difference.excludes_zero() {
-        let (by, side) = match difference.estimate > 0.0 {
-            true => (words::latency(difference), "higher"),
-            false => (words::latency(&difference.map_reversed(std::ops::Neg::neg)), "lower"),
-        };
+        let by = higher_or_lower(difference, words::latency);
         return format!(
-            "{what} of {subject} is {by} {side} than of {baseline} by its own interval, but not shown among all that this \
+            "{what} of {subject} is {by} than of {baseline} by its own interval, but not shown among all that this \
              run tests (more repeats show more)"
         );
     }

@@ -25,7 +25,7 @@ pub use select::{about, opening, others};
 
 use experiment::Experiment;
 use results::finding::Place;
-use results::{Cell, CellKey, Conditions, Finding, Mode, StatedFinding, Summary};
+use results::{Cell, CellKey, Conditions, Estimate, Finding, Mode, StatedFinding, Summary};
 use statistics::words;
 
 /// Sets the texts of a summary's findings.
@@ -181,6 +181,15 @@ fn at_first(conditions: Conditions<'_>) -> String {
 /// A cell as the start of a sentence, such as `Sidecar at 1000 requests/s in this run`.
 fn place(place: &Place) -> String {
     words::sentence(&format!("{} {}", words::mode(place.mode), at(place.conditions())))
+}
+
+/// A difference as `0.3 ms (0.1–0.5) higher`, or `lower` if it is negative.
+fn higher_or_lower(difference: &Estimate, text: impl Fn(&Estimate) -> String) -> String {
+    if difference.estimate < 0.0 {
+        format!("{} lower", text(&difference.map_reversed(std::ops::Neg::neg)))
+    } else {
+        format!("{} higher", text(difference))
+    }
 }
 
 #[cfg(test)]

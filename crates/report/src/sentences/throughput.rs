@@ -1,9 +1,8 @@
 //! Closed loops.
 
 use super::{at, at_first};
-use results::Conditions;
-use results::FindingVerdict;
 use results::finding::{About, CpuPayer, FullMachine, Loss, Measured, OfCell};
+use results::{Conditions, FindingVerdict};
 use statistics::words;
 
 /// Throughput of the baseline and the loss with each mode.
