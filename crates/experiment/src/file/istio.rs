@@ -165,8 +165,7 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
             "expected objects of Kubernetes, each with `apiVersion`, `kind` and `metadata.name`",
         );
         return Err(if value.is_boolean() || value.is_number() {
-            error
-                .with_hint("quote it: without quotes `on`, `off`, `yes`, `no` and numbers are not text")
+            error.with_hint("quote it: without quotes `on`, `off`, `yes`, `no` and numbers are not text")
         } else {
             error
         });
