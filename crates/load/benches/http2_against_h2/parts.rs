@@ -13,7 +13,7 @@ const MAX_PROTOCOL_RATIO: f64 = 0.5;
 const MAX_ALLOCATIONS: f64 = 0.01;
 /// Maximum CPU per request over that of the `h2` crate on tokio.
 const MAX_CLOSED_CPU_RATIO: f64 = 0.8;
-const MAX_OPEN_CPU_RATIO: f64 = 0.8;
+const MAX_OPEN_CPU_RATIO: f64 = 1.0;
 /// Maximum memory of a connection over that of the `h2` crate on tokio.
 const MAX_CONNECTION_MEMORY_RATIO: f64 = 0.5;
 /// The row whose figures are promised.
