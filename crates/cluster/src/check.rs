@@ -111,8 +111,7 @@ pub fn check(
         findings.push(match need.check(&cluster.api) {
             Ok(true) => Finding::right(format!("{} exists", need.object)),
             Ok(false) => {
-                let text =
-                    format!("this user may not look for {}; pods show whether it exists", need.object);
+                let text = format!("this user may not look for {}; pods show whether it exists", need.object);
                 Finding::new(CheckOutcome::Less, text, None)
             }
             Err(error) => Finding::of_error(CheckOutcome::Missing, &error),
@@ -230,7 +229,7 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
     let (text, hint) = match run {
         _ if is_ending => (
             format!("namespace {name} is still being deleted"),
-            "wait until it is gone, or take another --namespace-prefix".to_owned(),
+            "wait until it is gone, or use another --namespace-prefix".to_owned(),
         ),
         Some(run) => (
             format!("namespace {name} is that of the run {run}"),
@@ -238,7 +237,7 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
         ),
         None => (
             format!("namespace {name} exists already and is not Meshmeter's"),
-            "take another --namespace-prefix, or say that it is meant: --existing-namespaces".to_owned(),
+            "use another --namespace-prefix, or confirm with --existing-namespaces".to_owned(),
         ),
     };
     Finding::new(CheckOutcome::Missing, text, Some(&hint))

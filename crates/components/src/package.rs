@@ -167,7 +167,7 @@ fn make(
         Method::Go(program) => program.build(&tools.go, scratch, package, look)?,
         Method::IstioFiles => istio_files::copy(&tools.go, scratch, package, look)?,
         Method::Elsewhere => {
-            let reason = "it is none of the components that can be installed by themselves";
+            let reason = "it is not a component that can be installed separately";
             return Err(EnvironmentError::new(format!("install {component}"), reason)
                 .with_hint(how_to_get(component)));
         }

@@ -52,7 +52,7 @@ fn ask_with(
 pub(super) fn check_pinned(component: Component, program: &Path) -> Result<(), String> {
     let version = ask(component, program)?;
     let pinned = component.pinned_version().unwrap_or_default();
-    if version == pinned { Ok(()) } else { Err(format!("it says that it is {version}, not {pinned}")) }
+    if version == pinned { Ok(()) } else { Err(format!("it reports version {version}, not {pinned}")) }
 }
 
 fn parse(component: Component, text: &str) -> Option<&str> {

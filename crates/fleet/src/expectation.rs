@@ -136,7 +136,10 @@ mod tests {
     fn return_counts_only_after_loss() {
         let begun = Instant::now();
         let mut expectation = Expectation::new(Goal::Return, begun, vec![1, 1]);
-        assert!(!expectation.arrived(0, begun), "an old connection's configuration does not count as a return");
+        assert!(
+            !expectation.arrived(0, begun),
+            "an old connection's configuration does not count as a return"
+        );
         expectation.lost(0);
         assert!(expectation.arrived(0, begun + Duration::from_secs(2)));
         let outcomes: Vec<_> = expectation.outcomes().collect();

@@ -328,9 +328,8 @@ impl Extraction<'_, '_> {
                 // Content that was changed in transit is rarely a valid archive, so verify the digest first.
                 blob.finish()?;
                 let reason = crate::error::root_cause(&error);
-                return Err(
-                    session.hostile(format!("layer {} is not a readable archive: {reason}", descriptor.digest))
-                );
+                return Err(session
+                    .hostile(format!("layer {} is not a readable archive: {reason}", descriptor.digest)));
             }
         }
         Ok(entries)

@@ -148,8 +148,9 @@ fn read_pax(content: &[u8], extensions: &mut Extensions) -> Result<(), LayerErro
             b"linkpath" => extensions.link = Some(record.value_bytes().to_vec()),
             b"size" => {
                 let size = record.value().ok().and_then(|value| value.parse().ok());
-                extensions.size =
-                    Some(size.ok_or_else(|| LayerError::Hostile("an entry's size is not a number".to_owned()))?);
+                extensions.size = Some(
+                    size.ok_or_else(|| LayerError::Hostile("an entry's size is not a number".to_owned()))?,
+                );
             }
             key if key.starts_with(b"GNU.sparse.") => extensions.is_sparse = true,
             _ => {}

@@ -24,7 +24,10 @@ pub fn on_patient_signals() -> Result<Arc<AtomicBool>, Failure> {
         requested.store(true, Ordering::Relaxed);
         signals.next();
         // Standard error may be closed.
-        let _ = writeln!(std::io::stderr(), "stopping; a second signal exits at once and leaves unfinished work behind");
+        let _ = writeln!(
+            std::io::stderr(),
+            "stopping; a second signal exits at once and leaves unfinished work behind"
+        );
         if let Some(signal) = signals.next() {
             // Ends the process as if no handler were installed.
             let _ = signal_hook::low_level::emulate_default_handler(signal);

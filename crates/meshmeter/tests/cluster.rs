@@ -179,10 +179,7 @@ fn dry_run_fails_for_unsupported_mode_if_all_are_required() {
     let options = ["--set=modes=[none,sidecar,ambient]", "--cluster-mesh=linkerd"];
     let output = dry_run(&options);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(
-        stderr(&output)
-            .contains("mode ambient is unavailable here: mesh linkerd has no such mode")
-    );
+    assert!(stderr(&output).contains("mode ambient is unavailable here: mesh linkerd has no such mode"));
     assert!(stdout(&output).contains("linkerd.io/inject: enabled"));
     assert_eq!(dry_run(&[&options[..], &["--require-all-modes"]].concat()).status.code(), Some(3));
 }

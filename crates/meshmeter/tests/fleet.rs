@@ -100,9 +100,9 @@ fn unusable_kubeconfig_is_named() {
     assert_refused(
         &arguments,
         3,
-        &["ask the Kubernetes API for its version", "can it be reached from here?"],
+        &["query the version of the Kubernetes API", "can it be reached from here?"],
     );
-    assert_refused(&["--remove", "a", "--kubeconfig", path], 3, &["ask the Kubernetes API"]);
+    assert_refused(&["--remove", "a", "--kubeconfig", path], 3, &["the Kubernetes API"]);
 }
 
 #[test]

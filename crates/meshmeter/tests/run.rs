@@ -563,10 +563,7 @@ fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
             .args(["--set", "modes=[none]", "--out", out]),
     );
     let mut lines = said(&mut child);
-    assert!(
-        lines.any(|line| line.contains(" with 1 rerun)")),
-        "it says what it is about to do"
-    );
+    assert!(lines.any(|line| line.contains(" with 1 rerun)")), "it says what it is about to do");
     assert!(lines.any(|line| line.trim_start().starts_with("1/1")), "the first trial ends");
     drop(noise);
     let rest: Vec<String> = lines.collect();

@@ -190,9 +190,10 @@ fn check_no_foreign(api: &ApiClient, differences: &Differences) -> Result<()> {
             format!("belongs to run {run}"),
             "remove that run's mesh first, or write with its run ID to take it over",
         ),
-        None => {
-            ("does not belong to a fleet".to_owned(), "a fleet changes nothing that it has not written: rename or remove it")
-        }
+        None => (
+            "does not belong to a fleet".to_owned(),
+            "a fleet changes nothing that it has not written: rename or remove it",
+        ),
     };
     let reason = format!("{reference} exists already and {whose}");
     Err(EnvironmentError::new(OPERATION, reason).with_hint(hint))

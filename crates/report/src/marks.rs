@@ -230,4 +230,17 @@ mod tests {
         assert_eq!(few.short, "4 events");
         assert_eq!(mark(&cell, Figure::P99_9, cell.places()), None);
     }
+
+    #[test]
+    fn places_that_contain_commas_are_separated_by_semicolons() {
+        let mut summary = summary();
+        summary.cells.truncate(2);
+        for (cell, connections) in summary.cells.iter_mut().zip([4, 16]) {
+            cell.load.connections = connections;
+            cell.events_beyond = BTreeMap::from([("p99".to_owned(), 4)]);
+        }
+        let few = notes(&summary).into_iter().find(|note| note.starts_with("Fewer than ten")).unwrap();
+        assert!(few.contains("/s, 4 connections (4); "), "{few}");
+        assert!(few.ends_with("/s, 16 connections (4)"), "{few}");
+    }
 }

@@ -26,8 +26,8 @@ const LAB_AND_CLUSTER: [&str; 7] = [
      every 10 to 30 seconds, and usage is between two of these samples.",
     "Memory: kubelets do not report resident memory. Both places report the working set, which is the memory charged to the \
      control group without what the kernel can reclaim at once, and its anonymous part.",
-    "Control plane: the lab counts etcd and the API server too; on a cluster they are others'. Components are compared where both \
-     runs have them.",
+    "Control plane: the lab counts etcd and the API server too; on a cluster they are others'. Components are compared where \
+     both runs have them.",
     "Generators: in the lab they may spin until a request is due; on a cluster they sleep, unless the experiment says otherwise.",
 ];
 

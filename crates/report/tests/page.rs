@@ -336,8 +336,7 @@ fn all_forty_cells_are_shown() {
 fn closed_loop_shows_throughput() {
     let page = page(&fixture::run(fixture::closed_trials()));
     assert!(has_section(&page, "throughput"));
-    for text in
-        ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies per request"]
+    for text in ["Requests/s", "Against none, %", "Throughput against none", "CPU of all proxies per request"]
     {
         assert!(page.contains(text), "the page does not say {text:?}");
     }
@@ -381,7 +380,7 @@ fn user_programs_are_named_with_digests() {
 #[test]
 fn reasons_are_explained() {
     let page = page(&fixture::run(fixture::invalid_trials()));
-    assert!(page.contains("<b>schedule-lag</b>: the generator sent too late by its own fault"));
+    assert!(page.contains("<b>schedule-lag</b>: the generator sent late by its own fault"));
     assert!(!page.contains("<b>saturated</b>"), "what does not occur is not explained");
 }
 
@@ -389,12 +388,12 @@ fn reasons_are_explained() {
 fn each_hop_names_its_protocol() {
     let mut trials = fixture::trials(&[Mode::AmbientWaypoint], &[1000.0], 2);
     let report = page(&fixture::run(trials.clone()));
-    for part in ["What was spoken on each hop", "HTTP/1.1 inside HBONE", "unread bytes"] {
+    for part in ["Protocol of each hop", "HTTP/1.1 inside HBONE", "unread bytes"] {
         assert!(report.contains(&shown(part)), "{part}");
     }
     // Older results do not have hops.
     trials.iter_mut().for_each(|trial| trial.path.hops.clear());
-    assert!(!page(&fixture::run(trials)).contains("What was spoken on each hop"));
+    assert!(!page(&fixture::run(trials)).contains("Protocol of each hop"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl MeshPlug for Cilium {
 
     fn notes(&self) -> Vec<String> {
         vec![
-            "Cilium carries all pods of a node in its kernel, whose CPU is in that of the node and of the pods alone; no counter tells \
+            "Cilium carries all pods of a node in its kernel, whose CPU is in that of the node and of the pods alone; no counter shows \
              which requests its Envoy read"
                 .to_owned(),
         ]

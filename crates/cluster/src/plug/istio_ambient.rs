@@ -89,7 +89,7 @@ impl MeshPlug for Ambient {
     fn notes(&self) -> Vec<String> {
         let waypoints = if self.has_waypoint() { "; waypoints have those of `proxy.workers`" } else { "" };
         vec![format!(
-            "ztunnels have as many worker threads as the cluster's mesh gives them, whatever `proxy.workers` says{waypoints}"
+            "the cluster's mesh sets the worker threads of ztunnels: `proxy.workers` has no effect on them{waypoints}"
         )]
     }
 

@@ -89,11 +89,10 @@ impl MeshPlug for Linkerd {
 
     fn notes(&self) -> Vec<String> {
         vec![
-            "Linkerd's proxies have as many worker threads as Linkerd gives them, by its own default one, \
-             whatever `proxy.workers` says"
+            "Linkerd sets the worker threads of its proxies, one by default: `proxy.workers` has no effect on them"
                 .to_owned(),
-            "whether Linkerd's proxies refuse plaintext, as `proxy.mtls` may say, was not read from them: their counters \
-             prove that what was sent came over mutual TLS"
+            "not verified: whether Linkerd's proxies refuse plaintext, as `proxy.mtls` may require; their counters prove \
+             that the requests came over mutual TLS"
                 .to_owned(),
         ]
     }

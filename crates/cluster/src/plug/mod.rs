@@ -238,10 +238,10 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
     let parts = mesh.parts(mode);
     let in_lab = "the lab runs it: leave out `--on cluster`";
     if !mode.has_requests() {
-        return refused("its trials have no requests, and are the lab's own fleets and changes", in_lab);
+        return refused("its trials have no requests: fleets and changes run only in the lab", in_lab);
     }
     if parts.entry == Entry::Gateway {
-        return refused("its gateway has static files, which the lab alone has", in_lab);
+        return refused("its gateway uses static files, which only the lab supports", in_lab);
     }
     if parts.exit != Exit::None {
         return refused("paths out of the mesh are not deployed on clusters yet", in_lab);
@@ -250,7 +250,7 @@ pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Resul
     match parts.data_plane {
         DataPlane::None => Ok(Box::new(none::NoMesh)),
         DataPlane::StaticEnvoy => refused(
-            "`mesh: envoy` is static files, which the lab alone has",
+            "`mesh: envoy` uses static files, which only the lab supports",
             "`mesh: istio` runs the mesh that is installed in the cluster",
         ),
         DataPlane::Sidecar => Ok(Box::new(istio_sidecar::Sidecars { settings })),

@@ -4,7 +4,7 @@ use super::named_files::Files;
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::keys::SWITCH;
 use crate::keys::settings::read;
-use crate::settings::istio::{ExtraObjects, IstiodSettings, LuaScript, MeshSettings, BackgroundServices};
+use crate::settings::istio::{BackgroundSettings, ExtraObjects, IstiodSettings, LuaScript, MeshSettings};
 use crate::yaml::document;
 use crate::yaml::section::{Field, Section};
 use results::units::format_duration;
@@ -55,7 +55,7 @@ fn check_traced_share(section: &Section<'_>, share: Option<f64>) -> Result<()> {
 
 fn check_background_services(
     section: &Section<'_>,
-    BackgroundServices { services, endpoints }: BackgroundServices,
+    BackgroundSettings { services, endpoints }: BackgroundSettings,
 ) -> Result<()> {
     match section.field("endpoints")? {
         Some(field) if services * endpoints > MAX_ENDPOINTS_IN_ALL => Err(field.place().error(
@@ -165,8 +165,7 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
             "expected objects of Kubernetes, each with `apiVersion`, `kind` and `metadata.name`",
         );
         return Err(if value.is_boolean() || value.is_number() {
-            error
-                .with_hint("in quotes it is text: `on`, `off`, `yes`, `no` and numbers are none of their own")
+            error.with_hint("quote it: without quotes `on`, `off`, `yes`, `no` and numbers are not text")
         } else {
             error
         });

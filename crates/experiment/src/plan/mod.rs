@@ -279,7 +279,10 @@ mod tests {
             assert!(blocks.iter().all(|block| block.iter().all(|size| *size == block[0])), "{sizes:?}");
             orders.insert(blocks.iter().map(|block| block[0]).collect::<Vec<_>>());
             for trial in repeat {
-                assert_eq!(Some(trial.spec.istio.background_services.services), trial.load.surrounding_services);
+                assert_eq!(
+                    Some(trial.spec.istio.background_services.services),
+                    trial.load.surrounding_services
+                );
             }
             let seeds: BTreeSet<u64> = repeat.iter().map(|trial| trial.generator_seed).collect();
             assert_eq!(seeds.len(), 2, "one for each rate, whatever the mode and the size");

@@ -38,7 +38,7 @@ pub struct MeshSettings {
     /// True if istiod allocates addresses for services without one.
     pub dns_auto_allocate: bool,
     /// Background services of the mesh.
-    pub background_services: BackgroundServices,
+    pub background_services: BackgroundSettings,
     /// The ingress gateway.
     pub ingress: IngressSettings,
     /// Number of ztunnels in the ambient modes.
@@ -167,20 +167,20 @@ impl LuaScript {
 
 /// Background services: other services of the mesh, which nobody calls but every proxy is configured with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct BackgroundServices {
+pub struct BackgroundSettings {
     /// Number of services.
     pub services: usize,
     /// Endpoints per service.
     pub endpoints: usize,
 }
 
-impl Default for BackgroundServices {
+impl Default for BackgroundSettings {
     fn default() -> Self {
         Self { services: 0, endpoints: 1 }
     }
 }
 
-keys!(BackgroundServices {
+keys!(BackgroundSettings {
     key services: "services", Kind::Whole(0, MAX_SERVICES),
         "number of background services, which nobody calls but every proxy is configured with";
     key endpoints: "endpoints", Kind::Whole(1, 1_000), "addresses of each";

@@ -17,7 +17,7 @@ pub(super) fn http_client(image: &ImageReference, access: &Access) -> Result<req
     if image.is_loopback() {
         builder = builder.no_proxy();
     } else if let Some(proxy) = &access.proxy {
-        let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the proxy's URL is none".to_owned())?;
+        let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the proxy's URL is not valid".to_owned())?;
         builder = builder.proxy(proxy);
     }
     builder.build().map_err(|error| root_cause(&error))

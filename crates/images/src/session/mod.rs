@@ -250,7 +250,8 @@ impl<'a> Session<'a> {
     /// Sends a request and follows redirects. Only the registry itself receives credentials.
     fn follow(&self, method: &Method, path: &str, accept: &str, from: u64) -> Result<Sent, ImageError> {
         let base = self.base.borrow().clone();
-        let mut url = base.join(path).map_err(|_| self.invalid("it has a path that is none".to_owned()))?;
+        let mut url =
+            base.join(path).map_err(|_| self.invalid("it has a path that is not valid".to_owned()))?;
         for _ in 0..=MAX_REDIRECTS {
             let response = match self.send(method, &url, accept, from)? {
                 Sent::Response(response) => response,

@@ -40,8 +40,9 @@ pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Re
 impl Part for Sidecars {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         if rollout.context.spec.proxy.mtls == MutualTls::Strict {
-            rollout
-                .refuse_calls_from_outside("`proxy.mtls: strict` does not accept plaintext; `permissive` does")?;
+            rollout.refuse_calls_from_outside(
+                "`proxy.mtls: strict` does not accept plaintext; `permissive` does",
+            )?;
         }
         let places = rollout.places_of(&rollout.members());
         let bypassed = bypassed(rollout);

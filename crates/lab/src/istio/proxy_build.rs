@@ -77,7 +77,7 @@ mod tests {
             format!("{error}: {}", std::error::Error::source(&error).unwrap())
         };
         let broken = reason(&program(&folder, "echo libc.so.9 is missing >&2; exit 127"));
-        assert!(broken.contains("whether it has the filters of Istio's proxy"), "{broken}");
+        assert!(broken.contains("for the filters of Istio's proxy"), "{broken}");
         assert!(broken.contains("libc.so.9 is missing"), "{broken}");
         let absent = Installed { path: folder.path().join("nothing"), ..program(&folder, "") };
         assert!(reason(&absent).contains("No such file"));

@@ -5,7 +5,7 @@ use crate::modes::{settings, spec};
 use crate::trial::{Trial, trial};
 use experiment::MeshSettings;
 use experiment::environment::DeploymentSpec;
-use experiment::mesh_settings::BackgroundServices;
+use experiment::mesh_settings::BackgroundSettings;
 use lab::Lab;
 use lab::environment::LocalLab;
 use results::{ComponentUsage, Mode, ProxyConfiguration, ProxyFootprint};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 fn surrounded(mode: Mode) -> DeploymentSpec {
-    let background_services = BackgroundServices { services: 7, endpoints: 3 };
+    let background_services = BackgroundSettings { services: 7, endpoints: 3 };
     let settings = MeshSettings { background_services, ..settings() };
     DeploymentSpec { istio: Arc::new(settings), ..spec(mode) }
 }

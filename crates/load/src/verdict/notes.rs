@@ -27,8 +27,8 @@ pub(super) fn messages_read_together(result: &LoadResult, verdict: &mut Verdict)
     let share = messages.read_together as f64 / messages.message_time_us.count.max(1) as f64;
     if share > READ_TOGETHER && messages.read_together_within_us > READ_TOGETHER_WITHIN_US {
         verdict.notes.push(format!(
-            "messages: {:.0} % of the times from one message to the next are recorded as 0, since one read returned both: they are up to \
-             {:.0} µs",
+            "messages: {:.0} % of the times from one message to the next are recorded as 0, since one read returned both: \
+             they are up to {:.0} µs",
             share * 100.0,
             messages.read_together_within_us
         ));

@@ -8,7 +8,7 @@ use crate::kubernetes::client::ApiClient;
 use crate::kubernetes::workloads::namespace;
 use crate::wait::{Progress, wait_with_progress, with_last_state};
 use experiment::environment::ProgressSink;
-use experiment::mesh_settings::BackgroundServices;
+use experiment::mesh_settings::BackgroundSettings;
 use results::exposition::samples;
 use std::ops::Range;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl BackgroundServices {
         &mut self,
         api: &ApiClient,
         metrics: &dyn Fn() -> Result<Vec<u8>>,
-        wanted: BackgroundServices,
+        wanted: BackgroundSettings,
         progress: &ProgressSink,
     ) -> Result<()> {
         let change = self.change_to(wanted);
@@ -65,7 +65,7 @@ impl BackgroundServices {
         Ok(())
     }
 
-    fn change_to(&self, wanted: BackgroundServices) -> Change {
+    fn change_to(&self, wanted: BackgroundSettings) -> Change {
         let is_kept = self.endpoints == Some(wanted.endpoints);
         let kept = if is_kept { self.services.min(wanted.services) } else { 0 };
         let deleted = wanted.services..self.services.max(wanted.services);
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn change(services: usize, endpoints: Option<usize>, wanted: (usize, usize)) -> Change {
-        let wanted = BackgroundServices { services: wanted.0, endpoints: wanted.1 };
+        let wanted = BackgroundSettings { services: wanted.0, endpoints: wanted.1 };
         BackgroundServices { services, endpoints }.change_to(wanted)
     }
 
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn only_events_that_must_come_are_awaited() {
         let events = |services: usize, endpoints: Option<usize>, wanted: (usize, usize)| {
-            let wanted = BackgroundServices { services: wanted.0, endpoints: wanted.1 };
+            let wanted = BackgroundSettings { services: wanted.0, endpoints: wanted.1 };
             let background = BackgroundServices { services, endpoints };
             let Processed { services, endpoints } = background.events_of(&background.change_to(wanted));
             (services, endpoints)

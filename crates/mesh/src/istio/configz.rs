@@ -20,14 +20,15 @@ const PROCESSED_TIMEOUT: Duration = Duration::from_secs(20);
 /// as `check` does.
 pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() -> Result<()>) -> Result<()> {
     let mut first = None;
-    let waited = wait_with_progress("istiod has read the objects of the experiment", PROCESSED_TIMEOUT, || {
-        check()?;
-        let processed: HashSet<ProcessedObject> =
-            istiod.ask_long_json(PATH).context("query the objects that istiod has read")?;
-        let missing = missing(&processed, objects);
-        first = missing.first().copied();
-        Ok(if missing.is_empty() { Progress::Done(()) } else { Progress::At(missing.len()) })
-    });
+    let waited =
+        wait_with_progress("istiod has read the objects of the experiment", PROCESSED_TIMEOUT, || {
+            check()?;
+            let processed: HashSet<ProcessedObject> =
+                istiod.ask_long_json(PATH).context("query the objects that istiod has read")?;
+            let missing = missing(&processed, objects);
+            first = missing.first().copied();
+            Ok(if missing.is_empty() { Progress::Done(()) } else { Progress::At(missing.len()) })
+        });
     waited.map_err(|error| match first.map(ObjectRef::from_object) {
         Some(Ok(object)) => EnvironmentError::new(format!("apply {object}"), error),
         _ => error,

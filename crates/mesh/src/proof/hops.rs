@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(
             reasons,
             [
-                "near and far spoke HTTP/2 with each other, though the experiment asks for HTTP/1.1 on this hop"
+                "near and far spoke HTTP/2 with each other, though the experiment requires HTTP/1.1 on this hop"
             ]
         );
     }
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn protocol_without_counters_is_unknown() {
         let (hops, reasons) = told(&[reading("near", &[], &[(RECEIVED[0], 400)])]);
-        assert_eq!(hops, ["client > near: HTTP/1.1", "near > server: a protocol that no counter tells"]);
+        assert_eq!(hops, ["client > near: HTTP/1.1", "near > server: an unknown protocol"]);
         assert!(reasons.is_empty(), "{reasons:?}");
         let mut silent = reading("near", &[], &[(RECEIVED[0], 400)]);
         silent.after = Err("no answer".to_owned());
-        assert_eq!(told(&[silent]).0[0], "client > near: a protocol that no counter tells");
+        assert_eq!(told(&[silent]).0[0], "client > near: an unknown protocol");
         assert!(told(&[]).0.is_empty());
     }
 

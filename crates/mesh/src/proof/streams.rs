@@ -31,9 +31,7 @@ pub(super) fn check_carried(side: &Side<'_>, reasons: &mut Vec<String>) {
     let Side { proof, nearer, passing, .. } = *side;
     let (name, Some(streams)) = (&proof.name, proof.streams) else { return };
     let Some(served) = passing else {
-        reasons.push(format!(
-            "{name} does not read requests, and the service did not report its own count"
-        ));
+        reasons.push(format!("{name} does not read requests, and the service did not report its own count"));
         return;
     };
     let (connections, expected) = (streams.connections, streams.connections_expected);

@@ -231,11 +231,7 @@ fn proxy_that_is_gone_after_the_load_leaves_its_paths_unproven() {
     let evidence = place.in_course(|course, place| course.end(place, &[], &[], |_, _, _| ()));
     assert!(!evidence.path.proven);
     assert!(
-        evidence
-            .path
-            .reasons
-            .iter()
-            .any(|reason| reason.contains("web-proxy did not report its counters")),
+        evidence.path.reasons.iter().any(|reason| reason.contains("web-proxy did not report its counters")),
         "{:?}",
         evidence.path.reasons
     );

@@ -143,7 +143,7 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
         return Err(format!("some series have a label `{name}` of their own"));
     }
     if value.is_empty() {
-        return Err("a label without a value is none".to_owned());
+        return Err("a label needs a value".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
 }

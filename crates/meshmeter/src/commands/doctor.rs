@@ -159,8 +159,8 @@ fn pause_lines(text: &mut String, floor: &Floor) {
     let _ = if seen.notable_per_s > 0.0 {
         writeln!(
             text,
-            "  This machine pauses for 0.1–{:.1} ms, {} times per second on each CPU (gaps in a thread that spins; steal does not \
-             show them).",
+            "  This machine pauses for 0.1–{:.1} ms, {} times per second on each CPU (gaps in a thread that spins; steal does \
+             not show them).",
             seen.longest_us.max(100.0) / 1000.0,
             per_second(seen.notable_per_s),
         )

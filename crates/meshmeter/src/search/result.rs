@@ -88,7 +88,7 @@ impl SearchRunner<'_> {
         if let Some(rate) = self.too_short_at {
             notes.push(format!(
                 "up to {rate} requests/s, probes were shorter than the objective needs: a longer --search-probe-max \
-                 would tell"
+                 would decide"
             ));
         }
         for hole in &outcome.holes {

@@ -66,7 +66,11 @@ fn check(trial: &TrialRecord) {
         let bytes = proxy.streams.as_ref().map_or(0, |streams| streams.received_bytes);
         assert!(proxy.requests_received + bytes > 0, "{proxy:?}");
     }
-    let is_said = trial.verdict.notes.iter().any(|note| note.starts_with("Linkerd's proxies have as many"));
+    let is_said = trial
+        .verdict
+        .notes
+        .iter()
+        .any(|note| note.starts_with("Linkerd sets the worker threads of its proxies"));
     assert_eq!(is_said, trial.mode == Mode::Sidecar, "{:?}", trial.verdict.notes);
 }
 

@@ -5,7 +5,7 @@ use crate::cases::LogFolder;
 use crate::trial::{Trial, bring_up, settings, spec, trial};
 use experiment::MeshSettings;
 use experiment::environment::DeploymentSpec;
-use experiment::mesh_settings::BackgroundServices;
+use experiment::mesh_settings::BackgroundSettings;
 use lab::environment::LocalLab;
 use results::{ComponentUsage, Mode, ProxyConfiguration, ProxyHeap};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ const SERVICES: u64 = 200;
 const ENDPOINTS: u64 = 3;
 
 fn surrounded_by(services: u64, mode: Mode, sidecar_scope: bool) -> DeploymentSpec {
-    let background_services = BackgroundServices { services: services as usize, endpoints: ENDPOINTS as usize };
+    let background_services =
+        BackgroundSettings { services: services as usize, endpoints: ENDPOINTS as usize };
     let istio = MeshSettings { sidecar_scope, background_services, ..settings() };
     DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
@@ -49,7 +50,7 @@ fn check_push(trial: &Trial, what: &str) {
 pub fn other_services_get_other_endpoints(lab: &LocalLab) {
     let logs = LogFolder::create();
     for endpoints in [1, 3, 2, 1] {
-        let background_services = BackgroundServices { services: 5, endpoints };
+        let background_services = BackgroundSettings { services: 5, endpoints };
         let istio = MeshSettings { background_services, ..settings() };
         let spec = DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) };
         drop(bring_up(lab, &spec, logs.path()));

@@ -4,7 +4,7 @@ use crate::cases::LogFolder;
 use crate::trial::{REQUESTS, bring_up, run, settings, switched};
 use crate::wasm;
 use experiment::environment::{AccessLog, DeploymentSpec, ProxySettings};
-use experiment::mesh_settings::{AuthorizationSettings, LuaScript, BackgroundServices};
+use experiment::mesh_settings::{AuthorizationSettings, BackgroundSettings, LuaScript};
 use experiment::{MeshSettings, Protocol};
 use lab::environment::LocalLab;
 use results::Mode;
@@ -34,7 +34,7 @@ fn every_switch(module: &Path) -> MeshSettings {
         retries: Some(1),
         timeout: Some(Duration::from_secs(4)),
         sidecar_scope: true,
-        background_services: BackgroundServices { services: 20, endpoints: 2 },
+        background_services: BackgroundSettings { services: 20, endpoints: 2 },
         ..settings()
     }
 }

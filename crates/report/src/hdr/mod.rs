@@ -13,7 +13,5 @@ pub use percentiles::percentile_text;
 
 /// Comment line with the number of requests without a response.
 fn censored_comment(censored: u64) -> String {
-    format!(
-        "#[Without a response: {censored} requests, recorded at the greatest value of the histogram]\n"
-    )
+    format!("#[Without a response: {censored} requests, recorded at the greatest value of the histogram]\n")
 }

@@ -113,7 +113,8 @@ impl FittedLaw {
                     return Err(format!("{name} did not vary: {dependent:.0} in the trials, not {asked:.0}"));
                 }
                 return Err(format!(
-                    "the trials do not separate {name} from {}: in them it would be {dependent:.0} here, not {asked:.0}; vary it by itself",
+                    "the trials do not separate {name} from {}: in them it would be {dependent:.0} here, not {asked:.0}; vary it \
+                     by itself",
                     others.join(" and ")
                 ));
             }

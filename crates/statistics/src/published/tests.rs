@@ -152,5 +152,5 @@ fn throughput_uses_cell_with_limit_and_cores_of_gateway() {
     assert_eq!(is_of(&throughput(None)), [true, true]);
     assert_eq!(per_core(&cells[0].components[0].cpu_cores_per_1000_rps).estimate, 4000.0);
     let what = what(&figure(ReferenceValue::ThroughputPerCpu(4000.0), Some(1.0)));
-    assert_eq!(what, "ingress: requests per second for each core of each proxy, gateway.cpu 1");
+    assert_eq!(what, "ingress: requests per second per core of each proxy, gateway.cpu 1");
 }

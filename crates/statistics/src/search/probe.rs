@@ -231,7 +231,11 @@ mod tests {
         let pacing =
             PacingUsage { spinning_fraction: 0.6, busiest_working_fraction: 0.4, ..Default::default() };
         spinning.generator.pacing = Some(pacing);
-        assert_eq!(classify(&spinning, &judged(true)).0, ProbeOutcome::Failed, "spinning does not count as work");
+        assert_eq!(
+            classify(&spinning, &judged(true)).0,
+            ProbeOutcome::Failed,
+            "spinning does not count as work"
+        );
     }
 
     #[test]

@@ -317,9 +317,9 @@ impl<'a> Reader<'a> {
             let expected =
                 "expected a fixed size of 1 byte or more: without it nothing ends a response over TCP";
             return Err(match response {
-                Some(field) => {
-                    field.place().error("this response cannot be distinguished from the next over TCP", expected)
-                }
+                Some(field) => field
+                    .place()
+                    .error("this response cannot be distinguished from the next over TCP", expected),
                 None => section.missing("`response`", "response: 1KiB").with_hint(expected),
             });
         }

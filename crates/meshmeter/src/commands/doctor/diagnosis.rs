@@ -124,11 +124,7 @@ pub fn examine_lab(lab: Result<Lab>, programs: Programs) -> LabDiagnosis {
 }
 
 fn without_lab(error: &EnvironmentError) -> LabDiagnosis {
-    let check = isolation::failure(
-        "namespaces",
-        error,
-        "a lab needs namespaces: see the reason",
-    );
+    let check = isolation::failure("namespaces", error, "a lab needs namespaces: see the reason");
     let no_lab = EnvironmentError::new("make a lab", "see namespaces");
     LabDiagnosis { checks: vec![check], modes: mode_checks(&Err(no_lab)) }
 }

@@ -92,9 +92,7 @@ pub fn footprint(context: &Context) -> Option<FootprintSection> {
 fn tables(table: &FootprintTable) -> Vec<Table> {
     let captions = |sort| match sort {
         Sort::Envoy => "Configuration of Envoys: clusters, endpoints, listeners and routes.",
-        Sort::Ztunnel => {
-            "Configuration of ztunnels, of all namespaces: services, their workloads, policies."
-        }
+        Sort::Ztunnel => "Configuration of ztunnels, of all namespaces: services, their workloads, policies.",
     };
     let sorts = table.sorts().into_iter();
     sorts

@@ -88,8 +88,9 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     for (track, trial) in trials.iter().enumerate() {
         let Some((p50_us, p99_us)) = percentiles(trial) else { continue };
         let again = trial.retake.as_ref();
-        let again =
-            again.map(|retake| format!(" (rerun of trial {})", retake.of.saturating_add(1))).unwrap_or_default();
+        let again = again
+            .map(|retake| format!(" (rerun of trial {})", retake.of.saturating_add(1)))
+            .unwrap_or_default();
         for (figure, time_us, filled) in [(TrialFigure::P50, p50_us, true), (TrialFigure::P99, p99_us, false)]
         {
             let Some(time_us) = time_us else { continue };

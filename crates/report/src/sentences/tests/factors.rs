@@ -27,10 +27,9 @@ fn mesh_size_finding_states_costs() {
     assert!(cells.is_sorted_by(|one, other| one.0 <= other.0), "{cells:?}");
     let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
     assert_eq!(again.factor_effects.len(), summary.factor_effects.len());
-    assert!(
-        reported(&summary)
-            .contains("at 100 requests/s among no background services and 0.21 cores at 1000 requests/s among no")
-    );
+    assert!(reported(&summary).contains(
+        "at 100 requests/s among no background services and 0.21 cores at 1000 requests/s among no"
+    ));
     let one_size = sizes.replace("[200, 0, 1000]", "200");
     let (_, single) = run(&one_size, |_| ());
     assert!(single.factor_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());

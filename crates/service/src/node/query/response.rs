@@ -169,7 +169,7 @@ mod tests {
         let numbers = Document::array([Value::Int32(1)]);
         let cursor = document(&[("firstBatch", Value::Array(numbers.as_bytes()))]);
         let error = read(&[("cursor", Value::Document(cursor.as_bytes()))]).unwrap_err();
-        assert!(error.contains("no documents"), "{error}");
+        assert!(error.contains("not documents"), "{error}");
     }
 
     #[test]
