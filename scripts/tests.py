@@ -268,8 +268,10 @@ class Runner:
         try:
             self.send(signal.SIGINT, groups)
             deadline = time.monotonic() + INTERRUPTION_TIMEOUT_S
+            # The interruption may have come while threads were being started.
             for thread in threads:
-                thread.join(max(0, deadline - time.monotonic()))
+                if thread.ident is not None:
+                    thread.join(max(0, deadline - time.monotonic()))
         finally:
             self.send(signal.SIGKILL, groups)
 
@@ -317,9 +319,9 @@ def run_side_by_side(runner, rows, slots, report):
                     report(ended)
 
     threads = [threading.Thread(target=work) for _ in range(slots)]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         for thread in threads:
             thread.join()
     except KeyboardInterrupt:

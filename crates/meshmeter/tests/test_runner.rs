@@ -248,6 +248,39 @@ fn hung_program_fails_and_its_processes_end() {
     writers.wait_until_gone();
 }
 
+/// Interrupts the runner as its second thread has been started, and prints whether it stopped its programs.
+const INTERRUPTED_START: &str = "
+import signal, threading, tests
+
+class Runner:
+    is_stopped = False
+    def run(self, program): return None
+    def stop(self, threads): self.is_stopped = True
+
+start, started = threading.Thread.start, []
+def interrupted_start(thread):
+    start(thread)
+    started.append(thread)
+    if len(started) == 2:
+        signal.raise_signal(signal.SIGINT)
+threading.Thread.start = interrupted_start
+
+runner = Runner()
+try:
+    tests.run_side_by_side(runner, [[1], [2], [3]], 3, print)
+except KeyboardInterrupt:
+    print('stopped:', runner.is_stopped)
+";
+
+#[test]
+fn interruption_while_programs_are_being_started_stops_them() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
+    let mut python = Command::new("python3");
+    let output = python.args(["-B", "-c", INTERRUPTED_START]).env("PYTHONPATH", scripts).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "stopped: True\n", "{errors}");
+}
+
 #[test]
 fn interruption_ends_programs_and_starts_no_more() {
     let mut runner = Runner::new();
