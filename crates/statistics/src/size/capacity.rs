@@ -10,16 +10,23 @@
 //! - Open loop without an objective: responses per second at the lowest rate that the target did not keep up
 //!   with, but at least the highest rate that it kept up with.
 //!
+//! A rate of an open loop is not carried if the throughput falls short of it, whatever the response times of so
+//! short a window were.
+//!
 //! If the highest rate is carried, the capacity has no upper end. The same holds for the highest number of
 //! clients, unless they use all of the replica's CPU.
 
 use super::groups::{MeasuredCell, Sized, level};
 use super::reasons;
 use experiment::Objective;
-use results::{BindingResource, Capacity, CapacityBasis, DriverObjective, Estimate, SizeNote, SizeNoteKind};
+use results::{
+    BindingResource, Capacity, CapacityBasis, Cell, DriverObjective, Estimate, SizeNote, SizeNoteKind,
+};
 
 /// A component at this fraction of its limit counts as full.
 const FULL: f64 = 0.9;
+/// A throughput below this fraction of the offered rate, by its interval, falls short of it.
+const ACHIEVED_FRACTION: f64 = 0.99;
 
 /// What a replica of a size carries, and the cell that shows it.
 pub(super) struct Found<'a> {
@@ -73,6 +80,9 @@ pub(super) fn capacity<'a>(objective: &Objective, sized: &'a Sized<'a>) -> Resul
 
 fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
     let cell = measured.cell;
+    if falls_short(cell) {
+        return if measured.limited_by_generator { Status::NotShown } else { Status::Missed };
+    }
     if objective.is_empty() {
         return match cell.saturated_trials {
             0 if cell.valid > 0 => Status::Carried,
@@ -90,6 +100,12 @@ fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
         Some(DriverObjective::Missed) => Status::Missed,
         Some(DriverObjective::NotShown) | None => Status::NotShown,
     }
+}
+
+/// Responses to requests of the warm-up count in the window, as late ones do not: only a backlog that grows lowers it.
+fn falls_short(cell: &Cell) -> bool {
+    let highest = cell.rate_completed.and_then(|rate| rate.high);
+    cell.load.rate.zip(highest).is_some_and(|(offered, highest)| highest < ACHIEVED_FRACTION * offered)
 }
 
 fn no_throughput(measured: &[&MeasuredCell<'_>]) -> SizeNote {
