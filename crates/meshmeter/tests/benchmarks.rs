@@ -24,6 +24,8 @@ mod promises;
 mod schedule;
 #[path = "../benches/serve_against_nginx/server_contest.rs"]
 mod server_contest;
+#[path = "../benches/lateness/timestamped.rs"]
+mod timestamped;
 
 use contest::process::run_to_end;
 use contest::{h2load, median, turns};

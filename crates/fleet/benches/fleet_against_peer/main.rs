@@ -20,7 +20,7 @@ mod setup;
 mod stub_process;
 
 use arrivals::Arrivals;
-use contest::Outcome;
+use contest::{Outcome, exit_code};
 use fleet_process::FLEET;
 use peer::Peer;
 use settling::{Client, Effort, Settling};
@@ -38,7 +38,6 @@ const BYTES: usize = 2_000_000;
 /// New connections per second: about the maximum that the stub's CPU can serve.
 const CONNECT_RATE: f64 = 300.0;
 
-#[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let kept = match &words[..] {
@@ -49,14 +48,7 @@ fn main() -> ExitCode {
             contest(&words.iter().map(String::as_str).filter(|word| *word != "--bench").collect::<Vec<_>>())
         }
     };
-    match kept {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(kept)
 }
 
 /// Returns true if every promise was kept.

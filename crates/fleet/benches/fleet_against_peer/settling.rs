@@ -1,6 +1,6 @@
 //! Clients connect and settle, the fleet's and the Go client's in turn: CPU per megabyte, memory per client.
 
-use crate::contest::process::{Place, pinned};
+use crate::contest::process::{Place, pinned, resident_bytes};
 use crate::contest::{Outcome, median, turns};
 use crate::fleet_process::{FleetOrder, FleetProcess};
 use crate::peer::Peer;
@@ -139,7 +139,7 @@ fn of_fleet(effort: &Effort, tls: bool) -> Outcome<Round> {
     }
     let cpu_s = cpu_s(fleet.id())?;
     thread::sleep(SETTLE);
-    let memory_bytes = memory_bytes(fleet.id())?;
+    let memory_bytes = resident_bytes(fleet.id())?;
     Ok(Round {
         cpu_ms_per_mb: cpu_s * 1e3 / megabytes(&mut stub)?,
         memory_kib_per_client: per_client_kib(memory_bytes, effort),
@@ -168,13 +168,6 @@ fn cpu_s(process: u32) -> Outcome<f64> {
     let ticks: Vec<u64> =
         fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
     Ok(ticks.iter().sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64)
-}
-
-fn memory_bytes(process: u32) -> Outcome<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")).ok_or("no VmRSS")?;
-    Ok(kib.parse::<u64>()? * 1024)
 }
 
 impl fmt::Display for Settling {

@@ -1,7 +1,8 @@
 //! The load engine as a client process.
 
 use crate::contest::Outcome;
-use crate::task::{Reading, Task, resident_bytes};
+use crate::contest::process::resident_bytes;
+use crate::task::{Reading, Task};
 use load::{
     Arrival, GeneratorShare, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage,
     RequestTemplate, ScheduleSpec, Start, resolve,
@@ -63,7 +64,7 @@ struct MemoryAtEnd(u64);
 impl Observer for MemoryAtEnd {
     fn progress(&mut self, progress: Progress<'_>) {
         if let Progress::WindowClosed = progress {
-            self.0 = resident_bytes().unwrap_or(0);
+            self.0 = resident_bytes("self").unwrap_or(0);
         }
     }
 }

@@ -3,9 +3,10 @@
 //! It keeps what a generator cannot do without: status and length of each response are checked, and its time from when it was due
 //! is in a histogram. It has neither timeouts nor reconnects, counts no bytes, and keeps no other figure of the engine's.
 
+use crate::contest::process::resident_bytes;
 use crate::contest::{BODY_BYTES, Outcome};
 use crate::pacer::Pacer;
-use crate::task::{Reading, Task, resident_bytes};
+use crate::task::{Reading, Task};
 use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use http::{Request, StatusCode};
@@ -71,7 +72,7 @@ async fn load(task: &Task, address: SocketAddr) -> Outcome<Reading> {
             Pacer::new(1)?.wait_until(start + task.duration).await?;
         }
     }
-    let resident_bytes = resident_bytes()?;
+    let resident_bytes = resident_bytes("self")?;
     for client in clients {
         client.await?;
     }

@@ -21,9 +21,11 @@ mod responses;
 mod schedule;
 mod server;
 mod task;
+#[path = "../../../meshmeter/benches/lateness/timestamped.rs"]
+mod timestamped;
 
 use client::Client;
-use contest::Outcome;
+use contest::{Outcome, exit_code};
 use parts::{Effort, LoadPart, MemoryPart, ProtocolPart};
 use server::SERVER;
 use std::env;
@@ -36,7 +38,6 @@ const FULL: Effort =
 const SMALL: Effort =
     Effort { rounds: 1, duration: Duration::from_millis(200), requests: 100, rate: 500, many: 20 };
 
-#[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -48,23 +49,21 @@ fn main() -> ExitCode {
         },
         _ => compare(&words),
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(outcome)
 }
 
 /// Runs the parts. Returns true if every promise was kept; the small form checks none.
 #[allow(clippy::print_stdout, reason = "a benchmark's result is its output")]
 fn compare(words: &[&str]) -> Outcome<bool> {
+    const PARTS: [&str; 4] = ["protocol", "closed", "open", "memory"];
     // Cargo itself adds `--bench`.
     let is_full = words.contains(&"--bench");
     let effort = if is_full { FULL } else { SMALL };
     let chosen: Vec<&&str> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    // Under `cargo test`, words are names of tests.
+    if let Some(word) = chosen.iter().find(|word| is_full && !PARTS.contains(word)) {
+        return Err(format!("`{word}` is not a part: expected one of {}", PARTS.join(", ")).into());
+    }
     let is_chosen = |part: &str| chosen.is_empty() || chosen.iter().any(|word| **word == part);
     let mut promises = Vec::new();
     if is_chosen("protocol") {
@@ -75,12 +74,12 @@ fn compare(words: &[&str]) -> Outcome<bool> {
     if is_chosen("closed") {
         let part = LoadPart::closed(effort)?;
         println!("{part}");
-        promises.extend(part.promises());
+        promises.extend(part.promise());
     }
     if is_chosen("open") {
         let part = LoadPart::open(effort)?;
         println!("{part}");
-        promises.extend(part.promises());
+        promises.extend(part.promise());
     }
     if is_chosen("memory") {
         let part = MemoryPart::run(effort)?;

@@ -15,7 +15,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::yield_now;
 
-/// How late a request may be on purpose: the engine's default tolerance without its allowance for the sleep itself.
+/// Maximum intended lateness of a request: the engine's default tolerance without its allowance for the sleep itself.
 const MAX_SLACK: Duration = Duration::from_micros(60);
 /// Shortest time worth a sleep.
 const MIN_SLEEP: Duration = Duration::from_micros(5);

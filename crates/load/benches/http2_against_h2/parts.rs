@@ -1,6 +1,7 @@
-//! What is compared: the parts of the benchmark, their rounds in turn, and their tables.
+//! The parts of the benchmark, their rounds in turn, and their tables.
 
 use crate::client::{Client, Round};
+use crate::contest::promise::Promise;
 use crate::contest::{Outcome, median, turns};
 use crate::protocol_alone::{Cost, Side, measure};
 use crate::responses::{Fields, Kind};
@@ -42,35 +43,18 @@ const MAX_MEMORY_ROUNDS: usize = 3;
 /// Streams of each connection in the runs that show the memory of one.
 const MANY_STREAMS: usize = 10;
 
-/// A promise, with the figure that it is checked by.
-pub struct Promise {
-    text: String,
-    pub kept: bool,
-}
-
-impl Promise {
-    /// A promise about NaN is not kept.
-    fn at_most(what: &str, figure: f64, most: f64) -> Self {
-        Self { text: format!("{what}: {figure:.2}, at most {most}"), kept: figure <= most }
-    }
-}
-
-impl fmt::Display for Promise {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<9} {}", if self.kept { "kept:" } else { "NOT KEPT:" }, self.text)
-    }
-}
-
 /// Rounds of a contender.
 pub struct Contender {
     client: Client,
     rounds: Vec<Round>,
 }
 
-/// A load, and how the contenders did.
+/// A load, and the contenders' rounds under it.
 pub struct LoadPart {
     title: String,
     contenders: Vec<Contender>,
+    /// Subject and bound of the promise about CPU, if there is one.
+    promise: Option<(&'static str, f64)>,
 }
 
 impl LoadPart {
@@ -79,7 +63,8 @@ impl LoadPart {
         let task =
             Task { rate: None, connections: CONNECTIONS, streams: CLOSED_STREAMS, duration: effort.duration };
         let title = format!("closed loop, {CONNECTIONS} connections of {CLOSED_STREAMS} streams");
-        Self::run(title, task, &[Client::Engine, Client::EngineOnEpoll, Client::H2], effort.rounds)
+        let promise = Some(("closed loop: CPU over that of h2", MAX_CLOSED_CPU_RATIO));
+        Self::run(title, promise, task, &[Client::Engine, Client::EngineOnEpoll, Client::H2], effort.rounds)
     }
 
     /// An open loop with economical pacing.
@@ -87,10 +72,17 @@ impl LoadPart {
         let (rate, duration) = (Some(effort.rate), effort.duration);
         let task = Task { rate, connections: CONNECTIONS, streams: OPEN_STREAMS, duration };
         let title = format!("open loop, {}/s on {CONNECTIONS} connections, economical pacing", effort.rate);
-        Self::run(title, task, &[Client::Engine, Client::H2], effort.rounds)
+        let promise = Some(("open loop: CPU over that of h2", MAX_OPEN_CPU_RATIO));
+        Self::run(title, promise, task, &[Client::Engine, Client::H2], effort.rounds)
     }
 
-    fn run(title: String, task: Task, clients: &[Client], rounds: usize) -> Outcome<Self> {
+    fn run(
+        title: String,
+        promise: Option<(&'static str, f64)>,
+        task: Task,
+        clients: &[Client],
+        rounds: usize,
+    ) -> Outcome<Self> {
         let contenders = clients.iter().map(|client| Contender { client: *client, rounds: Vec::new() });
         let mut contenders: Vec<Contender> = contenders.collect();
         for round in 0..rounds {
@@ -99,23 +91,17 @@ impl LoadPart {
                 contender.rounds.push(contender.client.run(task)?);
             }
         }
-        Ok(Self { title, contenders })
+        Ok(Self { title, contenders, promise })
     }
 
     fn contender(&self, client: Client) -> Option<&Contender> {
         self.contenders.iter().find(|contender| contender.client == client)
     }
 
-    /// Promises of the engine, with the network that it chooses.
-    pub fn promises(&self) -> Vec<Promise> {
-        let (what, most) = match self.contender(Client::EngineOnEpoll) {
-            Some(_) => ("closed loop: CPU over that of h2", MAX_CLOSED_CPU_RATIO),
-            None => ("open loop: CPU over that of h2", MAX_OPEN_CPU_RATIO),
-        };
-        self.cpu_ratio(Client::Engine)
-            .map(|ratio| Promise::at_most(what, ratio.median, most))
-            .into_iter()
-            .collect()
+    /// Promise of the engine, with the network that it chooses.
+    pub fn promise(&self) -> Option<Promise> {
+        let (what, most) = self.promise?;
+        Some(Promise::at_most(what, self.cpu_ratio(Client::Engine)?.median, most))
     }
 
     /// CPU per request of a contender over that of the `h2` crate, round by round.
@@ -199,7 +185,7 @@ impl fmt::Display for LoadPart {
 
 /// Memory of the contenders by connections and streams, in closed loops.
 pub struct MemoryPart {
-    /// Connections, streams of each, and the contenders' rounds.
+    /// Connections, and the streams of each.
     sizes: [(usize, usize); 3],
     parts: Vec<LoadPart>,
 }
@@ -210,7 +196,7 @@ impl MemoryPart {
         let part = |(connections, streams)| {
             let task = Task { rate: None, connections, streams, duration: effort.duration };
             let clients = [Client::Engine, Client::EngineOnEpoll, Client::H2];
-            LoadPart::run(String::new(), task, &clients, effort.rounds.min(MAX_MEMORY_ROUNDS))
+            LoadPart::run(String::new(), None, task, &clients, effort.rounds.min(MAX_MEMORY_ROUNDS))
         };
         Ok(Self { sizes, parts: sizes.into_iter().map(part).collect::<Outcome<_>>()? })
     }

@@ -133,7 +133,7 @@ struct EngineSide {
     connection: Http2Connection,
     request: Http2Request,
     out: Vec<u8>,
-    /// What a read returned.
+    /// Bytes of a read.
     input: Vec<u8>,
 }
 

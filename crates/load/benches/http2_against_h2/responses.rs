@@ -21,7 +21,7 @@ pub enum Kind {
     Grpc,
 }
 
-/// How a server writes header fields.
+/// Representation of header fields.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fields {
     /// Each enters the table of the connection anew, as from nginx, or as in the first response from any server.

@@ -8,20 +8,19 @@ use crate::contest::Outcome;
 use crate::contest::process::{Place, pinned};
 use crate::responses::{Fields, Kind, push_greeting, push_response, set_stream};
 use crate::schedule::{Arrival, Lateness, Schedule};
+use crate::timestamped::receive;
 use http2::frame::{self, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
+use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, cmsg_space, recvmsg, setsockopt};
-use nix::sys::time::TimeSpec;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::env;
-use std::io::{self, BufRead as _, BufReader, IoSliceMut, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
-use std::time::{Duration, SystemTime};
 
 /// First argument of the server process; the second is the rate of the load as JSON, `null` in a closed loop.
 pub const SERVER: &str = "server";
@@ -41,7 +40,7 @@ pub struct ServerProcess {
     pub address: SocketAddr,
 }
 
-/// What the server saw of a run.
+/// A run as the server saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub requests: u64,
@@ -255,18 +254,4 @@ impl Peer {
         self.input.drain(..start);
         requests
     }
-}
-
-/// Receives; returns the number of bytes and when the kernel received the last of them, since the epoch. The kernel takes
-/// timestamps a moment after the first socket requests them: bytes before that have arrived when they are read.
-fn receive(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<(usize, Duration)> {
-    let mut notes = [0; cmsg_space::<TimeSpec>()];
-    let mut parts = [IoSliceMut::new(buffer)];
-    let received = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut notes), MsgFlags::empty())?;
-    let arrived = received.cmsgs()?.find_map(|note| match note {
-        ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
-        _ => None,
-    });
-    let at = arrived.unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
-    Ok((received.bytes, at))
 }

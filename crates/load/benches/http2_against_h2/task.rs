@@ -1,9 +1,8 @@
-//! What a client process is to do, and what it reports: JSON in its arguments and on its standard output.
+//! Task of a client process, and its report: JSON in its arguments and on its standard output.
 
 use crate::contest::Outcome;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
-use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -45,7 +44,7 @@ impl Task {
     }
 }
 
-/// What a client process reports.
+/// Report of a client process.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     /// Complete responses with status 200 and a whole body.
@@ -81,12 +80,4 @@ impl Reading {
 fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Resident memory of this process.
-pub fn resident_bytes() -> Outcome<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")).ok_or("no VmRSS")?;
-    Ok(kib.parse::<u64>()? * 1024)
 }

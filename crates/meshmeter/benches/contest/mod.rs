@@ -8,13 +8,28 @@
 pub mod h2load;
 pub mod nginx;
 pub mod process;
+pub mod promise;
 pub mod server;
 pub mod wrk;
 
 use std::error::Error;
+use std::process::ExitCode;
 
 /// A result, or a message that says what is missing or wrong.
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Exit status of a benchmark that knows whether its promises were kept; prints its error.
+#[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
+pub fn exit_code(kept: Outcome<bool>) -> ExitCode {
+    match kept {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Size of response bodies, bytes.
 pub const BODY_BYTES: usize = 1024;

@@ -12,7 +12,7 @@ use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use std::{env, fmt, thread};
 
 /// Timeout for a program to start, or to exit after it is due.
 pub const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -126,4 +126,12 @@ pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
         }
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Resident memory of a process, by its number or `self`, bytes.
+pub fn resident_bytes(process: impl fmt::Display) -> Outcome<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")).ok_or("no VmRSS")?;
+    Ok(kib.parse::<u64>()? * 1024)
 }

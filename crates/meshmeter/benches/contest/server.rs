@@ -1,7 +1,7 @@
 //! A server that runs until it is dropped.
 
 use super::Outcome;
-use super::process::until;
+use super::process::{resident_bytes, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::fs;
@@ -68,16 +68,7 @@ impl Server {
     pub fn memory_bytes(&self) -> Outcome<u64> {
         let mut processes = vec![self.child.id(), self.worker];
         processes.dedup();
-        let mut sum_kib = 0;
-        for process in processes {
-            let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-            let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-            sum_kib += resident
-                .and_then(|text| text.trim().strip_suffix(" kB"))
-                .ok_or("no VmRSS")?
-                .parse::<u64>()?;
-        }
-        Ok(sum_kib * 1024)
+        processes.into_iter().map(resident_bytes).sum()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Services of one topology as processes, with load on a callee and on its caller in turn, round after round.
 
 use crate::bare;
-use crate::contest::process::{EXIT_TIMEOUT, run_to_end};
+use crate::contest::process::{EXIT_TIMEOUT, resident_bytes, run_to_end};
 use crate::contest::{Outcome, median};
 use std::fmt;
 use std::fs;
@@ -202,10 +202,7 @@ impl Service {
     fn resident_bytes(&self) -> Outcome<u64> {
         // It responds, so it has finished starting.
         std::net::TcpStream::connect(&self.authority)?;
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-        let kb: u64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kb * 1024)
+        resident_bytes(self.child.id())
     }
 }
 

@@ -6,20 +6,19 @@
 use crate::contest::process::{Place, cpu};
 use crate::contest::{BODY_BYTES, Outcome};
 use crate::schedule::Arrival;
+use crate::timestamped::receive;
+use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, cmsg_space, recvmsg, setsockopt};
-use nix::sys::time::TimeSpec;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::io::{self, IoSliceMut, Write as _};
+use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
 
 /// Event data of the listener; no connection has this number.
 const LISTENER: u64 = u64::MAX;
@@ -134,18 +133,4 @@ impl EventLoop {
         }
         Ok(())
     }
-}
-
-/// Receives; returns the number of bytes and when the kernel received the last of them, since the epoch. The kernel takes
-/// timestamps a moment after the first socket requests them: bytes before that have arrived when they are read.
-fn receive(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<(usize, Duration)> {
-    let mut notes = [0; cmsg_space::<TimeSpec>()];
-    let mut parts = [IoSliceMut::new(buffer)];
-    let received = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut notes), MsgFlags::empty())?;
-    let arrived = received.cmsgs()?.find_map(|note| match note {
-        ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
-        _ => None,
-    });
-    let at = arrived.unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
-    Ok((received.bytes, at))
 }

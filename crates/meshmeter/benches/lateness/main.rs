@@ -14,9 +14,10 @@ mod generators;
 #[path = "../load_against_peers/peers/mod.rs"]
 mod peers;
 mod schedule;
+mod timestamped;
 
-use contest::Outcome;
 use contest::process::on_path;
+use contest::{Outcome, exit_code};
 use frontier::Frontier;
 use peers::Peers;
 use std::env;
@@ -27,15 +28,8 @@ const ROUNDS: usize = 3;
 /// Rates, and for how many seconds a generator runs: long enough for its start to count little.
 const RATES: [(u32, u32); 3] = [(1000, 8), (20_000, 4), (50_000, 4)];
 
-#[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
-    match frontiers() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(frontiers().map(|()| true))
 }
 
 #[allow(clippy::print_stdout, reason = "a benchmark's result is its output")]

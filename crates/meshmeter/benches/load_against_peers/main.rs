@@ -13,8 +13,8 @@ mod parts;
 mod peers;
 mod promises;
 
-use contest::Outcome;
 use contest::process::on_path;
+use contest::{Outcome, exit_code};
 use parts::{Size, effort, parts};
 use peers::Peers;
 use promises::promises;
@@ -25,16 +25,8 @@ use std::process::ExitCode;
 /// The sizes in the titles of the parts.
 const FULL_SIZE: Size = Size { brisk_rate: 20_000, many_connections: 10_000 };
 
-#[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
-    match contest() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(contest())
 }
 
 /// Returns true if every promise was kept.

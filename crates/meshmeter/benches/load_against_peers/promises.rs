@@ -1,5 +1,6 @@
 //! Promises of `meshmeter load` against its peers, checked by medians over the rounds. Pure.
 
+use crate::contest::promise::Promise;
 use crate::generator_contest::{
     CPU_US, Figure, HANDSHAKES, IMBALANCE_PERCENT, LAG_P99_US, MEMORY_MB, P50_US, PartResult, RATE,
 };
@@ -7,19 +8,11 @@ use crate::parts::{
     ALONE, BRISK, CALM, CHURN, ECONOMICAL, FOUR_TIMES, FULL, HTTP2, LASTING, MANY, ON_EPOLL, ON_IO_URING,
     PRECISE, PRECISE_ON_IO_URING, TLS,
 };
-use std::fmt;
 
 /// Maximum p99 of the schedule lag at 1000 requests/s, microseconds.
 const MAX_LAG_P99_US: f64 = 100.0;
 /// Maximum CPU time per request over HTTP/2, as a fraction of a peer's.
 const HTTP2_CPU_RATIOS_MAX: [(&str, f64); 2] = [("h2load", 1.0), ("fortio", 0.7)];
-
-/// A promise, with the figures that it is checked by.
-#[derive(Debug, PartialEq)]
-pub struct Promise {
-    pub text: String,
-    pub kept: bool,
-}
 
 /// Maximum difference of the median response time at 1000 requests/s from that of a client that has the
 /// server to itself, microseconds.
@@ -193,7 +186,7 @@ fn brisk(result: &PartResult) -> Vec<Promise> {
 
 /// A promise about NaN is not kept.
 fn at_most(result: &PartResult, what: &str, figure: f64, most: f64) -> Promise {
-    Promise { text: format!("{}: {what}: {figure:.2}, at most {most}", result.title), kept: figure <= most }
+    Promise::at_most(&format!("{}: {what}", result.title), figure, most)
 }
 
 /// A promise about NaN is not kept.
@@ -211,10 +204,4 @@ fn valid_figures(result: &PartResult) -> Option<Promise> {
         text.push_str(&format!(": {}", invalid.join("; ")));
     }
     Some(Promise { text, kept: invalid.is_empty() })
-}
-
-impl fmt::Display for Promise {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<9} {}", if self.kept { "kept:" } else { "NOT KEPT:" }, self.text)
-    }
 }

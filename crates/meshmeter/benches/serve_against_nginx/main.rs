@@ -6,6 +6,7 @@
 mod contest;
 mod server_contest;
 
+use contest::exit_code;
 use server_contest::Contest;
 use std::process::ExitCode;
 
@@ -14,20 +15,14 @@ use std::process::ExitCode;
 const MAX_IDLE_MEMORY_BYTES: u64 = 6_000_000;
 const MIN_REQUESTS_PER_CORE_RATIO: f64 = 0.9;
 
-#[allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is its output")]
+#[allow(clippy::print_stdout, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
     let contest =
         Contest { meshmeter: env!("CARGO_BIN_EXE_meshmeter").into(), rounds: 7, seconds: 3, connections: 64 };
-    match contest.run() {
-        Ok(result) => {
-            println!("{result}");
-            let small = result.servers[0].idle_memory_bytes <= MAX_IDLE_MEMORY_BYTES;
-            let fast = result.requests_per_core_ratio() >= MIN_REQUESTS_PER_CORE_RATIO;
-            if small && fast { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(contest.run().map(|result| {
+        println!("{result}");
+        let small = result.servers[0].idle_memory_bytes <= MAX_IDLE_MEMORY_BYTES;
+        let fast = result.requests_per_core_ratio() >= MIN_REQUESTS_PER_CORE_RATIO;
+        small && fast
+    }))
 }
