@@ -1,7 +1,7 @@
 //! `meshmeter cluster check`.
 
 use crate::cli::CheckClusterArgs;
-use crate::commands::run::{read_experiment, unavailable};
+use crate::commands::run::{ExperimentSource, unavailable};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::output;
 use cluster::check::{CheckOutcome, Finding, Needs, check};
@@ -17,11 +17,11 @@ use std::process::ExitCode;
 
 pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
-    if let Some((experiment, mesh)) = args.experiment.as_deref().zip(args.place.cluster_mesh) {
-        unavailable::take_mesh(experiment, &mut overrides, mesh, args.require_all_modes)?;
+    let source = args.experiment.as_deref().map(ExperimentSource::read).transpose()?;
+    if let Some((source, mesh)) = source.as_ref().zip(args.place.cluster_mesh) {
+        unavailable::take_mesh(source, &mut overrides, mesh, args.require_all_modes)?;
     }
-    let read = |name: &str| read_experiment(name, &overrides);
-    let mut experiment = args.experiment.as_deref().map(read).transpose()?;
+    let mut experiment = source.map(|source| source.parse(&overrides)).transpose()?;
     let mut settings = args.place.settings("", "");
     let cluster = args.place.connection.connection().open()?;
     plug::look_up(&mut settings, &cluster.api);

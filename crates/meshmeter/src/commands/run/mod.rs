@@ -129,10 +129,11 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
             None => Ok(resumed),
         };
     };
+    let source = ExperimentSource::read(experiment)?;
     if let Some(mesh) = mesh {
-        unavailable::take_mesh(experiment, &mut overrides, mesh, args.require_all_modes)?;
+        unavailable::take_mesh(&source, &mut overrides, mesh, args.require_all_modes)?;
     }
-    let mut read = read_experiment(experiment, &overrides)?;
+    let mut read = source.parse(&overrides)?;
     if !are_of_mesh(experiment, read.mesh) {
         read.published.clear();
     }
@@ -145,16 +146,30 @@ fn are_of_mesh(experiment: &str, mesh: MeshKind) -> bool {
     MeshKind::IN_LAB.contains(&mesh) || studies::find(experiment).is_none()
 }
 
-/// Reads a preset study or a file and applies overrides.
-pub(super) fn read_experiment(experiment: &str, overrides: &[Override]) -> Result<Experiment, Failure> {
-    let (text, name) = match studies::find(experiment) {
-        Some(study) => (study.yaml.to_owned(), format!("{} (preset)", study.name)),
-        None => (read_file(experiment)?, experiment.to_owned()),
-    };
-    let colours = std::io::stderr().is_terminal();
-    let files = FilesBeside::experiment(experiment);
-    Experiment::parse_with(&text, &name, overrides, &files)
-        .map_err(|error| Failure::usage(error.render(colours)))
+/// Text of a preset study or a file, which may be one that can be read only once.
+pub(super) struct ExperimentSource<'a> {
+    experiment: &'a str,
+    text: String,
+    /// Name in messages.
+    title: String,
+}
+
+impl<'a> ExperimentSource<'a> {
+    pub(super) fn read(experiment: &'a str) -> Result<Self, Failure> {
+        let (text, title) = match studies::find(experiment) {
+            Some(study) => (study.yaml.to_owned(), format!("{} (preset)", study.name)),
+            None => (read_file(experiment)?, experiment.to_owned()),
+        };
+        Ok(Self { experiment, text, title })
+    }
+
+    /// The experiment with these overrides.
+    pub(super) fn parse(&self, overrides: &[Override]) -> Result<Experiment, Failure> {
+        let colours = std::io::stderr().is_terminal();
+        let files = FilesBeside::experiment(self.experiment);
+        Experiment::parse_with(&self.text, &self.title, overrides, &files)
+            .map_err(|error| Failure::usage(error.render(colours)))
+    }
 }
 
 fn read_file(name: &str) -> Result<String, Failure> {

@@ -1,7 +1,7 @@
 //! Unavailable modes: those that cannot run here, at all or with some components. They are left out, with the
 //! reason; no other mode replaces them.
 
-use super::read_experiment;
+use super::ExperimentSource;
 use crate::failure::Failure;
 use crate::output::tell;
 use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
@@ -58,12 +58,12 @@ pub(in crate::commands) fn leave_out(
 /// # Errors
 /// Returns an error if the experiment cannot be read without the mesh, or if the user requires all modes.
 pub(in crate::commands) fn take_mesh(
-    experiment: &str,
+    experiment: &ExperimentSource<'_>,
     overrides: &mut Vec<Override>,
     mesh: MeshKind,
     all_required: bool,
 ) -> Result<(), Failure> {
-    let read = read_experiment(experiment, overrides)?;
+    let read = experiment.parse(overrides)?;
     overrides.push(Override::set(format!("mesh={mesh}")));
     let (made, lacking): (Vec<Mode>, Vec<Mode>) = read.modes.iter().partition(|mode| mesh.makes(**mode));
     if made.is_empty() || lacking.is_empty() {
