@@ -117,8 +117,12 @@ impl Course {
         sent: &[DriverLoad],
     ) -> (Vec<CallsOnEdge>, Vec<Counted>, Vec<Replica>) {
         let pace = place.pace();
-        let mut calls = self.services.calls(place);
-        let mut counted = self.services.counted(place, sent, &calls);
+        let counts = |services: &Services| {
+            let calls = services.calls(place);
+            let counted = services.counted(place, sent, &calls);
+            (calls, counted)
+        };
+        let (mut calls, mut counted) = counts(&self.services);
         let deadline = Instant::now() + pace.settled_timeout;
         loop {
             let after = side_by_side(proxies, |proxy| proxy.read_counters());
@@ -135,8 +139,7 @@ impl Course {
             thread::sleep(pace.settled_interval);
             if place.proves_all_services() {
                 self.services.read_again(place);
-                calls = self.services.calls(place);
-                counted = self.services.counted(place, sent, &calls);
+                (calls, counted) = counts(&self.services);
             }
         }
     }

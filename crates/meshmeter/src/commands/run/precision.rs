@@ -5,7 +5,6 @@ use super::{allowed_cpus, pacing};
 use experiment::{Experiment, Plan, PlannedTrial};
 use lab::observe::host::{Sources, describe};
 use report::calibration::before_run;
-use results::LoadPoint;
 use results::units::{format_duration, format_rate};
 use statistics::SAMPLES_BEYOND_A_PERCENTILE;
 use statistics::precision::half_width_in_deviations;
@@ -30,14 +29,14 @@ pub(super) fn paragraph(experiment: &Experiment, plan: &Plan) -> String {
 }
 
 fn sentences(plan: &Plan) -> Vec<String> {
-    let repeats = plan.trials.last().map_or(0, |trial| trial.repeat + 1);
-    [Some(of_differences(plan, repeats)), of_p99(plan)].into_iter().flatten().collect()
+    [Some(of_differences(plan)), of_p99(plan)].into_iter().flatten().collect()
 }
 
-fn of_differences(plan: &Plan, repeats: usize) -> String {
-    let first = || plan.trials.iter().take_while(|trial| trial.repeat == 0);
-    let modes = first().map(PlannedTrial::mode).collect::<BTreeSet<_>>().len();
-    let cells = first().count();
+fn of_differences(plan: &Plan) -> String {
+    let repeats = plan.repeats().count();
+    let first = plan.repeats().next().unwrap_or_default();
+    let modes = first.iter().map(PlannedTrial::mode).collect::<BTreeSet<_>>().len();
+    let cells = first.len();
     let conditions = cells.div_ceil(modes.max(1));
     let subject = if cells > 1 { "differences between cells" } else { "figures" };
     let with = |repeats: usize| {
@@ -57,23 +56,19 @@ fn of_differences(plan: &Plan, repeats: usize) -> String {
 
 /// Says that p99 is unusable at a rate that sends too few requests. Requests of a closed loop are not known before.
 fn of_p99(plan: &Plan) -> Option<String> {
-    let fewest = plan.trials.iter().filter_map(|trial| Some((requests(&trial.load, trial.duration)?, trial)));
-    let (requests, trial) = fewest.min_by(|one, other| one.0.total_cmp(&other.0))?;
-    let rate = trial.load.rate?;
+    let rates = plan.trials.iter().filter_map(|trial| Some((trial.load.rate?, trial.duration)));
+    let all = rates.map(|(rate, window)| (rate * window.as_secs_f64(), rate, window));
+    let (requests, rate, window) = all.min_by(|one, other| one.0.total_cmp(&other.0))?;
     (requests < P99_REQUESTS).then(|| {
-        let window = Duration::from_secs((P99_REQUESTS / rate).ceil() as u64);
+        let longer = Duration::from_secs((P99_REQUESTS / rate).ceil() as u64);
         format!(
             "p99 needs {P99_REQUESTS} requests in a trial: {} requests/s for {} are {requests:.0}; with --duration {} there \
              are enough",
             format_rate(rate),
-            format_duration(trial.duration),
-            format_duration(window)
+            format_duration(window),
+            format_duration(longer)
         )
     })
-}
-
-fn requests(load: &LoadPoint, window: Duration) -> Option<f64> {
-    Some(load.rate? * window.as_secs_f64())
 }
 
 #[cfg(test)]
