@@ -253,6 +253,11 @@ pub struct Rates {
     pub completed: f64,
 }
 
+impl Rates {
+    /// With less than this fraction of it completed, an offered rate was not achieved.
+    pub const ACHIEVED_FRACTION: f64 = 0.99;
+}
+
 /// Counts of requests whose intended start lies in the window.
 ///
 /// `scheduled = sent + unsent` and `sent = completed + failed`: every sent request either completes or fails.

@@ -2,10 +2,8 @@
 
 use super::{RunContext, connections};
 use crate::clock::Nanos;
-use results::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
+use results::{Figure, Figures, HistogramSummary, LoadResult, Rates, Verdict};
 
-/// With less than this fraction of the scheduled requests completed, the offered rate was not achieved.
-const ACHIEVED_FRACTION: f64 = 0.99;
 /// If half of the requests waited longer than this for the target, microseconds, it was behind all the time.
 const BEHIND_P50_US: f64 = 1000.0;
 /// A worker thread that was on a CPU for more than this fraction of the window could not have sent more. The
@@ -20,7 +18,7 @@ const ALL_BUSY_FRACTION: f64 = 0.9;
 pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
-    if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
+    if requests.unsent as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64 {
         verdict.saturated = true;
         let who = bound(result, context);
         let reason = format!(
@@ -29,7 +27,7 @@ pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut
         );
         // Waiting times depend on the length of the run. The cost of a completed request does not.
         verdict.spoil(reason, Figures::times());
-    } else if requests.late as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
+    } else if requests.late as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64 {
         let late = format!("{} due requests were sent only after the end of the window", requests.late);
         // Behind all the time, or only at the end?
         let median = |lag: &HistogramSummary| lag.p50.unwrap_or_default();

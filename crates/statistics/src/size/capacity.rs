@@ -20,13 +20,11 @@ use super::groups::{MeasuredCell, Sized, level};
 use super::reasons;
 use experiment::Objective;
 use results::{
-    BindingResource, Capacity, CapacityBasis, Cell, DriverObjective, Estimate, SizeNote, SizeNoteKind,
+    BindingResource, Capacity, CapacityBasis, Cell, DriverObjective, Estimate, Rates, SizeNote, SizeNoteKind,
 };
 
 /// A component at this fraction of its limit counts as full.
 const FULL: f64 = 0.9;
-/// A throughput below this fraction of the offered rate, by its interval, falls short of it.
-const ACHIEVED_FRACTION: f64 = 0.99;
 
 /// What a replica of a size carries, and the cell that shows it.
 pub(super) struct Found<'a> {
@@ -80,32 +78,30 @@ pub(super) fn capacity<'a>(objective: &Objective, sized: &'a Sized<'a>) -> Resul
 
 fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
     let cell = measured.cell;
+    // The generator's own limit says nothing about the proxy.
+    let saturated = if measured.limited_by_generator { Status::NotShown } else { Status::Missed };
     if falls_short(cell) {
-        return if measured.limited_by_generator { Status::NotShown } else { Status::Missed };
+        return saturated;
     }
     if objective.is_empty() {
         return match cell.saturated_trials {
             0 if cell.valid > 0 => Status::Carried,
             0 => Status::NotShown,
-            _ if measured.limited_by_generator => Status::NotShown,
-            _ => Status::Missed,
+            _ => saturated,
         };
     }
     match cell.objective {
         Some(DriverObjective::Met) => Status::Carried,
-        // The generator's own limit says nothing about the proxy.
-        Some(DriverObjective::Missed) if cell.saturated_trials > 0 && measured.limited_by_generator => {
-            Status::NotShown
-        }
+        Some(DriverObjective::Missed) if cell.saturated_trials > 0 => saturated,
         Some(DriverObjective::Missed) => Status::Missed,
         Some(DriverObjective::NotShown) | None => Status::NotShown,
     }
 }
 
-/// Responses to requests of the warm-up count in the window, as late ones do not: only a backlog that grows lowers it.
+/// True if the throughput, by its interval, is below the offered rate. Responses to requests of the warm-up count in the window, as late ones do not: only a backlog that grows lowers it.
 fn falls_short(cell: &Cell) -> bool {
     let highest = cell.rate_completed.and_then(|rate| rate.high);
-    cell.load.rate.zip(highest).is_some_and(|(offered, highest)| highest < ACHIEVED_FRACTION * offered)
+    cell.load.rate.zip(highest).is_some_and(|(offered, highest)| highest < Rates::ACHIEVED_FRACTION * offered)
 }
 
 fn no_throughput(measured: &[&MeasuredCell<'_>]) -> SizeNote {
