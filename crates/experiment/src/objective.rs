@@ -48,8 +48,8 @@ impl Settings for Objective {
 
 impl Objective {
     /// Bound of a figure of the response time.
-    #[must_use]
-    pub fn time(&self, figure: Figure) -> Option<Duration> {
+    #[cfg(test)]
+    pub(crate) fn time(&self, figure: Figure) -> Option<Duration> {
         self.times().find(|(bounded, _)| *bounded == figure).map(|(_, bound)| bound)
     }
 

@@ -17,7 +17,7 @@ pub struct Body {
     bare_line_feeds: bool,
 }
 
-/// Why a body is malformed.
+/// Fault of a body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyError {
     /// Its chunks are.

@@ -10,7 +10,7 @@ use recent::RecentHead;
 /// Heads up to this size are parsed again with each piece that arrives.
 const SHORT_HEAD_BYTES: usize = 1024;
 
-/// Why bytes are not a response, or not a whole one.
+/// Fault of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Invalid {
     /// The head is malformed.

@@ -48,11 +48,12 @@ impl AddedLatency {
     /// Difference of a percentile and its verdict; absent for other figures.
     #[must_use]
     pub fn judged(&self, figure: Figure) -> Option<(Estimate, FindingVerdict)> {
-        match figure {
-            Figure::P50 => self.p50.zip(self.verdicts.p50),
-            Figure::P90 => self.p90.zip(self.verdicts.p90),
-            Figure::P99 => self.p99.zip(self.verdicts.p99),
+        let verdict = match figure {
+            Figure::P50 => self.verdicts.p50,
+            Figure::P90 => self.verdicts.p90,
+            Figure::P99 => self.verdicts.p99,
             _ => None,
-        }
+        };
+        self.difference(figure).zip(verdict)
     }
 }

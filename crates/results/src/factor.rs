@@ -117,6 +117,39 @@ pub struct CellKey<'a> {
     pub conditions: Conditions<'a>,
 }
 
+/// [`CellKey`] with factors and load of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnedCellKey {
+    /// The mode.
+    pub mode: Mode,
+    /// Factor values; empty in an experiment without factors.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
+    /// The load.
+    pub load: LoadPoint,
+}
+
+impl OwnedCellKey {
+    /// Key of the cell.
+    #[must_use]
+    pub fn key(&self) -> CellKey<'_> {
+        self.conditions().cell(self.mode)
+    }
+
+    /// Factors and load.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions { factors: &self.factors, load: &self.load }
+    }
+}
+
+impl From<CellKey<'_>> for OwnedCellKey {
+    fn from(cell: CellKey<'_>) -> Self {
+        let Conditions { factors, load } = cell.conditions;
+        Self { mode: cell.mode, factors: factors.clone(), load: load.clone() }
+    }
+}
+
 /// Conditions shared by cells that are compared by mode.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Conditions<'a> {

@@ -55,17 +55,7 @@ impl Figure {
     ];
 
     /// Figures of response times, which can have a bound; from the median on, values never decrease.
-    pub const TIMES: [Self; 9] = [
-        Self::Mean,
-        Self::P50,
-        Self::P75,
-        Self::P90,
-        Self::P95,
-        Self::P99,
-        Self::P99_9,
-        Self::P99_99,
-        Self::Max,
-    ];
+    pub const TIMES: [Self; 9] = *Self::ALL.first_chunk().unwrap();
 
     /// Percentile, 0 to 100; absent for the maximum and other figures.
     #[must_use]

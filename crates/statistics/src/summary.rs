@@ -40,11 +40,11 @@ use components::components;
 use errors::ErrorShare;
 use estimates::commonest_kind;
 use experiment::Experiment;
-use experiment::plan::{PlannedCell, cells, max_reruns, topology_of};
+use experiment::plan::{cells, max_reruns, topology_of};
 use results::{
     Cell, CellKey, CellPath, Clock, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
-    LoadPoint, Metric, Mode, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, StatedFinding, Summary,
-    TrialOutcome, TrialRecord,
+    LoadPoint, Metric, Mode, ModeComparison, OwnedCellKey, ProxySetup, Role, SUMMARY_SCHEMA, StatedFinding,
+    Summary, TrialOutcome, TrialRecord,
 };
 use std::collections::{BTreeMap, HashSet};
 use tables::{Subject, Tables};
@@ -65,7 +65,7 @@ pub fn summarize(
 ) -> Summary {
     let trials = &TrialsByCell::new(trials);
     let keys = cell_keys(experiment, trials.all());
-    let mut conditions: Vec<Conditions<'_>> = keys.iter().map(PlannedCell::conditions).collect();
+    let mut conditions: Vec<Conditions<'_>> = keys.iter().map(OwnedCellKey::conditions).collect();
     conditions.dedup();
     let mut modes: Vec<Mode> = keys.iter().map(|cell| cell.mode).collect();
     modes.sort_unstable();
@@ -144,10 +144,10 @@ fn costs_tested(
 }
 
 /// By mode the proxies' CPU at the highest rate against the lowest, with the first value of each factor.
-fn cpu_scalings(keys: &[PlannedCell], modes: &[Mode], tables: &Tables<'_>) -> Vec<CpuScaling> {
+fn cpu_scalings(keys: &[OwnedCellKey], modes: &[Mode], tables: &Tables<'_>) -> Vec<CpuScaling> {
     const PROXIES: Subject<'_> = Subject::Role(Role::Proxy);
     let of_mode = |mode: &Mode| {
-        let has_cpu = |cell: &&PlannedCell| tables.mean(PROXIES, Metric::CpuCores, cell.key()).is_some();
+        let has_cpu = |cell: &&OwnedCellKey| tables.mean(PROXIES, Metric::CpuCores, cell.key()).is_some();
         let mut cells =
             keys.iter().filter(|cell| cell.mode == *mode && cell.load.rate.is_some()).filter(has_cpu);
         let lowest = cells.next()?;
@@ -161,13 +161,13 @@ fn cpu_scalings(keys: &[PlannedCell], modes: &[Mode], tables: &Tables<'_>) -> Ve
 
 /// Every cell of the experiment and of the trials. Sorted by factors (the most expensive to change first),
 /// then by load, then by mode in the order of [`Mode::ALL`].
-fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<PlannedCell> {
+fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<OwnedCellKey> {
     let mut keys = cells(experiment);
-    let mut known: HashSet<CellKey<'_>> = keys.iter().map(PlannedCell::key).collect();
-    let others: Vec<PlannedCell> = trials
+    let mut known: HashSet<CellKey<'_>> = keys.iter().map(OwnedCellKey::key).collect();
+    let others: Vec<OwnedCellKey> = trials
         .iter()
         .filter(|trial| known.insert(trial.cell()))
-        .map(|trial| PlannedCell {
+        .map(|trial| OwnedCellKey {
             mode: trial.mode,
             factors: trial.factors.clone(),
             load: trial.load.clone(),
@@ -184,7 +184,7 @@ fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<PlannedCell
 }
 
 fn cell(
-    key: &PlannedCell,
+    key: &OwnedCellKey,
     experiment: &Experiment,
     trials: &TrialsByCell<'_>,
     tables: &Tables<'_>,

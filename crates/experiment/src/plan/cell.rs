@@ -1,41 +1,16 @@
 //! Cells of an experiment: mode × factors × load.
 
 use crate::definition::{Arrival, Experiment, LoadLevels};
-use results::{BACKGROUND_SERVICES, CellKey, Conditions, Factors, LoadPoint, Mode};
-
-/// Cell of the plan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlannedCell {
-    /// The mode.
-    pub mode: Mode,
-    /// Values of the factors.
-    pub factors: Factors,
-    /// The load.
-    pub load: LoadPoint,
-}
-
-impl PlannedCell {
-    /// Key that identifies the cell.
-    #[must_use]
-    pub fn key(&self) -> CellKey<'_> {
-        self.conditions().cell(self.mode)
-    }
-
-    /// Factors and load of the cell.
-    #[must_use]
-    pub fn conditions(&self) -> Conditions<'_> {
-        Conditions { factors: &self.factors, load: &self.load }
-    }
-}
+use results::{BACKGROUND_SERVICES, LoadPoint, Mode, OwnedCellKey};
 
 /// Every cell: by combination of factors, then load level, then mode, each in the order of the file.
 #[must_use]
-pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
+pub fn cells(experiment: &Experiment) -> Vec<OwnedCellKey> {
     let mut cells = Vec::new();
     for (factors, one) in experiment.each_combination() {
         for load in level_points(one, experiment) {
             let of_mode =
-                |mode: &Mode| PlannedCell { mode: *mode, factors: factors.clone(), load: load.clone() };
+                |mode: &Mode| OwnedCellKey { mode: *mode, factors: factors.clone(), load: load.clone() };
             let modes = experiment.modes.iter().filter(|mode| experiment.has_cell(**mode, &factors));
             cells.extend(modes.map(of_mode));
         }

@@ -13,7 +13,7 @@ mod text;
 mod trial;
 
 pub use calibration::Arm;
-pub use cell::{PlannedCell, cells};
+pub use cell::cells;
 pub use text::{described, offered};
 pub use trial::PlannedTrial;
 
@@ -23,7 +23,7 @@ use crate::random::SplitMix64;
 use crate::topology::Topology;
 use cell::level_points;
 use order::ordered;
-use results::{Factors, LoadPoint, Mode, Pacing};
+use results::{Factors, LoadPoint, Mode, OwnedCellKey, Pacing};
 use std::sync::Arc;
 
 /// Maximum share of a run's trials that is rerun: if more are disturbed, the machine is too noisy for the
@@ -114,7 +114,7 @@ impl Plan {
 
 /// Topology of a cell; absent if the experiment has no such cell.
 #[must_use]
-pub fn topology_of(experiment: &Experiment, cell: &PlannedCell) -> Option<Arc<Topology>> {
+pub fn topology_of(experiment: &Experiment, cell: &OwnedCellKey) -> Option<Arc<Topology>> {
     let (_, one) = experiment.each_combination().find(|(factors, _)| *factors == cell.factors)?;
     let modes = experiment.modes.contains(&cell.mode).then_some(cell.mode);
     specs(one, modes.as_slice()).pop().map(|spec| spec.topology)

@@ -2,8 +2,8 @@
 
 use super::Context;
 use crate::format;
-use results::finding::{Convergence, Effect, Empty, Measured, OfCell, Place, Timed};
-use results::{Conditions, Estimate, Metric};
+use results::finding::{Convergence, Effect, Empty, Measured, OfCell, Timed};
+use results::{Conditions, Estimate, Metric, OwnedCellKey};
 use statistics::findings::counts_things;
 use statistics::words;
 
@@ -47,7 +47,7 @@ pub(super) fn convergence(group: &[&OfCell<Convergence>]) -> String {
 }
 
 /// Example: `with fleet.proxies 500, `; empty without factors.
-fn of_place(place: &Place) -> String {
+fn of_place(place: &OwnedCellKey) -> String {
     if place.factors.is_empty() { String::new() } else { format!("{}, ", of_factors(place.conditions())) }
 }
 

@@ -1,8 +1,8 @@
 //! Response times.
 
 use super::{Context, at_first, fleets, higher_or_lower, place, sizes, throughput, word_factors};
-use results::finding::{Added, Headline, OfCell, Place, Value};
-use results::{FindingVerdict, Metric, Mode};
+use results::finding::{Added, Headline, OfCell, Value};
+use results::{FindingVerdict, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
 /// The answer in one sentence.
@@ -20,7 +20,7 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
             format!("{join} uses {} a proxy", words::cores_value(cpu.content.value))
         })
     };
-    let median = |of: &Place, text: &str| {
+    let median = |of: &OwnedCellKey, text: &str| {
         let through = match of.mode {
             Mode::None => "without a mesh".to_owned(),
             Mode::EgressBypass => "past the sidecar".to_owned(),

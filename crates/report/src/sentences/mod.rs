@@ -24,8 +24,7 @@ mod word_factors;
 pub use select::{about, opening, others};
 
 use experiment::Experiment;
-use results::finding::Place;
-use results::{Cell, CellKey, Conditions, Estimate, Finding, Mode, StatedFinding, Summary};
+use results::{Cell, CellKey, Conditions, Estimate, Finding, Mode, OwnedCellKey, StatedFinding, Summary};
 use statistics::words;
 
 /// Sets the texts of a summary's findings.
@@ -179,7 +178,7 @@ fn at_first(conditions: Conditions<'_>) -> String {
 }
 
 /// A cell as the start of a sentence, such as `Sidecar at 1000 requests/s in this run`.
-fn place(place: &Place) -> String {
+fn place(place: &OwnedCellKey) -> String {
     words::sentence(&format!("{} {}", words::mode(place.mode), at(place.conditions())))
 }
 

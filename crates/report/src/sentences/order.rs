@@ -1,8 +1,8 @@
 //! Order of the modes.
 
 use super::at;
-use results::finding::{Place, Standing, Step};
-use results::{FindingVerdict, Metric, Mode};
+use results::finding::{Standing, Step};
+use results::{FindingVerdict, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
 /// The baseline of an order of modes, which all its modes share.
@@ -74,7 +74,7 @@ fn clause(of_mode: &[&Standing]) -> String {
 }
 
 /// Whether the other loads show the same steps.
-fn elsewhere(best: &Place, preposition: &str, steps: usize, others: &[&Step]) -> String {
+fn elsewhere(best: &OwnedCellKey, preposition: &str, steps: usize, others: &[&Step]) -> String {
     let (mut same, mut lacking) = (Vec::new(), Vec::new());
     for at in others.chunk_by(|one, next| one.place.conditions() == next.place.conditions()) {
         let missing = at.iter().filter(|step| !is_shown(step));

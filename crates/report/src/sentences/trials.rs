@@ -1,8 +1,8 @@
 //! Trials that were excluded or rerun, and modes that could not run.
 
 use super::Context;
-use results::UnavailableMode;
-use results::finding::{Empty, ExcludedTrials, LateGenerator, OfCell, Place, Trials, UnavailableModeReason};
+use results::finding::{Empty, ExcludedTrials, LateGenerator, OfCell, Trials, UnavailableModeReason};
+use results::{OwnedCellKey, UnavailableMode};
 use statistics::words;
 use std::collections::BTreeMap;
 
@@ -64,14 +64,14 @@ fn sum<T>(group: &[&OfCell<T>]) -> usize {
 
 /// Number of trials per cell; per mode if the loads would make a long list.
 fn places<T>(group: &[&OfCell<T>]) -> Vec<String> {
-    let counted = |name: &dyn Fn(&Place) -> String| {
+    let counted = |name: &dyn Fn(&OwnedCellKey) -> String| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for one in group {
             *counts.entry(name(&one.place)).or_default() += one.trials.n;
         }
         counts.into_iter().map(|(place, count)| format!("{count} of {place}")).collect::<Vec<_>>()
     };
-    let mode = |place: &Place| words::mode(place.mode).to_owned();
+    let mode = |place: &OwnedCellKey| words::mode(place.mode).to_owned();
     let exact = counted(&|place| format!("{}, {}", mode(place), words::described(place.conditions())));
     if exact.len() <= MAX_PLACES { exact } else { counted(&mode) }
 }

@@ -1,11 +1,11 @@
 //! Contents of findings by kind.
 
 use super::headline::Unanswered;
-use super::parts::{About, Against, Measured, OfCell, Place, Trials, Usage, Value};
+use super::parts::{About, Against, Measured, OfCell, Trials, Usage, Value};
 use crate::Mode;
 use crate::driver::DriverObjective;
 use crate::estimate::Estimate;
-use crate::factor::{Conditions, FactorValue, Factors};
+use crate::factor::{Conditions, FactorValue, Factors, OwnedCellKey};
 use crate::finding_verdict::FindingVerdict;
 use crate::load_point::LoadPoint;
 use crate::metric::Metric;
@@ -46,10 +46,10 @@ impl Effect {
 pub struct Difference {
     /// The cell with the value.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: OwnedCellKey,
     /// The factor.
     pub subject: String,
-    /// Its first value.
+    /// First value of the factor.
     pub from: FactorValue,
     /// True if both values ran the same programs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -76,7 +76,7 @@ pub enum Standing {
 impl Standing {
     /// Cell of the mode.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &OwnedCellKey {
         match self {
             Self::Against(step) => &step.place,
             Self::Alone(alone) => &alone.place,
@@ -89,7 +89,7 @@ impl Standing {
 pub struct Step {
     /// The cell.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: OwnedCellKey,
     /// Trials that the difference rests on; absent if the mode was not measured here.
     #[serde(flatten)]
     pub trials: Option<Trials>,
@@ -139,7 +139,7 @@ pub struct Added {
     /// The percentile in the mode.
     #[serde(flatten)]
     pub value: Value,
-    /// Its difference.
+    /// Difference to the baseline.
     #[serde(flatten)]
     pub added: Against,
     /// Share of the requests that pauses of the machine affect, if they can cause the percentile.
@@ -152,7 +152,7 @@ pub struct Added {
 pub struct ProxyUsage {
     /// The cell.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: OwnedCellKey,
     /// Trials that the estimate rests on; absent for copies.
     #[serde(flatten)]
     pub trials: Option<Trials>,
@@ -261,7 +261,7 @@ pub struct Greatest {
     pub subject: String,
     /// Number of candidates.
     pub candidates: usize,
-    /// Its figure.
+    /// Figure of the candidate.
     #[serde(flatten)]
     pub value: Value,
     /// Difference to its reference.
@@ -346,7 +346,7 @@ pub struct Decisive {
     /// Its value; absent if it falls among requests without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Its interval.
+    /// Response time with its interval; absent for errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
 }

@@ -14,7 +14,7 @@ pub use contents::{
     Standing, Step, Timed, UnavailableModeReason,
 };
 pub use headline::{Headline, Loss, Nothing, Unanswered, ValuesHeadline};
-pub use parts::{About, Against, Empty, Judged, Measured, OfCell, Place, Trials, Usage, Value};
+pub use parts::{About, Against, Empty, Judged, Measured, OfCell, Trials, Usage, Value};
 
 use serde::{Deserialize, Serialize};
 

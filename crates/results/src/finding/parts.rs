@@ -3,44 +3,10 @@
 use crate::Mode;
 use crate::cell::Cell;
 use crate::estimate::Estimate;
-use crate::factor::{CellKey, Conditions, Factors};
+use crate::factor::OwnedCellKey;
 use crate::finding_verdict::FindingVerdict;
-use crate::load_point::LoadPoint;
 use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
-
-/// Cell that a finding is about.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
-    /// The mode.
-    pub mode: Mode,
-    /// Factor values; empty in an experiment without factors.
-    #[serde(default, skip_serializing_if = "Factors::is_empty")]
-    pub factors: Factors,
-    /// The load.
-    pub load: LoadPoint,
-}
-
-impl Place {
-    /// Key of the cell.
-    #[must_use]
-    pub fn key(&self) -> CellKey<'_> {
-        self.conditions().cell(self.mode)
-    }
-
-    /// Factors and load.
-    #[must_use]
-    pub fn conditions(&self) -> Conditions<'_> {
-        Conditions { factors: &self.factors, load: &self.load }
-    }
-}
-
-impl From<CellKey<'_>> for Place {
-    fn from(cell: CellKey<'_>) -> Self {
-        let Conditions { factors, load } = cell.conditions;
-        Self { mode: cell.mode, factors: factors.clone(), load: load.clone() }
-    }
-}
 
 /// Trials or repeats that a finding is based on or about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -56,7 +22,7 @@ pub struct Trials {
 pub struct Value {
     /// The figure.
     pub figure: Metric,
-    /// Its value.
+    /// Estimate, or value in one trial or over all.
     pub value: f64,
 }
 
@@ -84,11 +50,11 @@ impl Measured {
 pub struct OfCell<T> {
     /// The cell.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: OwnedCellKey,
     /// Trials that it rests on or is about.
     #[serde(flatten)]
     pub trials: Trials,
-    /// Its content.
+    /// Statement about the cell.
     #[serde(flatten)]
     pub content: T,
 }

@@ -12,9 +12,8 @@ use crate::figure_table::Difference;
 use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
-use experiment::plan::PlannedCell;
 use results::finding::{self, GreatestAdded, OfCell, Value};
-use results::{Cell, Figure, Finding, FindingVerdict, Metric, Mode, Role, TrialRecord};
+use results::{Cell, Figure, Finding, FindingVerdict, Metric, Mode, OwnedCellKey, Role, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// With fewer drivers the median is not a useful reference.
@@ -39,12 +38,12 @@ pub(super) fn graph(run: &Run<'_>) -> Vec<Finding> {
 
 /// The greatest driver, call and service of each cell, with their p-values: they are part of what a run
 /// tests.
-pub(crate) fn greatest(cells: &[PlannedCell], trials: &TrialsByCell<'_>) -> Vec<Greatest> {
+pub(crate) fn greatest(cells: &[OwnedCellKey], trials: &TrialsByCell<'_>) -> Vec<Greatest> {
     let of_cell = |cell| [slowest_driver(trials, cell), added_time(trials, cell), added_cpu(trials, cell)];
     cells.iter().flat_map(of_cell).flatten().collect()
 }
 
-fn slowest_driver(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
+fn slowest_driver(trials: &TrialsByCell<'_>, cell: &OwnedCellKey) -> Option<Greatest> {
     let trials = trials.of(cell.key());
     let views =
         || trials.iter().flat_map(|trial| trial.drivers().into_iter().map(|view| (trial.repeat, view)));
@@ -74,7 +73,7 @@ fn slowest_driver(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Great
     Greatest::new(&reported, &figures, |_| Some(&medians), resolution_us)
 }
 
-fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
+fn added_time(trials: &TrialsByCell<'_>, cell: &OwnedCellKey) -> Option<Greatest> {
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| medians_of_calls(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
@@ -82,7 +81,7 @@ fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest>
     Greatest::new(&reported, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
 }
 
-fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
+fn added_cpu(trials: &TrialsByCell<'_>, cell: &OwnedCellKey) -> Option<Greatest> {
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| cpu_of_services(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
@@ -94,7 +93,7 @@ fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> 
     Greatest::new(&reported, &with, |name| without.get(name), |_| 0.0)
 }
 
-fn valid_trials<'a>(trials: &TrialsByCell<'a>, cell: &PlannedCell, mode: Mode) -> Vec<&'a TrialRecord> {
+fn valid_trials<'a>(trials: &TrialsByCell<'a>, cell: &OwnedCellKey, mode: Mode) -> Vec<&'a TrialRecord> {
     trials.of(cell.conditions().cell(mode)).iter().copied().filter(|trial| is_valid(trial)).collect()
 }
 
@@ -156,7 +155,7 @@ enum GreatestOf {
 
 /// Everything that a finding about the greatest of several contains, except its figures.
 struct Reported<'a> {
-    cell: &'a PlannedCell,
+    cell: &'a OwnedCellKey,
     of: GreatestOf,
     figure: Metric,
 }
@@ -164,7 +163,7 @@ struct Reported<'a> {
 /// The candidate that exceeds its reference the most.
 #[derive(Debug)]
 pub(crate) struct Greatest {
-    cell: PlannedCell,
+    cell: OwnedCellKey,
     of: GreatestOf,
     figure: Metric,
     name: String,

@@ -96,9 +96,7 @@ fn against(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Standing {
         difference: by.map(|(difference, _)| difference),
         verdict: match by {
             None => FindingVerdict::CannotTell,
-            Some((_, FindingVerdict::Shown)) if !by.is_some_and(|by| is_worse(at, &by)) => {
-                FindingVerdict::NotShown
-            }
+            Some(by) if by.1 == FindingVerdict::Shown && !is_worse(at, &by) => FindingVerdict::NotShown,
             Some((_, verdict)) => verdict,
         },
     })

@@ -3,9 +3,8 @@
 use super::run::Run;
 use crate::copies::{ComponentGroup, Spread, groups_of};
 use crate::figure_table::Difference;
-use experiment::plan::PlannedCell;
 use results::finding::{Judged, Measured, OfCell, ProxyUsage, Usage, Value};
-use results::{Cell, ComponentSummary, Finding, FindingVerdict, Metric, Role};
+use results::{Cell, ComponentSummary, Finding, FindingVerdict, Metric, OwnedCellKey, Role};
 
 /// The proxies of a cell, in the order of its components.
 pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
@@ -68,8 +67,8 @@ pub(super) fn control_plane(run: &Run<'_>) -> Vec<Finding> {
 /// The CPU of a mode's proxies at its highest rate against the lowest, with the first value of each factor.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuScaling {
-    pub(crate) lowest: PlannedCell,
-    pub(crate) highest: PlannedCell,
+    pub(crate) lowest: OwnedCellKey,
+    pub(crate) highest: OwnedCellKey,
     /// The change, and how likely it is by chance if there is none.
     pub(crate) difference: Difference,
     /// Whether it is shown, among all that the run tests.

@@ -60,7 +60,7 @@ fn propagation(run: &Run<'_>, mode: Mode) -> impl Iterator<Item = Effect> {
     effects(run, mode, Metric::ConfiguredInS).filter_map(of_component)
 }
 
-/// What each background service adds to a component.
+/// Effect of each background service on a component.
 fn of_component(effect: &FactorEffect) -> Option<Effect> {
     Some(content(effect, effect.component.as_ref()?, effect.figure, &effect.per_unit))
 }

@@ -1,8 +1,8 @@
 //! Factors with non-numeric values: what each other value changes relative to the first.
 
 use super::run::{Run, distance_from_reference};
-use results::finding::{Difference, Measured, Place};
-use results::{Estimate, FactorDifference, Finding, Metric, is_of_components};
+use results::finding::{Difference, Measured};
+use results::{Estimate, FactorDifference, Finding, Metric, OwnedCellKey, is_of_components};
 
 /// Per factor, mode and value at the reference load, with the first values of the other factors. Figures are
 /// the median (open loop) or the throughput (closed loop), and CPU per request. For a fleet they are the 99th
@@ -65,7 +65,7 @@ pub(super) fn content(difference: &FactorDifference) -> Option<Difference> {
     let mut factors = difference.factors.clone();
     factors.insert(difference.factor.clone(), difference.to.clone());
     Some(Difference {
-        place: Place { mode: difference.mode, factors, load: difference.load.clone() },
+        place: OwnedCellKey { mode: difference.mode, factors, load: difference.load.clone() },
         subject: difference.factor.clone(),
         from: difference.from.clone(),
         same_programs: difference.same_programs,

@@ -15,10 +15,9 @@ use crate::trials::{
     TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit, shows_saturation,
 };
 use experiment::Experiment;
-use experiment::plan::PlannedCell;
 use results::{
-    FactorValue, Factors, Figure, LoadPoint, MeasuredRange, Mode, Role, Scaling, ScalingLaw, ScalingResidual,
-    TrialRecord, UNIVERSAL_SCALABILITY_LAW,
+    FactorValue, Factors, Figure, LoadPoint, MeasuredRange, Mode, OwnedCellKey, Role, Scaling, ScalingLaw,
+    ScalingResidual, TrialRecord, UNIVERSAL_SCALABILITY_LAW,
 };
 use std::collections::BTreeMap;
 use usl::Observation;
@@ -54,7 +53,7 @@ fn has_proxies(mode: Mode) -> bool {
 /// The laws of a run; `None` if there are none.
 pub(crate) fn scaling(
     experiment: &Experiment,
-    cells: &[PlannedCell],
+    cells: &[OwnedCellKey],
     trials: &TrialsByCell<'_>,
 ) -> Option<Scaling> {
     let swept = KEYS.iter().filter(|key| experiment.factor(key.key).is_some());
@@ -70,11 +69,11 @@ struct Series<'a> {
     /// The other factors.
     factors: Factors,
     load: LoadPoint,
-    cells: Vec<(f64, &'a PlannedCell)>,
+    cells: Vec<(f64, &'a OwnedCellKey)>,
 }
 
 /// The series of a key, the heaviest load first.
-fn series<'a>(key: &'a ScaledKey, cells: &'a [PlannedCell]) -> Vec<Series<'a>> {
+fn series<'a>(key: &'a ScaledKey, cells: &'a [OwnedCellKey]) -> Vec<Series<'a>> {
     let mut all: Vec<Series<'a>> = Vec::new();
     for cell in cells.iter().filter(|cell| (key.applies_to)(cell.mode) && !bypasses_gateway(cell)) {
         let Some(at) = cell.factors.get(key.key).and_then(|value| value.quantity(key.key)) else { continue };
@@ -104,7 +103,7 @@ fn series<'a>(key: &'a ScaledKey, cells: &'a [PlannedCell]) -> Vec<Series<'a>> {
 }
 
 /// True if the cell's path bypasses the gateway: its limit has no effect then.
-fn bypasses_gateway(cell: &PlannedCell) -> bool {
+fn bypasses_gateway(cell: &OwnedCellKey) -> bool {
     cell.factors.get("ingress.scenario") == Some(&FactorValue::Text("direct".to_owned()))
 }
 

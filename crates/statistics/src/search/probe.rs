@@ -105,7 +105,7 @@ fn is_of_generator(reason: &str) -> bool {
     ["schedule-lag:", "reading-lag:"].iter().any(|kind| reason.starts_with(kind))
 }
 
-/// Whether the generator's lateness may be why a bound does not hold: without it, it would hold. Lateness does not explain that a
+/// True if the generator's lateness may explain why a bound does not hold: without it, it would hold. Lateness does not explain that a
 /// request has no response.
 fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
     if bound.measured.is_none() {

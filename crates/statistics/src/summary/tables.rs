@@ -4,10 +4,9 @@ use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored
 use crate::figure_table::{Difference, FigureTable};
 use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
-use experiment::plan::PlannedCell;
 use results::{
     CellKey, Clock, ComponentUsage, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Metric,
-    Percentiles, Role, TrialRecord,
+    OwnedCellKey, Percentiles, Role, TrialRecord,
 };
 use std::collections::HashMap;
 
@@ -39,10 +38,10 @@ pub(super) const SUMMED_ROLES: [Role; 3] = [Role::Proxy, Role::FilterService, Ro
 const CPU: [Metric; 2] = [Metric::CpuCores, Metric::CpuCoresPer1000Rps];
 
 impl<'a> Tables<'a> {
-    pub(super) fn new(cells: &'a [PlannedCell], trials: &'a TrialsByCell<'a>) -> Self {
-        let keys: Vec<CellKey<'a>> = cells.iter().map(PlannedCell::key).collect();
+    pub(super) fn new(cells: &'a [OwnedCellKey], trials: &'a TrialsByCell<'a>) -> Self {
+        let keys: Vec<CellKey<'a>> = cells.iter().map(OwnedCellKey::key).collect();
         let mut conditions: HashMap<Conditions<'_>, usize> = HashMap::new();
-        let mut place = |cell: &'a PlannedCell| {
+        let mut place = |cell: &'a OwnedCellKey| {
             let next = conditions.len();
             let conditions = *conditions.entry(cell.conditions()).or_insert(next);
             Place { mode: cell.mode as usize, conditions }

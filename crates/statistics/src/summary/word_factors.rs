@@ -5,8 +5,7 @@ use super::factors::{is_level, quantities, without};
 use super::tables::{Subject, Tables};
 use super::verdicts::{Statement, Tested};
 use experiment::Experiment;
-use experiment::plan::PlannedCell;
-use results::{FactorDifference, FindingVerdict, Metric, Mode, component_of, is_of_components};
+use results::{FactorDifference, FindingVerdict, Metric, Mode, OwnedCellKey, component_of, is_of_components};
 
 /// Metrics by which values are compared, in the order in which they are listed.
 const COMPARED: [Metric; 17] = [
@@ -34,7 +33,7 @@ const ISTIOD_MEMORY_ANONYMOUS: Metric = Metric::IstiodMemoryAnonymousBytes;
 /// Differences between the values of every such factor, and what each tests.
 pub(super) fn differences(
     experiment: &Experiment,
-    cells: &[PlannedCell],
+    cells: &[OwnedCellKey],
     tables: &Tables<'_>,
 ) -> (Vec<FactorDifference>, Vec<Tested>) {
     let (mut differences, mut tested) = (Vec::new(), Vec::new());
@@ -88,7 +87,7 @@ pub(super) fn differences(
 #[derive(Clone, Copy)]
 struct Side<'a> {
     factor: &'a str,
-    cell: &'a PlannedCell,
+    cell: &'a OwnedCellKey,
 }
 
 /// Every cell with the first value, paired with each cell that differs only in that value. Modes that no value can change
@@ -96,7 +95,7 @@ struct Side<'a> {
 fn pairs<'a>(
     factor: &'a str,
     values: &'a [results::FactorValue],
-    cells: &'a [PlannedCell],
+    cells: &'a [OwnedCellKey],
 ) -> Vec<(Side<'a>, Side<'a>)> {
     let Some((first, others)) = values.split_first() else { return Vec::new() };
     let depends = |mode: Mode| component_of(factor).is_none_or(|component| mode.depends_on(component));
@@ -107,7 +106,7 @@ fn pairs<'a>(
     for from in of(first) {
         let rest = without(&from.factors, factor);
         for value in others {
-            let is_alike = |cell: &&PlannedCell| {
+            let is_alike = |cell: &&OwnedCellKey| {
                 cell.mode == from.mode
                     && is_level(&cell.load, &from.load)
                     && without(&cell.factors, factor) == rest

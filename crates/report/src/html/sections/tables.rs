@@ -286,7 +286,7 @@ pub(super) fn spoiled_figures(trial: &TrialRecord) -> String {
     if figures.is_empty() { String::new() } else { marks::named(&figures) }
 }
 
-/// Why a figure of a trial is unusable; `None` if it is usable.
+/// Reason why a figure of a trial is unusable; `None` if it is usable.
 pub(super) fn spoiling_reasons(trial: &TrialRecord, figure: Figure) -> Option<String> {
     let reasons = trial.verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
     let reasons: Vec<&str> = reasons.map(|(reason, _)| reason).collect();
