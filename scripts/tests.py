@@ -419,8 +419,10 @@ def main():
         show(ended)
 
     runner = Runner(options.timeout)
+    # Programs would inherit signals that are ignored: SIGINT in the background of a shell, SIGHUP under nohup.
+    is_hangup_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    signal.signal(signal.SIGHUP, (lambda *_: None) if is_hangup_ignored else signal.default_int_handler)
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Also where SIGINT is ignored, as in the background of a shell: programs would inherit that.
         signal.signal(number, signal.default_int_handler)
     try:
         run_side_by_side(runner, rows(behaviour, in_a_row), SLOTS, report)

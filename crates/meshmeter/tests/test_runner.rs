@@ -248,6 +248,23 @@ fn hung_program_fails_and_its_processes_end() {
     writers.wait_until_gone();
 }
 
+/// A shell ignores SIGINT for what runs in its background, and `nohup` SIGHUP. Tests send both.
+#[test]
+fn programs_do_not_ignore_signals_that_the_runner_was_started_without() {
+    let ignores_none =
+        "ignored=0x$(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/$$/status); [ $((ignored & 3)) = 0 ]";
+    let runner = Runner::new().with("a/ignores-none", &format!("{ignores_none} && {{ {PASSES}; }}"));
+    let command = runner.command(&["quick"]);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "trap '' HUP INT; exec \"$@\"", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let outcome = Outcome::new(&shell.output().unwrap());
+    assert_eq!(outcome.status, Some(0), "{}", outcome.text);
+}
+
 /// Interrupts the runner as its second thread has been started, and prints whether it stopped its programs.
 const INTERRUPTED_START: &str = "
 import signal, threading, tests
