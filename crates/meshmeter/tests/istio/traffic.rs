@@ -203,7 +203,7 @@ pub fn other_http_version_between_proxies_is_detected(lab: &LocalLab) {
     let path = &trial.observation.evidence.path;
     let spoken: Vec<String> = path.hops.iter().map(HopProof::describe).collect();
     assert_eq!((spoken[0].as_str(), spoken[1].as_str()), ("HTTP/1.1", "HTTP/2"), "{:?}", path.hops);
-    let why = "client-proxy and server-proxy spoke HTTP/2 with each other, though the experiment asks for HTTP/1.1 on this hop";
+    let why = "client-proxy and server-proxy spoke HTTP/2 with each other, though the experiment requires HTTP/1.1 on this hop";
     assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
 }
 
