@@ -1,7 +1,8 @@
 //! Usage of components over the valid trials of a cell.
 
 use crate::component::Role;
-use crate::estimate::{Estimate, Estimates};
+use crate::estimate::Estimate;
+use crate::estimates::Estimates;
 use crate::footprint::{ConfigurationSummary, HeapSummary};
 use crate::metric::Metric;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! Estimates of a cell whose driver is a fleet of simulated proxies.
 
 use crate::component::is_istiod;
-use crate::estimate::{Estimate, Estimates};
+use crate::estimate::Estimate;
+use crate::estimates::Estimates;
 use crate::fleet::{ControlPlaneFigures, FleetResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

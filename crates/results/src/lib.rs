@@ -18,6 +18,7 @@ mod distribution;
 mod driver;
 mod edge;
 mod estimate;
+mod estimates;
 mod event;
 mod expected_statuses;
 mod export;
@@ -82,7 +83,8 @@ pub use control_plane_size::{
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
-pub use estimate::{CensoredPercentiles, Estimate, Estimates, Percentiles};
+pub use estimate::{CensoredPercentiles, Estimate, Percentiles};
+pub use estimates::Estimates;
 pub use event::{LoadEvent, SecondDetail};
 pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
