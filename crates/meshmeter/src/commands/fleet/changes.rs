@@ -1,11 +1,10 @@
 //! Changes, made one after the other. Each is followed until it has reached every proxy that must receive it.
 
 use super::churn;
-use super::conclude::CHURN;
 use super::links;
 use super::metrics::MetricsSampler;
 use super::phases::PhaseRecorder;
-use super::runner::{FleetRunner, POLL_INTERVAL};
+use super::state::{FleetRunner, POLL_INTERVAL};
 use super::witnesses::Witnesses;
 use experiment::environment::error_chain;
 use experiment::settings::fleet::ChangeKind;
@@ -21,6 +20,9 @@ use std::time::Instant;
 
 /// Seed for choosing services.
 const SEED: u64 = 1;
+
+/// Kind of the changes made by churn.
+pub(super) const CHURN: &str = "churn";
 
 /// Makes the changes of a run.
 pub(super) struct Changing<'a> {

@@ -1,7 +1,6 @@
 //! Churn: pods are replaced at a rate, whether or not the last change has arrived.
 
-use super::changes::Changing;
-use super::conclude::CHURN;
+use super::changes::{CHURN, Changing};
 use experiment::settings::fleet::ChangeKind;
 use fleet::ChangeId;
 use population::changes::ChurnSchedule;

@@ -1,8 +1,8 @@
 //! The result: what the fleet measured, the control plane's figures, the mesh, and reasons against the
 //! figures.
 
-use super::changes::Changed;
-use super::runner::FleetRunner;
+use super::changes::{CHURN, Changed};
+use super::state::FleetRunner;
 use crate::failure::Failure;
 use experiment::settings::fleet::ChangeKind;
 use results::{
@@ -10,8 +10,6 @@ use results::{
     HistogramSummary, LatencyHistogram,
 };
 
-/// Kind of the changes made by churn.
-pub const CHURN: &str = "churn";
 const INTERRUPTED: &str = "interrupted";
 
 /// The whole result: the fleet's, with the control plane's own figures and the changes that could not be

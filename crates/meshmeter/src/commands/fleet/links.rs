@@ -3,7 +3,7 @@
 //! their connections.
 
 use super::changes::{Changing, CutOff, Written};
-use super::runner::FleetRunner;
+use super::state::FleetRunner;
 use experiment::settings::fleet::ChangeKind;
 use fleet::{ChangeId, Selection};
 use results::FleetAsk;

@@ -1,6 +1,6 @@
 //! Live metrics of a fleet.
 
-use super::runner::random_id;
+use super::run_id::random_id;
 use crate::cli::ExportArgs;
 use crate::commands::metric_labels;
 use crate::failure::Failure;

@@ -20,8 +20,10 @@ mod metrics;
 mod phases;
 mod progress;
 mod remove;
+mod run_id;
 mod runner;
 mod settings;
+mod state;
 mod update_times;
 mod witnesses;
 

@@ -11,6 +11,8 @@ use super::live::LiveFleet;
 use super::metrics::{MetricsSampler, Phases};
 use super::progress::{FleetReporter, Seconds};
 use super::remove;
+use super::run_id::random_id;
+use super::state::{FleetRunner, POLL_INTERVAL};
 use super::{show, write_json};
 use crate::cli::FleetArgs;
 use crate::failure::Failure;
@@ -18,34 +20,18 @@ use crate::interrupt;
 use crate::output::tell;
 use experiment::environment::error_chain;
 use experiment::settings::fleet::FleetSettings;
-use fleet::{Fleet, FleetSpec, Target};
+use fleet::{Fleet, FleetSpec};
 use population::changes::Change;
 use population::{Placement, Population};
 use results::{FleetMesh, FleetProgress, FleetResult};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Poll interval for the fleet's status.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout for a fleet that has received nothing.
 const NOTHING_RECEIVED_TIMEOUT: Duration = Duration::from_secs(30);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// State of a run, shared by all steps.
-pub(super) struct FleetRunner<'a> {
-    pub args: &'a FleetArgs,
-    pub settings: &'a FleetSettings,
-    pub api: Api,
-    pub targets: Vec<Target>,
-    pub link: EnvironmentLink,
-    pub reporter: FleetReporter,
-    pub seconds: Mutex<Seconds>,
-    pub stop: Arc<AtomicBool>,
-    /// True once objects of the run may exist in the API.
-    pub is_written: Arc<AtomicBool>,
-}
 
 pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> Result<ExitCode, Failure> {
     let run_id = args.mesh.run_id.clone().map_or_else(random_id, Ok)?;
@@ -106,15 +92,6 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
 }
 
 impl FleetRunner<'_> {
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Reports the seconds that have passed.
-    pub fn tick(&self, fleet: &Fleet) {
-        self.seconds.lock().unwrap_or_else(PoisonError::into_inner).report(fleet.status(), &self.reporter);
-    }
-
     /// Writes the mesh and connects the fleet to it.
     fn measure(&self, population: &Population) -> Result<FleetResult, Failure> {
         let started_at = jiff::Timestamp::now();
@@ -233,13 +210,4 @@ impl FleetRunner<'_> {
         }
         Ok(Some(begun.elapsed().as_secs_f64()))
     }
-}
-
-/// Random identifier of six letters and digits.
-pub(super) fn random_id() -> Result<String, Failure> {
-    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let mut random = [0_u8; 6];
-    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| Failure::environment(&error).about("make up the run's name"))?;
-    Ok(random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect())
 }
