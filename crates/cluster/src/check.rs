@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::connection::Connected;
+use crate::finding::{CheckOutcome, Finding};
 use crate::gateway;
 use crate::lists::list_objects;
 use crate::placement::check_nodes;
@@ -10,57 +11,13 @@ use crate::prometheus::{CPU_METRIC, Prometheus, PrometheusAddress};
 use crate::quota::Demand;
 use crate::rights::{CILIUM_NAMESPACE, Parts, Rights, Rule};
 use crate::settings::{ClusterSettings, RUN_LABEL};
-use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
+use experiment::environment::DeploymentSpec;
 use mesh::kubernetes::access::Action;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::linkerd;
 use mesh::names::SYSTEM_NAMESPACE;
-use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// Outcome of a check.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckOutcome {
-    Right,
-    /// Runs work, but report less.
-    Less,
-    Missing,
-}
-
-/// The result of one check.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Finding {
-    pub standing: CheckOutcome,
-    pub text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-}
-
-impl Finding {
-    fn new(standing: CheckOutcome, text: impl Into<String>, hint: Option<&str>) -> Self {
-        Self { standing, text: text.into(), hint: hint.map(str::to_owned) }
-    }
-
-    /// A finding with an error's text and hint.
-    pub fn of_error(standing: CheckOutcome, error: &EnvironmentError) -> Self {
-        Self::new(standing, error_chain(error), error.nearest_hint())
-    }
-
-    /// An error of an operation that this finding prevents.
-    pub fn into_error(self, operation: impl Into<String>) -> EnvironmentError {
-        let error = EnvironmentError::new(operation, self.text).lasting();
-        match self.hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
-    }
-
-    fn right(text: impl Into<String>) -> Self {
-        Self::new(CheckOutcome::Right, text, None)
-    }
-}
 
 /// Requirements of deployments beyond the meshes of their modes.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,82 +3,26 @@
 //! deployment.
 
 use crate::Result;
-use crate::check::{CheckOutcome, Finding, Needs, check, check_namespace};
-use crate::clean;
+use crate::check::{Needs, check, check_namespace};
+use crate::cluster::{version, version_of_image};
 use crate::connection::Connected;
-use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
+use crate::deployment::{ClusterDeployment, RolledOut, roll_out};
+use crate::finding::{CheckOutcome, Finding};
 use crate::lists::list_objects;
-use crate::plug::{self, MeshPlug, PlugContext};
+use crate::objects;
+use crate::plug::{self, MeshPlug};
 use crate::settings::ClusterSettings;
-use crate::{in_pod, objects};
 use experiment::MeshKind;
 use experiment::environment::deploy::{Deployment, Environment};
-use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, ProgressSink};
+use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError};
 use mesh::kubernetes::object_ref::ObjectRef;
 use results::{ClusterPlace, ComponentVersion, Host, Mode};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-/// Returns true once the user has stopped the run.
-pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// A cluster as the environment of one run.
-pub struct Cluster {
-    pub(crate) connected: Connected,
-    pub(crate) settings: ClusterSettings,
-    pub(crate) is_stopped: StopCheck,
-    pub(crate) progress: ProgressSink,
-    logs: PathBuf,
-    /// Namespaces that this run has created.
-    namespaces: BTreeSet<String>,
-}
-
-impl fmt::Debug for Cluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // Callers that want the error call `close` first.
-        let _ = self.close();
-    }
-}
+pub use crate::cluster::{Cluster, StopCheck};
 
 impl Cluster {
-    /// Looks up in the API what injects sidecars, and the Job that owns the pod of this process.
-    pub fn new(connected: Connected, mut settings: ClusterSettings, is_stopped: StopCheck) -> Self {
-        plug::look_up(&mut settings, &connected.api);
-        settings.owner = in_pod::owner(&connected);
-        Self {
-            connected,
-            settings,
-            is_stopped,
-            progress: ProgressSink::default(),
-            logs: PathBuf::new(),
-            namespaces: BTreeSet::new(),
-        }
-    }
-
-    /// Removes the namespaces of the run.
-    pub fn close(&mut self) -> Result<()> {
-        let namespaces = std::mem::take(&mut self.namespaces);
-        let namespaces: Vec<ObjectRef> =
-            namespaces.iter().map(|name| ObjectRef::new("v1", "Namespace", None, name)).collect();
-        if namespaces.is_empty() {
-            return Ok(());
-        }
-        // Also after a run was stopped. A user who does not want to wait stops a second time, which ends the
-        // process.
-        clean::remove(&self.connected, &namespaces, &|| false).map_err(|error| {
-            error.with_hint(format!("remove it later: meshmeter cluster clean --run {}", self.settings.run))
-        })
-    }
-
     /// What these deployments lack: rights, quota, namespaces of their own. Writes nothing.
     pub fn check_before(&self, specs: &[&DeploymentSpec]) -> Result<Vec<Finding>> {
         let mut plugs: Vec<Box<dyn MeshPlug>> = Vec::new();
@@ -98,31 +42,6 @@ impl Cluster {
             .collect();
         let namespaces: Vec<String> = namespaces.into_iter().collect();
         Ok(check(&self.connected, &self.settings, &namespaces, &plugs, &needs))
-    }
-
-    /// The deployment as plugs see it, with the settings of this run.
-    pub(crate) fn context<'a>(&'a self, spec: &'a DeploymentSpec) -> PlugContext<'a> {
-        PlugContext { spec, settings: &self.settings }
-    }
-
-    /// Keeps logs of components that fail in this directory.
-    pub fn keep_logs_in(&mut self, directory: &Path) {
-        directory.clone_into(&mut self.logs);
-    }
-
-    pub fn report_progress_to(&mut self, progress: ProgressSink) {
-        self.progress = progress;
-    }
-
-    pub(crate) fn log_dir(&self, label: &str) -> PathBuf {
-        self.logs.join(label)
-    }
-
-    pub(crate) fn check_not_stopped(&self, operation: &str) -> Result<()> {
-        if (self.is_stopped)() {
-            return Err(EnvironmentError::new(operation, "the run was stopped"));
-        }
-        Ok(())
     }
 
     /// Returns an error if a namespace belongs to someone else.
@@ -176,7 +95,7 @@ impl Cluster {
     fn deploy_on(&mut self, spec: &DeploymentSpec, label: &str) -> Result<ClusterDeployment<'_>> {
         let plug = plug::for_mode(spec.mesh, spec.mode, &self.settings)?;
         self.claim_namespaces(spec)?;
-        bring_up(self, spec, plug, label)
+        ClusterDeployment::bring_up(self, spec, plug, label)
     }
 }
 
@@ -266,15 +185,6 @@ pub fn check_mode(
     }
     let plug: Box<dyn MeshPlug> = plug::for_mode(mesh, mode, settings)?;
     plug.needs().iter().try_for_each(|need| need.check(&cluster.api).map(drop))
-}
-
-/// Version of a component by the tag of its image.
-pub(crate) fn version_of_image(name: &str, image: &str) -> ComponentVersion {
-    version(name, image.rsplit_once(':').map_or("unknown", |(_, tag)| tag))
-}
-
-fn version(name: &str, version: &str) -> ComponentVersion {
-    ComponentVersion { name: name.to_owned(), version: version.to_owned(), ..ComponentVersion::default() }
 }
 
 fn text(value: &Value) -> String {

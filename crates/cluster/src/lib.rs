@@ -12,11 +12,13 @@
 
 pub mod check;
 pub mod clean;
+mod cluster;
 pub mod connection;
 mod deployment;
 pub mod detached;
 mod endpoint;
 pub mod environment;
+pub mod finding;
 mod gateway;
 pub mod in_pod;
 mod lines;

@@ -1,8 +1,8 @@
 //! Nodes that pods of a run may use: generators those with the label that the user names, measured pods the
 //! others.
 
-use crate::check::{CheckOutcome, Finding};
 use crate::connection::Connected;
+use crate::finding::{CheckOutcome, Finding};
 use crate::lists::list_objects;
 use crate::settings::ClusterSettings;
 use serde_json::{Value, json};

@@ -1,16 +1,16 @@
 //! Running workloads on a cluster: `experiment`'s `Deployment`.
 //!
-//! `rollout.rs` brings one up, `worker.rs` follows generators, `destination.rs` finds where they send requests.
+//! `rollout.rs` brings one up, `worker.rs` follows generators, `pod.rs` has pods with open ports.
 //! `usage.rs` reads usage as samples (`sample.rs`) from workers, and from kubelets (`kubelet.rs`, `cadvisor.rs`) or a
 //! Prometheus (`scraped.rs`). `place.rs` has what the course of a trial ([`mesh::trial`]) reads here,
 //! `unresponsive.rs` notes for how long components were unresponsive, and `shared.rs` finds the pods of the mesh
 //! that the run shares with others.
 
 mod cadvisor;
-mod destination;
 mod invariants;
 mod kubelet;
 mod place;
+mod pod;
 mod rollout;
 mod sample;
 mod scraped;
@@ -18,26 +18,23 @@ mod shared;
 mod unresponsive;
 mod usage;
 mod worker;
-
-pub use self::rollout::RolledOut;
-pub(crate) use self::rollout::{bring_up, roll_out};
+mod written;
 
 pub use self::invariants::{check_kubelet, check_prometheus, check_worker};
-use self::place::Paths;
+pub use self::rollout::RolledOut;
+pub(crate) use self::rollout::roll_out;
+
+use self::place::Running;
+use self::pod::RunningPod;
 use self::rollout::PROBE;
-use self::shared::SharedPods;
 use self::unresponsive::{API, UnresponsivePeriods};
-use self::usage::{Watched, Window};
+use self::usage::UsageReader;
 use self::worker::{Followed, Worker, release_delay, send_line, send_signal};
+use self::written::Written;
 use crate::Result;
 use crate::environment::Cluster;
-use crate::gateway::GatewayCertificates;
-use crate::lists::list_objects;
 use crate::placement;
-use crate::plug::{ENVOY, MeshPlug, PlugContext, ProxyKind};
-use crate::pods::PodState;
-use crate::port_forward::PortForward;
-use crate::retry::{API_TIMEOUT, retry};
+use crate::plug::{ENVOY, MeshPlug};
 use crate::startup::log_tail;
 use crate::worker::protocol::Signal;
 use experiment::environment::deploy::{
@@ -48,54 +45,27 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as 
 use experiment::topology::WorkloadId;
 use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::side_by_side;
-use mesh::kubernetes::client::ApiClient;
-use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::proxy::CounterSource;
 use mesh::trial::course::{Course, KeepsCourse as _};
-use mesh::trial::gateways::Gateway;
-use mesh::trial::place::Edge;
 use results::FleetAsk;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::mem;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Maximum time without a response from the API while load runs: workers carry on without it.
 const AWAY_TIMEOUT: Duration = Duration::from_secs(15);
-/// Maximum time without another pod of a removed deployment being gone.
-const GONE_TIMEOUT: Duration = Duration::from_secs(60);
-const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Running workloads. Dropping it removes their objects.
 #[derive(Debug)]
 pub(crate) struct ClusterDeployment<'a> {
-    cluster: &'a Cluster,
-    spec: DeploymentSpec,
-    plug: Box<dyn MeshPlug>,
-    /// Pods of each workload.
-    pods: Vec<Vec<RunningPod>>,
-    workers: Vec<Vec<Worker>>,
-    /// In the order of [`crate::gateway::gateways`].
-    gateways: Vec<RunningPod>,
-    /// Certificates of gateways and drivers; absent without TLS between them.
-    certificates: Option<GatewayCertificates>,
-    /// Shared pods of the mesh.
-    shared: SharedPods,
-    watched: Vec<Watched>,
+    running: Running<'a>,
+    usage: UsageReader,
     /// Notes that every trial gets.
     lasting_notes: Vec<String>,
-    edges: Vec<Edge>,
-    /// Proxies whose requests are read at both ends of the window.
-    counted_gateways: Vec<Gateway>,
-    /// Counters of its trials.
-    course: Course,
-    trial: Trial,
     /// Number of the current trial's generators.
     number: u64,
     /// The worker of each generator in the current trial.
@@ -106,159 +76,60 @@ pub(crate) struct ClusterDeployment<'a> {
     api_away_since: Option<Instant>,
     /// Unresponsive periods in the current trial.
     unresponsive_periods: UnresponsivePeriods,
-    log_dir: PathBuf,
     written: Written,
 }
 
-/// Pods with open ports, and what drivers need to reach their targets.
-#[derive(Debug)]
-struct Opened {
-    pods: Vec<Vec<RunningPod>>,
-    gateways: Vec<RunningPod>,
-    workers: Vec<Vec<Worker>>,
-    certificates: Option<GatewayCertificates>,
-    /// Shared pods of the mesh.
-    shared: SharedPods,
-}
-
-/// A pod of a workload, or of a gateway.
-#[derive(Debug)]
-struct RunningPod {
-    /// Name in the topology, or a gateway's name in results.
-    name: String,
-    state: PodState,
-    /// Port for the counters of its service.
-    service: Option<PortForward>,
-    proxy: Option<OpenProxy>,
-    /// Number of queries so far.
-    asked: AtomicU64,
-}
-
-/// A proxy whose counters can be read.
-#[derive(Debug)]
-struct OpenProxy {
-    /// Name in results.
-    name: String,
-    kind: ProxyKind,
-    source: Box<dyn CounterSource>,
-    ports: Vec<PortForward>,
-}
-
-#[derive(Debug, Default)]
-struct Trial {
-    /// Present while the window is open.
-    window: Option<Window>,
-    notes: Vec<String>,
-}
-
-/// Objects of a deployment, without its namespaces. Dropping it removes them.
-#[derive(Debug)]
-struct Written {
-    api: Arc<ApiClient>,
-    selector: String,
-    namespaces: Vec<String>,
-    objects: Vec<ObjectRef>,
-}
-
-impl Written {
-    /// Pods of the run in the namespaces of this deployment.
-    fn pods(&self) -> Result<Vec<Value>> {
-        let mut pods = Vec::new();
-        for namespace in &self.namespaces {
-            pods.extend(list_objects(&self.api, ("v1", "Pod"), Some(namespace), &self.selector)?);
-        }
-        Ok(pods)
-    }
-
-    /// Removes the objects and waits until their pods are gone, since the next deployment uses the same
-    /// names.
-    fn remove(&mut self) -> Result<()> {
-        if self.objects.is_empty() {
-            return Ok(());
-        }
-        self.objects.reverse();
-        retry(API_TIMEOUT, || self.api.delete(&self.objects, &|_| ()))?;
-        self.objects.clear();
-        let (mut fewest, mut changed_at) = (usize::MAX, Instant::now());
-        loop {
-            let left = retry(API_TIMEOUT, || self.pods())?;
-            let Some(first) = left.first() else { return Ok(()) };
-            if left.len() < fewest {
-                (fewest, changed_at) = (left.len(), Instant::now());
-            }
-            if changed_at.elapsed() > GONE_TIMEOUT {
-                let name = first["metadata"]["name"].as_str().unwrap_or_default();
-                let reason = format!("{} pods are still there, such as {name}", left.len());
-                return Err(EnvironmentError::new("remove a deployment", reason));
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
-    }
-}
-
 /// A note for every trial of a deployment whose generators share nodes with measured pods.
-fn note_shared_nodes(
-    spec: &DeploymentSpec,
-    pods: &[Vec<RunningPod>],
-    gateways: &[RunningPod],
-) -> Option<String> {
+fn note_shared_nodes(running: &Running<'_>) -> Option<String> {
     let (mut generators, mut measured) = (BTreeSet::new(), BTreeSet::new());
-    for (workload, pods) in spec.topology.workloads.iter().zip(pods) {
+    for (workload, pods) in running.spec.topology.workloads.iter().zip(&running.pods) {
         let nodes = if workload.serves() { &mut measured } else { &mut generators };
         nodes.extend(pods.iter().map(|pod| pod.state.node.as_str()));
     }
-    measured.extend(gateways.iter().map(|gateway| gateway.state.node.as_str()));
+    measured.extend(running.gateways.iter().map(|gateway| gateway.state.node.as_str()));
     placement::note_shared_nodes(&generators, &measured)
 }
 
-impl Drop for Written {
-    fn drop(&mut self) {
-        // `cluster clean` finds objects that cannot be removed.
-        let _ = self.remove();
-    }
+/// A note on the offset of the workers' clocks from this machine's. Start times are corrected by it.
+fn note_clocks(running: &Running<'_>) -> Option<String> {
+    let workers = running.workers.iter().flatten();
+    let worker = workers.max_by_key(|worker| worker.clock.offset_ns.abs())?;
+    let ms = |ns: i128| ns as f64 / 1e6;
+    let allowed = if worker.clock.correction_ns() == 0 {
+        "within the error of the reading, so that no start allows for it"
+    } else {
+        "which its start allows for"
+    };
+    Some(format!(
+        "clocks: that of {} is farthest from this machine's, {:.2} ms ± {:.2} ms, {allowed}",
+        worker.pod,
+        ms(worker.clock.offset_ns),
+        ms(worker.clock.bound_ns)
+    ))
 }
 
 impl Drop for ClusterDeployment<'_> {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        self.workers.iter().flatten().for_each(Worker::finish);
     }
 }
 
 impl<'a> ClusterDeployment<'a> {
-    fn new(
+    /// Brings up a deployment whose targets answer.
+    pub(crate) fn bring_up(
         cluster: &'a Cluster,
         spec: &DeploymentSpec,
         plug: Box<dyn MeshPlug>,
-        written: Written,
-        opened: Opened,
         label: &str,
-    ) -> Self {
+    ) -> Result<Self> {
+        let (running, written) = rollout::bring_up(cluster, spec, plug, label)?;
         let (sender, events) = channel();
-        let Opened { pods, gateways, workers, certificates, shared } = opened;
-        let lasting_notes = plug.notes().into_iter().chain(shared.notes.iter().cloned());
-        let lasting_notes = lasting_notes.chain(note_shared_nodes(spec, &pods, &gateways)).collect();
-        let context = cluster.context(spec);
-        let paths = Paths { context, pods: &pods, gateways: &gateways, shared: &shared.pods };
-        let edges = paths.edges(&*plug);
-        let in_workloads = pods.iter().flatten().filter(|pod| pod.proxy.is_some()).count();
-        let counted_gateways =
-            mesh::trial::gateways::gateways(&edges, &spec.topology, |id| id >= in_workloads);
-        let mut deployment = Self {
-            cluster,
-            spec: spec.clone(),
-            plug,
-            pods,
-            workers,
-            gateways,
-            certificates,
-            shared,
-            watched: Vec::new(),
-            lasting_notes,
-            edges,
-            counted_gateways,
-            course: Course::default(),
-            trial: Trial::default(),
+        let lasting_notes = running.plug.notes().into_iter().chain(running.shared.notes.iter().cloned());
+        let lasting_notes = lasting_notes.chain(note_shared_nodes(&running)).chain(note_clocks(&running));
+        Ok(Self {
+            lasting_notes: lasting_notes.collect(),
+            usage: UsageReader::new(&running),
+            running,
             number: PROBE,
             generators: BTreeMap::new(),
             sender,
@@ -266,58 +137,22 @@ impl<'a> ClusterDeployment<'a> {
             is_over: Arc::default(),
             api_away_since: None,
             unresponsive_periods: UnresponsivePeriods::default(),
-            log_dir: cluster.log_dir(label),
             written,
-        };
-        deployment.note_clocks();
-        deployment.watch();
-        deployment
-    }
-
-    fn context(&self) -> PlugContext<'_> {
-        self.cluster.context(&self.spec)
-    }
-
-    fn all_pods(&self) -> impl Iterator<Item = &RunningPod> {
-        self.pods.iter().flatten().chain(&self.gateways)
-    }
-
-    fn workers_of(&self, workload: WorkloadId) -> &[Worker] {
-        &self.workers[workload]
+        })
     }
 
     fn worker_of(&self, generator: &str) -> Option<&Worker> {
         let (workload, pod) = *self.generators.get(generator)?;
-        self.workers[workload].get(pod)
-    }
-
-    /// Notes the offset of the workers' clocks from this machine's. Start times are corrected by it.
-    fn note_clocks(&mut self) {
-        let workers = self.workers.iter().flatten();
-        let farthest = workers.max_by_key(|worker| worker.clock.offset_ns.abs());
-        if let Some(worker) = farthest {
-            let ms = |ns: i128| ns as f64 / 1e6;
-            let allowed = if worker.clock.correction_ns() == 0 {
-                "within the error of the reading, so that no start allows for it"
-            } else {
-                "which its start allows for"
-            };
-            self.lasting_notes.push(format!(
-                "clocks: that of {} is farthest from this machine's, {:.2} ms ± {:.2} ms, {allowed}",
-                worker.pod,
-                ms(worker.clock.offset_ns),
-                ms(worker.clock.bound_ns)
-            ));
-        }
+        self.running.workers[workload].get(pod)
     }
 
     fn start_generator(&mut self, start: &DriverStart) -> Result<()> {
         let operation = || format!("start {}", start.generator);
-        let driver = self.spec.topology.driver(&start.driver).cloned();
+        let driver = self.running.spec.topology.driver(&start.driver).cloned();
         let driver =
             driver.ok_or_else(|| EnvironmentError::new(operation(), "the topology has no such driver"))?;
-        let destination = self.destination_of(&driver);
-        let worker = self.workers[driver.at].get(start.pod).ok_or_else(|| {
+        let destination = self.running.destination_of(&driver);
+        let worker = self.running.workers[driver.at].get(start.pod).ok_or_else(|| {
             EnvironmentError::new(operation(), format!("there is no pod {} for it", start.pod + 1))
         })?;
         worker.start(self.number, start, &destination)?;
@@ -356,7 +191,7 @@ impl<'a> ClusterDeployment<'a> {
                 Some(((metadata["namespace"].as_str()?, metadata["name"].as_str()?), pod))
             })
             .collect();
-        self.all_pods().find_map(|pod| {
+        self.running.all_pods().find_map(|pod| {
             let now = by_name.get(&(pod.state.namespace.as_str(), pod.state.name.as_str()));
             let how = pod.state.failure(now.copied())?;
             Some(ComponentFailure { component: pod.name.clone(), how })
@@ -365,8 +200,8 @@ impl<'a> ClusterDeployment<'a> {
 
     /// A proxy of the mesh that has failed since the deployment began.
     fn failure_of_mesh(&self) -> Option<ComponentFailure> {
-        let proxies = self.shared.pods.iter().filter(|pod| pod.is_proxy());
-        let api = &self.cluster.connected.api;
+        let proxies = self.running.shared.pods.iter().filter(|pod| pod.is_proxy());
+        let api = &self.running.cluster.connected.api;
         let failures = side_by_side(proxies, |pod| pod.failure(api));
         failures.into_iter().flatten().next()
     }
@@ -374,7 +209,7 @@ impl<'a> ClusterDeployment<'a> {
     /// Ends the generators of a failed pod, which can no longer report it themselves.
     fn end_generators_of(&self, failure: &ComponentFailure) {
         for (generator, (workload, pod)) in &self.generators {
-            if self.pods[*workload].get(*pod).is_some_and(|pod| pod.name == failure.component) {
+            if self.running.pods[*workload].get(*pod).is_some_and(|pod| pod.name == failure.component) {
                 let result = Err(format!("its pod {}", failure.how));
                 let end = DriverEnd { exit_code: None, result, last_lines: Vec::new() };
                 let kind = DriverEventKind::Ended(Box::new(end));
@@ -387,17 +222,17 @@ impl<'a> ClusterDeployment<'a> {
     /// Keeps the last log lines of a failed pod, for the report and with the run's logs.
     fn keep_log(&self, component: &str, evidence: &mut TrialEvidence) {
         let find = |pods: &'_ [RunningPod]| pods.iter().position(|pod| pod.name == component);
-        let mut workloads = self.spec.topology.workloads.iter().zip(&self.pods);
+        let mut workloads = self.running.spec.topology.workloads.iter().zip(&self.running.pods);
         let of_workload =
             workloads.find_map(|(workload, pods)| Some((workload.name.as_str(), &pods[find(pods)?])));
-        let of_gateway = || Some((ENVOY.container, &self.gateways[find(&self.gateways)?]));
+        let of_gateway = || Some((ENVOY.container, &self.running.gateways[find(&self.running.gateways)?]));
         let Some((container, pod)) = of_workload.or_else(of_gateway) else { return };
         let place = (pod.state.namespace.as_str(), pod.state.name.as_str());
-        let lines = log_tail(&self.cluster.connected.api, place, container, [true, false]);
+        let lines = log_tail(&self.running.cluster.connected.api, place, container, [true, false]);
         if !lines.is_empty() {
             let file = format!("{}.log", component.replace('/', "."));
             // The report has them too.
-            let _ = fs::write(self.log_dir.join(file), lines.join("\n"));
+            let _ = fs::write(self.running.log_dir.join(file), lines.join("\n"));
             evidence.log_tails.insert(component.to_owned(), lines);
         }
     }
@@ -405,20 +240,20 @@ impl<'a> ClusterDeployment<'a> {
 
 impl Deployment for ClusterDeployment<'_> {
     fn begin_trial(&mut self, label: &str) -> Result<()> {
-        self.log_dir = self.cluster.log_dir(label);
-        fs::create_dir_all(&self.log_dir)
-            .context(format!("create the log folder {}", self.log_dir.display()))?;
+        self.running.log_dir = self.running.cluster.log_dir(label);
+        fs::create_dir_all(&self.running.log_dir)
+            .context(format!("create the log folder {}", self.running.log_dir.display()))?;
         self.is_over.store(true, Ordering::Relaxed);
         self.is_over = Arc::default();
         (self.sender, self.events) = channel();
         self.generators.clear();
         self.unresponsive_periods = UnresponsivePeriods::default();
         self.number += 1;
-        self.trial = Trial { notes: self.lasting_notes.clone(), ..Trial::default() };
+        self.usage.begin(self.lasting_notes.clone());
         if let Some(ComponentFailure { component, how }) = self.failure().or_else(|| self.failure_of_mesh()) {
             return Err(EnvironmentError::new("begin a trial", format!("{component} {how}")));
         }
-        self.in_course(Course::begin)
+        self.running.in_course(Course::begin)
     }
 
     fn start(&mut self, generators: &[DriverStart]) -> Result<()> {
@@ -438,7 +273,9 @@ impl Deployment for ClusterDeployment<'_> {
     }
 
     fn release_delay(&self) -> Duration {
-        release_delay(self.workers.iter().flatten().map(Worker::slowest_message).max().unwrap_or_default())
+        release_delay(
+            self.running.workers.iter().flatten().map(Worker::slowest_message).max().unwrap_or_default(),
+        )
     }
 
     /// Does nothing: starting a fleet is already an error.
@@ -461,11 +298,11 @@ impl Deployment for ClusterDeployment<'_> {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot> {
-        Ok(self.read_usage())
+        Ok(self.usage.read(&mut self.running))
     }
 
     fn complete_opening(&mut self, opened: &mut Snapshot) {
-        self.add_first_samples(opened);
+        self.usage.add_first_samples(&self.running, opened);
     }
 
     fn health(&mut self, _probe: HealthProbe) -> Option<ComponentFailure> {
@@ -480,14 +317,14 @@ impl Deployment for ClusterDeployment<'_> {
         }
         let failure = self.failure().or_else(|| self.failure_of_mesh());
         let mut shares = Vec::new();
-        let mut evidence = self.in_course(|course, cluster| {
+        let mut evidence = self.running.in_course(|course, cluster| {
             course.end(cluster, &cluster.counted_gateways, sent, |_, replicas, _| {
                 shares = cluster.shares(replicas);
             })
         });
-        evidence.notes = mem::take(&mut self.trial.notes);
+        evidence.notes = mem::take(&mut self.usage.notes);
         evidence.notes.extend(shares);
-        evidence.versions = self.proxy_versions();
+        evidence.versions = self.running.proxy_versions();
         if let Some(ComponentFailure { component, how }) = failure {
             evidence.path.proven = false;
             evidence.path.reasons.push(format!("{component} {how}"));
@@ -501,7 +338,7 @@ impl Deployment for ClusterDeployment<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.workers.iter().flatten().for_each(Worker::finish);
+        self.running.workers.iter().flatten().for_each(Worker::finish);
         self.written.remove()
     }
 }

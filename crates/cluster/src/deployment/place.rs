@@ -1,61 +1,77 @@
-//! Readings for the course of a trial: the calls with their proxies, and the counters of services and proxies.
+//! What runs of a deployment, as the course of a trial reads it: the calls with their proxies, and the counters of
+//! services and proxies.
 
-use super::shared::SharedPod;
-use super::{ClusterDeployment, OpenProxy, RunningPod};
-use crate::environment::version_of_image;
-use crate::gateway;
-use crate::objects::in_cluster;
+use super::pod::{OpenProxy, RunningPod};
+use super::shared::{SharedPod, SharedPods};
+use super::worker::Worker;
+use crate::cluster::{Cluster, version_of_image};
+use crate::gateway::{self, Destination, GatewayCertificates};
+use crate::objects::{in_cluster, url};
 use crate::plug::{MeshPlug, PlugContext, SharedProxy, Stands};
-use crate::port_forward::PortForward;
-use experiment::environment::{ComponentMemory, DeploymentSpec, error_chain};
-use experiment::topology::WorkloadId;
-use mesh::admin::AdminError;
+use experiment::environment::{ComponentMemory, DeploymentSpec};
+use experiment::topology::{DriverPlacement, WorkloadId};
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::Replica;
 use mesh::proof::{Counters, Evidence};
-use mesh::proxy::CounterSource;
 use mesh::service::ServiceReading;
 use mesh::trial::course::{Course, KeepsCourse};
+use mesh::trial::gateways::{Gateway, gateways};
 use mesh::trial::place::{Edge, IN_WINDOW_TIMEOUT, Pace, Place, ProxyId, Readings, RunningProxy, Station};
 use results::ComponentVersion;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-impl RunningProxy for OpenProxy {
-    fn name(&self) -> &str {
-        &self.name
-    }
+/// Pods with open ports, and what drivers need to reach their targets.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub pods: Vec<Vec<RunningPod>>,
+    pub gateways: Vec<RunningPod>,
+    pub workers: Vec<Vec<Worker>>,
+    pub certificates: Option<GatewayCertificates>,
+    pub shared: SharedPods,
+}
 
-    fn source(&self) -> &dyn CounterSource {
-        &*self.source
-    }
-
-    /// If the API is the reason, it says why.
-    fn reason(&self, error: &AdminError) -> String {
-        let failed = self.ports.last().and_then(PortForward::last_error);
-        failed.unwrap_or_else(|| error_chain(&error.cause))
-    }
+/// Running workloads with everything on their paths, and the counters of their trials.
+#[derive(Debug)]
+pub(super) struct Running<'a> {
+    pub cluster: &'a Cluster,
+    pub spec: DeploymentSpec,
+    pub plug: Box<dyn MeshPlug>,
+    /// Pods of each workload.
+    pub pods: Vec<Vec<RunningPod>>,
+    pub workers: Vec<Vec<Worker>>,
+    /// In the order of [`gateway::gateways`].
+    pub gateways: Vec<RunningPod>,
+    /// Certificates of gateways and drivers; absent without TLS between them.
+    certificates: Option<GatewayCertificates>,
+    /// Shared pods of the mesh.
+    pub shared: SharedPods,
+    edges: Vec<Edge>,
+    /// Proxies whose requests are read at both ends of the window.
+    pub counted_gateways: Vec<Gateway>,
+    course: Course,
+    pub log_dir: PathBuf,
 }
 
 /// Pods of a deployment, and the proxies in them.
 #[derive(Clone, Copy)]
-pub(super) struct Paths<'a> {
-    pub context: PlugContext<'a>,
-    pub pods: &'a [Vec<RunningPod>],
-    pub gateways: &'a [RunningPod],
-    pub shared: &'a [SharedPod],
+struct Paths<'a> {
+    context: PlugContext<'a>,
+    pods: &'a [Vec<RunningPod>],
+    gateways: &'a [RunningPod],
+    shared: &'a [SharedPod],
 }
 
 impl<'a> Paths<'a> {
     /// All proxies, those in pods of workloads first, then gateways and proxies that others share.
-    pub fn proxies(self) -> impl Iterator<Item = &'a OpenProxy> {
+    fn proxies(self) -> impl Iterator<Item = &'a OpenProxy> {
         let own = self.pods.iter().flatten().chain(self.gateways).filter_map(|pod| pod.proxy.as_ref());
         own.chain(self.shared.iter().filter_map(|pod| pod.proxy.as_ref()))
     }
 
     /// All calls, with the proxies on their paths.
-    pub fn edges(self, plug: &dyn MeshPlug) -> Vec<Edge> {
+    fn edges(self, plug: &dyn MeshPlug) -> Vec<Edge> {
         let ids: BTreeMap<&str, ProxyId> =
             self.proxies().enumerate().map(|(id, proxy)| (proxy.name.as_str(), id)).collect();
         let PlugContext { spec, settings } = self.context;
@@ -113,7 +129,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-impl Place for ClusterDeployment<'_> {
+impl Place for Running<'_> {
     fn spec(&self) -> &DeploymentSpec {
         &self.spec
     }
@@ -180,25 +196,66 @@ impl Place for ClusterDeployment<'_> {
     }
 }
 
-impl KeepsCourse for ClusterDeployment<'_> {
+impl KeepsCourse for Running<'_> {
     fn course(&mut self) -> &mut Course {
         &mut self.course
     }
 }
 
-impl RunningPod {
-    /// Counters of its service. Nodes do not count queries of their counters.
-    fn read_service(&self, is_node: bool, timeout: Option<Duration>) -> Result<ServiceReading, String> {
-        let forward = self.service.as_ref().ok_or("it runs no service")?;
-        let admin = forward.admin(&self.name);
-        let admin = timeout.map_or_else(|| admin.clone(), |timeout| admin.within(timeout));
-        let reading = ServiceReading::read(&admin, (!is_node).then_some(&self.asked));
-        reading.map_err(|error| forward.last_error().unwrap_or_else(|| error_chain(&error.cause)))
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.workers.iter().flatten().for_each(Worker::finish);
     }
 }
 
-impl ClusterDeployment<'_> {
-    pub(super) fn paths(&self) -> Paths<'_> {
+impl<'a> Running<'a> {
+    pub fn new(
+        cluster: &'a Cluster,
+        spec: &DeploymentSpec,
+        plug: Box<dyn MeshPlug>,
+        opened: Opened,
+        label: &str,
+    ) -> Self {
+        let Opened { pods, gateways: gateway_pods, workers, certificates, shared } = opened;
+        let context = cluster.context(spec);
+        let paths = Paths { context, pods: &pods, gateways: &gateway_pods, shared: &shared.pods };
+        let edges = paths.edges(&*plug);
+        let in_workloads = pods.iter().flatten().filter(|pod| pod.proxy.is_some()).count();
+        let counted_gateways = gateways(&edges, &spec.topology, |id| id >= in_workloads);
+        Self {
+            cluster,
+            spec: spec.clone(),
+            plug,
+            pods,
+            workers,
+            gateways: gateway_pods,
+            certificates,
+            shared,
+            edges,
+            counted_gateways,
+            course: Course::default(),
+            log_dir: cluster.log_dir(label),
+        }
+    }
+
+    pub fn context(&self) -> PlugContext<'_> {
+        self.cluster.context(&self.spec)
+    }
+
+    pub fn all_pods(&self) -> impl Iterator<Item = &RunningPod> {
+        self.pods.iter().flatten().chain(&self.gateways)
+    }
+
+    /// Target of a driver: a gateway, or the service itself.
+    pub fn destination_of(&self, driver: &DriverPlacement) -> Destination {
+        let context = self.context();
+        gateway::destination(&context, driver, self.certificates.as_ref()).unwrap_or_else(|| {
+            let url = url(&self.spec.topology, driver.target, &driver.endpoint, &self.cluster.settings);
+            Destination { probe_url: url.clone(), url, arguments: Vec::new(), is_gateway: false }
+        })
+    }
+
+    fn paths(&self) -> Paths<'_> {
         Paths {
             context: self.context(),
             pods: &self.pods,
@@ -217,7 +274,7 @@ impl ClusterDeployment<'_> {
     }
 
     /// Distinct versions of the proxies that the mesh has injected, and of gateways.
-    pub(super) fn proxy_versions(&self) -> Vec<ComponentVersion> {
+    pub fn proxy_versions(&self) -> Vec<ComponentVersion> {
         let mut versions = Vec::new();
         for pod in self.all_pods() {
             let Some(OpenProxy { kind, .. }) = &pod.proxy else { continue };
@@ -231,7 +288,7 @@ impl ClusterDeployment<'_> {
     }
 
     /// Notes on the run's share of the traffic of each ztunnel.
-    pub(super) fn shares(&self, replicas: &[Replica]) -> Vec<String> {
+    pub fn shares(&self, replicas: &[Replica]) -> Vec<String> {
         let evidence = self.edges.iter().flat_map(|edge| &edge.stations);
         let own: BTreeSet<&str> = evidence.flat_map(|station| station.evidence.counters()).collect();
         let ztunnels = self.shared.pods.iter().filter(|pod| pod.is_ztunnel());

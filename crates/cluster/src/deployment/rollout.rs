@@ -1,12 +1,14 @@
 //! Brings up a deployment: writes its objects, waits for its pods (with a line per reason why they do not
 //! run), opens ports, and waits for a first response.
 
+use super::place::{Opened, Running};
+use super::pod::{RunningPod, open_proxy};
 use super::shared::find_shared;
 use super::worker::Worker;
-use super::{ClusterDeployment, OpenProxy, Opened, RunningPod, Written};
+use super::written::Written;
 use crate::Result;
 use crate::check::others_objects;
-use crate::environment::Cluster;
+use crate::cluster::Cluster;
 use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED};
 use crate::objects::{self, counters_port};
 use crate::plug::{ENVOY, MeshPlug, ProxyKind};
@@ -18,9 +20,7 @@ use crate::worker::protocol::{End, StartArgument};
 use experiment::Protocol;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use experiment::topology::DriverPlacement;
-use mesh::admin::Admin;
 use mesh::istio::objects::ingress;
-use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::Value;
 use std::sync::Arc;
@@ -76,12 +76,13 @@ impl RolledOut {
     }
 }
 
-pub(crate) fn bring_up<'a>(
+/// Brings up a deployment whose targets answer, and the objects that it consists of.
+pub(super) fn bring_up<'a>(
     cluster: &'a Cluster,
     spec: &DeploymentSpec,
     plug: Box<dyn MeshPlug>,
     label: &str,
-) -> Result<ClusterDeployment<'a>> {
+) -> Result<(Running<'a>, Written)> {
     let RolledOut { written, pods: ReadyPods { workloads, gateways }, certificates } =
         roll_out(cluster, spec, &*plug)?;
     let pods = open(cluster, spec, &*plug, workloads)?;
@@ -89,9 +90,9 @@ pub(crate) fn bring_up<'a>(
     let shared = find_shared(cluster, spec, &*plug, &written, &pods)?;
     let workers = connect_workers(cluster, spec, &pods)?;
     let opened = Opened { pods, gateways, workers, certificates, shared };
-    let mut deployment = ClusterDeployment::new(cluster, spec, plug, written, opened, label);
-    deployment.wait_until_serving()?;
-    Ok(deployment)
+    let running = Running::new(cluster, spec, plug, opened, label);
+    wait_until_serving(&running)?;
+    Ok((running, written))
 }
 
 /// Writes the objects of a deployment and waits until every pod is ready.
@@ -224,14 +225,6 @@ fn check_injected(pod: &PodState, kind: ProxyKind) -> Result<()> {
     Err(EnvironmentError::new("find the sidecars of the mesh", reason).with_hint(NOT_INJECTED).lasting())
 }
 
-/// Opens the ports of a proxy, which has this name in results.
-pub(super) fn open_proxy(api: &ApiClient, name: &str, pod: &PodState, kind: ProxyKind) -> Result<OpenProxy> {
-    let ports = kind.ports.iter().map(|port| PortForward::open(api, &pod.namespace, &pod.name, *port));
-    let ports = ports.collect::<Result<Vec<_>>>()?;
-    let interfaces: Vec<Admin> = ports.iter().map(|port| port.admin(name)).collect();
-    Ok(OpenProxy { name: name.to_owned(), kind, source: (kind.source)(&interfaces), ports })
-}
-
 /// Opens the admin interfaces of gateways.
 fn open_gateways(cluster: &Cluster, spec: &DeploymentSpec, pods: Vec<PodState>) -> Result<Vec<RunningPod>> {
     let gateways = gateway::gateways(&cluster.context(spec));
@@ -275,42 +268,40 @@ fn connect_workers(
     Ok(all)
 }
 
-impl ClusterDeployment<'_> {
-    /// Sends single requests from a worker of each driver until one is answered.
-    fn wait_until_serving(&mut self) -> Result<()> {
-        let topology = Arc::clone(&self.spec.topology);
-        for driver in &topology.drivers {
-            let protocol = topology.workloads[driver.target].protocol;
-            let destination = self.destination_of(driver);
-            // Only drivers know how to send requests of other protocols. For a gateway, an HTTP probe shows
-            // whether it has a route.
-            if matches!(protocol, Protocol::Http1 | Protocol::Http2) || destination.is_gateway {
-                self.wait_for_target(driver, &destination, protocol)?;
-            }
+/// Sends single requests from a worker of each driver until one is answered.
+fn wait_until_serving(running: &Running<'_>) -> Result<()> {
+    let topology = &running.spec.topology;
+    for driver in &topology.drivers {
+        let protocol = topology.workloads[driver.target].protocol;
+        let destination = running.destination_of(driver);
+        // Only drivers know how to send requests of other protocols. For a gateway, an HTTP probe shows
+        // whether it has a route.
+        if matches!(protocol, Protocol::Http1 | Protocol::Http2) || destination.is_gateway {
+            wait_for_target(running, driver, &destination, protocol)?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn wait_for_target(
-        &self,
-        driver: &DriverPlacement,
-        destination: &Destination,
-        protocol: Protocol,
-    ) -> Result<()> {
-        let Some(worker) = self.workers_of(driver.at).first() else { return Ok(()) };
-        let began = Instant::now();
-        loop {
-            self.cluster.check_not_stopped("wait until the target serves")?;
-            let last = match probe(worker, destination, protocol) {
-                Ok(None) => return Ok(()),
-                Ok(Some(reason)) => reason,
-                Err(error) => error_chain(&error),
-            };
-            if began.elapsed() > SERVING_TIMEOUT {
-                let Destination { probe_url, .. } = destination;
-                let operation = format!("wait until {probe_url} answers a request from {}", worker.pod);
-                return Err(EnvironmentError::new(operation, last));
-            }
+fn wait_for_target(
+    running: &Running<'_>,
+    driver: &DriverPlacement,
+    destination: &Destination,
+    protocol: Protocol,
+) -> Result<()> {
+    let Some(worker) = running.workers[driver.at].first() else { return Ok(()) };
+    let began = Instant::now();
+    loop {
+        running.cluster.check_not_stopped("wait until the target serves")?;
+        let last = match probe(worker, destination, protocol) {
+            Ok(None) => return Ok(()),
+            Ok(Some(reason)) => reason,
+            Err(error) => error_chain(&error),
+        };
+        if began.elapsed() > SERVING_TIMEOUT {
+            let Destination { probe_url, .. } = destination;
+            let operation = format!("wait until {probe_url} answers a request from {}", worker.pod);
+            return Err(EnvironmentError::new(operation, last));
         }
     }
 }

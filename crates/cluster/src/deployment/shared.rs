@@ -2,10 +2,10 @@
 //! the namespaces. Trials begin only once the proxies among them are ready and have their configuration for
 //! the deployment.
 
-use super::rollout::open_proxy;
-use super::{OpenProxy, RunningPod, Written};
+use super::pod::{OpenProxy, RunningPod, open_proxy};
+use super::written::Written;
 use crate::Result;
-use crate::environment::Cluster;
+use crate::cluster::Cluster;
 use crate::lists::list_objects;
 use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
