@@ -1,68 +1,34 @@
 //! A run: connect, warm up, measure, drain, and combine everything into one result.
 //!
 //! [`run`] starts the threads. `worker_task.rs` is the body of each thread, `coordinator.rs` directs them from
-//! connecting to the drain, and `result.rs` builds the result.
+//! connecting to the drain through the channels of `messages.rs`, and `result.rs` builds the result.
 
 use self::coordinator::Coordinator;
+use self::messages::{FromWorker, ToWorker};
 use self::worker_task::WorkerTask;
 use crate::clock::nanos;
 use crate::error::LoadError;
 use crate::network::io_backends;
 use crate::pacing::SpareCpu;
-use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, ScheduleSpec};
 use crate::start::Start;
-use crate::worker::{Timeline, WorkerOutcome};
+use crate::worker::Timeline;
 use results::LoadResult;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
 
 mod coordinator;
+mod messages;
+mod progress;
 mod result;
 mod series;
 mod start;
 mod window;
 mod worker_task;
 
-/// How often the run checks whether it should stop.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Progress events of a run.
-#[derive(Clone, Copy, Debug)]
-pub enum Progress<'a> {
-    /// Waiting for the agreed start time.
-    Waiting,
-    /// Opening connections.
-    Connecting,
-    /// Connections are open; waiting for the start signal: see [`Start::OnSignal`].
-    Ready,
-    /// The schedule has started; nothing is measured yet.
-    WarmingUp,
-    /// The measured window has opened.
-    WindowOpened,
-    /// A second is over. Every measured second is reported, in order; the last ones come after the end of the
-    /// window.
-    Second(&'a Second),
-    /// The measured window has closed; responses to in-flight requests are still awaited.
-    WindowClosed,
-}
-
-/// Receives the progress of a run, on the thread that called [`run`].
-pub trait Observer {
-    /// Called per event. Should return soon, since it blocks the next event.
-    fn progress(&mut self, progress: Progress<'_>);
-}
-
-enum FromWorker {
-    Connected(usize),
-    /// Index of the worker, and its counts.
-    Second(usize, Box<SecondCounts>),
-    Done(usize, io::Result<Box<WorkerOutcome>>),
-}
+pub use self::progress::{Observer, Progress};
 
 /// Runs the load to its end, or until `stop` is set, and returns what was measured until then.
 ///
@@ -110,12 +76,4 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
             Coordinator { spec, timeline, spare_cpu: &spare_cpu, stop, observer, from_workers, network };
         coordinator.follow(workers)
     })
-}
-
-/// Channels to one worker.
-struct ToWorker {
-    /// The instant at which the schedule starts.
-    start: Sender<Instant>,
-    /// Cleared seconds, for reuse.
-    spare: Sender<SecondCounts>,
 }

@@ -1,9 +1,11 @@
 //! The thread that directs a run: waits for connections, starts the workers, follows the window.
 
+use super::messages::{FromWorker, ToWorker};
+use super::progress::{Observer, Progress};
 use super::result::{Measured, Waiting};
 use super::series::Series;
+use super::start::{self, POLL_INTERVAL};
 use super::window::{Edge, Window};
-use super::{FromWorker, Observer, POLL_INTERVAL, Progress, ToWorker, start};
 use crate::clock::{Clock, SECOND, nanos};
 use crate::error::LoadError;
 use crate::pacing::{SpareCpu, SpareWatch};

@@ -6,7 +6,6 @@
 //! idle. Once the schedule has started, only the monotonic clock counts. The wall clock is read at the edges
 //! of the window to report how far it moved.
 
-use super::POLL_INTERVAL;
 use crate::clock::{Clock, Nanos};
 use crate::error::LoadError;
 use crate::start::StartSignal;
@@ -15,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// How often the run checks whether it should stop.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Connections are opened this much earlier than necessary.
 const CONNECT_LEAD: Duration = Duration::from_secs(1);
 /// Poll interval for the start signal.

@@ -1,6 +1,6 @@
 //! The body of one thread of a run: combines schedule, network and protocol into a worker.
 
-use super::FromWorker;
+use super::messages::FromWorker;
 use crate::clock::{Clock, nanos};
 use crate::network::{EpollNetwork, IoBackend, Network, TlsNetwork, UringNetwork};
 use crate::pacing::SpareCpu;
