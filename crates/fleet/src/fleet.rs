@@ -1,14 +1,16 @@
 //! A running fleet, as its caller sees it.
 
 use crate::error::FleetError;
+use crate::proxy::LinkSpec;
 use crate::result::{self, Ending};
 use crate::sampler::Sampler;
 use crate::shared::Shared;
 use crate::spec::{ChangeId, ChangeMarks, FleetSpec, Security, Selection, Spread, Target, WrittenAt};
 use crate::target::ResolvedTarget;
+use crate::thread::{Action, Command, WorkerResult, run};
 use crate::transport::{Stamping, check_timestamps, wait_ended};
 use crate::usage::{allow_open_files, memory_bytes};
-use crate::worker::{Action, Command, LinkSpec, Outcome, Settings, WorkerResult, WorkerSpec, run};
+use crate::worker::{Outcome, Settings, WorkerSpec};
 use crate::xds::{Mark, ProxySpec};
 use results::{FleetChange, FleetEvent, FleetResult};
 use std::num::NonZeroUsize;

@@ -2,9 +2,9 @@
 //! connections, and measure when every change arrives.
 //!
 //! Read [`xds`] first: one proxy as a state machine without I/O. Then read [`Fleet`] and its threads.
-//! `worker` has the event loop, `proxy` the lifecycle of a proxy, and `stream` the transfer between a
-//! connection and a session. `transport` has the connection, `expectation` the awaited events, and `result` the
-//! assembly of the result.
+//! `thread` has the event loop, `worker` the state of a thread, `lifecycle` the course of a `proxy`, and `stream`
+//! the transfer between a connection and a session. `transport` has the connection, `expectation` the awaited
+//! events, and `result` the assembly of the result.
 
 mod backoff;
 mod certificate;
@@ -14,6 +14,7 @@ mod error;
 mod expectation;
 mod figures;
 mod fleet;
+mod lifecycle;
 mod outage;
 mod probe;
 mod proxy;
@@ -24,6 +25,7 @@ mod shared;
 mod spec;
 mod stream;
 mod target;
+mod thread;
 mod transport;
 mod usage;
 mod worker;

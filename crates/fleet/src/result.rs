@@ -7,8 +7,9 @@ use crate::sampler::Samples;
 use crate::shared::Shared;
 use crate::spec::Spread;
 use crate::target::ResolvedTarget;
+use crate::thread::WorkerResult;
 use crate::usage::memory_peak_bytes;
-use crate::worker::{FinalState, Outcome, WorkerResult};
+use crate::worker::{FinalState, Outcome};
 use crate::xds::ProxySpec;
 use results::{
     FLEET_SCHEMA, FleetChange, FleetOfIstiod, FleetOutage, FleetProxies, FleetResult, FleetUsage,

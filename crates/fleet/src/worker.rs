@@ -1,24 +1,17 @@
-//! A thread of the fleet: its event loop, its proxies, and their shared state.
+//! State of a thread: its proxies, and what they share.
 
 use crate::certificates::Certificates;
 use crate::core::Core;
 use crate::expectation::{Expectation, Goal};
-use crate::proxy::{Ended, Phase, Proxy, live};
-use crate::rotation::rotate;
+use crate::proxy::{Ended, LinkSpec, Phase, Proxy};
 use crate::shared::Shared;
 use crate::spec::{BackoffSpec, CertificateSharing, Keepalive, Selection, Spread};
 use crate::target::ResolvedTarget;
 use crate::transport::READ_BUFFER_BYTES;
-use crate::usage::thread_cpu;
-use crate::xds::{Mark, ProxySpec, Session, XdsVariant};
+use crate::xds::{Session, XdsVariant};
 use std::cell::RefCell;
-use std::net::IpAddr;
-use std::rc::Rc;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::LocalSet;
 
 /// Settings shared by all threads.
 #[derive(Clone, Debug)]
@@ -34,21 +27,6 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
 }
 
-/// A connection that a thread must keep up.
-#[derive(Clone, Debug)]
-pub(crate) struct LinkSpec {
-    /// Index among the fleet's connections.
-    pub(crate) link: usize,
-    /// Index of the proxy in the fleet's spec.
-    pub(crate) index: usize,
-    /// Index of the target that its figures belong to.
-    pub(crate) target: usize,
-    pub(crate) proxy: Arc<ProxySpec>,
-    pub(crate) token: Option<Arc<str>>,
-    /// Local address to connect from; absent: any.
-    pub(crate) source: Option<IpAddr>,
-}
-
 /// Initial state of a thread.
 pub(crate) struct WorkerSpec {
     pub(crate) shared: Arc<Shared>,
@@ -57,50 +35,6 @@ pub(crate) struct WorkerSpec {
     pub(crate) links: Vec<LinkSpec>,
     /// Start of the whole fleet's connection attempts.
     pub(crate) start: Instant,
-}
-
-/// Action on the proxies of a selection.
-#[derive(Clone, Debug)]
-pub(crate) enum Action {
-    /// Expect them to receive these marks.
-    ExpectMarks(Arc<[Mark]>),
-    /// Expect them to lose their connection and reconnect.
-    ExpectReturn,
-    /// End their connections and reconnect at once.
-    Reconnect,
-    /// End their connections and stay disconnected.
-    CutOff,
-    /// Request new certificates.
-    RotateCertificates,
-}
-
-/// Command to a thread.
-pub(crate) enum Command {
-    /// Begins a change.
-    Begin {
-        change: usize,
-        action: Action,
-        selection: Arc<Selection>,
-        at: Instant,
-        /// Receives the number of awaited connections once the thread has begun the change.
-        done: mpsc::Sender<u64>,
-    },
-    /// Lets proxies that were cut off reconnect.
-    Restore {
-        change: usize,
-    },
-    /// Stops expecting a change.
-    Abandon {
-        change: usize,
-    },
-    /// Requests the progress of a change.
-    Outcomes {
-        change: usize,
-        reply: mpsc::Sender<Vec<Outcome>>,
-    },
-    /// Replaces the replicas.
-    Targets(Arc<[Arc<ResolvedTarget>]>),
-    Finish,
 }
 
 /// Outcome of a change on a connection.
@@ -128,20 +62,11 @@ impl FinalState {
     }
 }
 
-/// Result of a thread.
-pub(crate) struct WorkerResult {
-    pub(crate) core: Core,
-    /// Outcomes per change.
-    pub(crate) outcomes: Vec<(usize, Vec<Outcome>)>,
-    pub(crate) states: Vec<FinalState>,
-    pub(crate) cpu: Duration,
-}
-
 /// State of a thread.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Arc<Settings>,
-    targets: RefCell<Arc<[Arc<ResolvedTarget>]>>,
+    pub(crate) targets: RefCell<Arc<[Arc<ResolvedTarget>]>>,
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) certificates: Certificates,
     /// Read buffer.
@@ -149,47 +74,8 @@ pub(crate) struct Worker {
     pub(crate) core: RefCell<Core>,
 }
 
-/// Runs a thread until it is told to finish.
-pub(crate) fn run(spec: WorkerSpec, runtime: &Runtime, commands: UnboundedReceiver<Command>) -> WorkerResult {
-    let start = spec.start;
-    let worker = Rc::new(Worker::new(spec));
-    let tasks = LocalSet::new();
-    for place in 0..worker.proxies.len() {
-        let begin = start + worker.start_of(place);
-        tasks.spawn_local(live(Rc::clone(&worker), place, begin.into()));
-    }
-    runtime.block_on(tasks.run_until(serve(&worker, commands)));
-    let states = worker.proxies.iter().map(|proxy| worker.final_state(proxy)).collect();
-    let outcomes = worker.all_outcomes();
-    // Closes the connections.
-    drop(tasks);
-    let core = worker.core.replace(Core::new(0, 0));
-    WorkerResult { core, outcomes, states, cpu: thread_cpu() }
-}
-
-async fn serve(worker: &Rc<Worker>, mut commands: UnboundedReceiver<Command>) {
-    while let Some(command) = commands.recv().await {
-        match command {
-            Command::Begin { change, action, selection, at, done } => {
-                let waiting = worker.begin(change, &action, &selection, at);
-                // The receiver is gone if the fleet is being dropped.
-                let _ = done.send(waiting);
-            }
-            Command::Restore { change } => worker.restore(change),
-            Command::Abandon { change } => {
-                worker.core.borrow_mut().abandon(change, &worker.proxies, &worker.shared);
-            }
-            Command::Outcomes { change, reply } => {
-                let _ = reply.send(worker.outcomes(change));
-            }
-            Command::Targets(targets) => *worker.targets.borrow_mut() = targets,
-            Command::Finish => return,
-        }
-    }
-}
-
 impl Worker {
-    fn new(spec: WorkerSpec) -> Self {
+    pub(crate) fn new(spec: WorkerSpec) -> Self {
         let WorkerSpec { shared, settings, targets, links, start: _ } = spec;
         let figures = if settings.spread == Spread::Each { targets.len() } else { 1 };
         let proxies = links.into_iter().enumerate().map(|(place, link)| {
@@ -208,7 +94,7 @@ impl Worker {
     }
 
     /// When a proxy starts to connect, relative to the fleet's start.
-    fn start_of(&self, place: usize) -> Duration {
+    pub(crate) fn start_of(&self, place: usize) -> Duration {
         let rate = self.settings.connect_rate.filter(|rate| *rate > 0.0);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(self.proxies[place].link as f64 / rate))
     }
@@ -232,34 +118,7 @@ impl Worker {
         self.core.borrow_mut().ended(proxy, phase, ended, now, &self.shared);
     }
 
-    /// Begins a change. Returns the number of awaited connections.
-    fn begin(self: &Rc<Self>, change: usize, action: &Action, selection: &Selection, at: Instant) -> u64 {
-        let expectation = match action {
-            Action::ExpectMarks(marks) => {
-                self.core.borrow_mut().expect_marks(change, marks, &self.proxies, selection, at)
-            }
-            Action::RotateCertificates => self.expect(Goal::Certificate, selection, at),
-            Action::ExpectReturn | Action::Reconnect | Action::CutOff => {
-                self.expect(Goal::Return, selection, at)
-            }
-        };
-        let waiting = expectation.waiting() as u64;
-        self.shared.expect(change, waiting);
-        self.core.borrow_mut().expectations.insert(change, expectation);
-        let selected = self.proxies.iter().filter(|proxy| selection.contains(proxy.index, &proxy.spec));
-        match action {
-            Action::ExpectMarks(_) | Action::ExpectReturn => {}
-            Action::Reconnect => selected.for_each(Proxy::order),
-            Action::CutOff => selected.for_each(|proxy| {
-                proxy.cut_off.set(true);
-                proxy.order();
-            }),
-            Action::RotateCertificates => rotate(self, change, selected),
-        }
-        waiting
-    }
-
-    fn expect(&self, goal: Goal, selection: &Selection, at: Instant) -> Expectation {
+    pub(crate) fn expect(&self, goal: Goal, selection: &Selection, at: Instant) -> Expectation {
         let expected =
             self.proxies.iter().map(|proxy| u16::from(selection.contains(proxy.index, &proxy.spec)));
         let mut expectation = Expectation::new(goal, at, expected.collect());
@@ -269,7 +128,7 @@ impl Worker {
         expectation
     }
 
-    fn restore(&self, change: usize) {
+    pub(crate) fn restore(&self, change: usize) {
         let core = self.core.borrow();
         let Some(expectation) = core.expectations.get(&change) else { return };
         for proxy in self.proxies.iter().filter(|proxy| expectation.expects(proxy.place)) {
@@ -278,7 +137,7 @@ impl Worker {
         }
     }
 
-    fn outcomes(&self, change: usize) -> Vec<Outcome> {
+    pub(crate) fn outcomes(&self, change: usize) -> Vec<Outcome> {
         let core = self.core.borrow();
         let outcomes = core.expectations.get(&change).into_iter().flat_map(Expectation::outcomes);
         let located = outcomes.map(|(place, arrival)| {
@@ -288,12 +147,12 @@ impl Worker {
         located.collect()
     }
 
-    fn all_outcomes(&self) -> Vec<(usize, Vec<Outcome>)> {
+    pub(crate) fn all_outcomes(&self) -> Vec<(usize, Vec<Outcome>)> {
         let changes: Vec<_> = self.core.borrow().expectations.keys().copied().collect();
         changes.into_iter().map(|change| (change, self.outcomes(change))).collect()
     }
 
-    fn final_state(&self, proxy: &Proxy) -> FinalState {
+    pub(crate) fn final_state(&self, proxy: &Proxy) -> FinalState {
         let core = self.core.borrow();
         let phase = proxy.phase.get();
         FinalState {
