@@ -1,10 +1,9 @@
 //! One request to the node, and how it is counted.
 
-use super::tally::Outcome;
-use super::worker::Worker;
+use super::tally::{Outcome, WorkerTally};
 use crate::counters::{Progress, ProtocolTally, Tally};
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// How a request is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,7 +27,7 @@ impl Kind {
 
 /// A request from its start to the end of its response. If dropped before, it counts as failed or incomplete.
 pub(crate) struct Exchange {
-    worker: Rc<Worker>,
+    tally: Arc<WorkerTally>,
     kind: Kind,
     progress: Progress,
     /// Memory that its script holds until the response.
@@ -36,14 +35,14 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(worker: &Rc<Worker>, kind: Kind) -> Self {
-        Self { worker: Rc::clone(worker), kind, progress: Progress::Receiving, _held: Vec::new() }
+    pub(crate) fn new(tally: &Arc<WorkerTally>, kind: Kind) -> Self {
+        Self { tally: Arc::clone(tally), kind, progress: Progress::Receiving, _held: Vec::new() }
     }
 
     /// The request was read completely.
     pub(crate) fn received(&mut self) {
-        let Self { kind, worker, progress, .. } = self;
-        kind.tally(&worker.tally.inbound).received(progress);
+        let Self { kind, tally, progress, .. } = self;
+        kind.tally(&tally.inbound).received(progress);
     }
 
     /// Holds memory until the response.
@@ -54,7 +53,7 @@ impl Exchange {
     /// The outcome is known; the response has yet to be sent. `endpoint`: its index; `None` for an unknown
     /// endpoint.
     pub(crate) fn decided(&self, endpoint: Option<usize>, outcome: Outcome) {
-        let tally = &self.worker.tally;
+        let tally = &self.tally;
         match endpoint {
             Some(endpoint) => tally.endpoints[endpoint][outcome as usize].add(1),
             None => tally.unknown.add(1),
@@ -72,7 +71,7 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.kind.tally(&self.worker.tally.inbound).ended(self.progress);
+        self.kind.tally(&self.tally.inbound).ended(self.progress);
     }
 }
 

@@ -5,8 +5,9 @@
 use super::exchange::{Exchange, Kind};
 use super::http2;
 use super::outgoing::Outgoing;
-use super::script::{Answer, PassedFields, execute};
-use super::server::Stopping;
+use super::passed_fields::PassedFields;
+use super::script::{Answer, execute};
+use super::stopping::Stopping;
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
@@ -78,7 +79,7 @@ impl Head {
         let endpoint = offered.position(|offered| offered.endpoint.path == path);
         let fields = parsed.headers.iter().map(|field| (field.name, field.value));
         Self {
-            exchange: Exchange::new(worker, Kind::Http1),
+            exchange: Exchange::new(&worker.tally, Kind::Http1),
             target: endpoint.map_or_else(|| Target::Unknown(path.to_owned()), Target::Endpoint),
             passed: PassedFields::of_bytes(fields),
             keep_alive: framing.keep_alive,

@@ -3,8 +3,9 @@
 use super::application::Application;
 use super::body::FilledBody;
 use super::exchange::{Exchange, Kind};
-use super::script::{Answer, PassedFields, execute};
-use super::server::LocalExecutor;
+use super::passed_fields::PassedFields;
+use super::runtime::LocalExecutor;
+use super::script::{Answer, execute};
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
@@ -68,7 +69,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<FilledBody>, Box<dyn Error + Send + Sync>> {
     let (head, mut body) = request.into_parts();
-    let mut exchange = Exchange::new(&worker, kind);
+    let mut exchange = Exchange::new(&worker.tally, kind);
     while let Some(frame) = body.frame().await {
         frame?;
     }

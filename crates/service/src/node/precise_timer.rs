@@ -3,7 +3,7 @@
 //!
 //! Each worker has one kernel timer, armed for the earliest sleeper.
 
-use super::server::watched;
+use super::runtime::watched;
 use rustix::fd::OwnedFd;
 use rustix::io;
 use rustix::time::{

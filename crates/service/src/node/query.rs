@@ -18,7 +18,7 @@ pub(super) mod tls;
 pub use response::check_database_response;
 
 use super::application::{Application, DatabaseSpec};
-use super::script::StepFailure;
+use super::failure::StepFailure;
 use super::tally::{Attempt, WorkerTally};
 use collection::Documents;
 use connection::Target;

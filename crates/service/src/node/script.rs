@@ -1,13 +1,14 @@
 //! Scripts: runs the steps of a request, in sequence and in parallel.
 
-use super::client::{CallFailure, OutgoingCall};
+use super::client::OutgoingCall;
+use super::failure::StepFailure;
+use super::passed_fields::PassedFields;
 use super::tally::Outcome;
 use super::worker::Worker;
 use crate::compute::compute;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{CallStep, Endpoint, Step};
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
-use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::hint;
 use std::pin::pin;
@@ -16,10 +17,6 @@ use std::time::Duration;
 
 /// Memory is held in pages of this size, each touched.
 const PAGE_BYTES: usize = 4096;
-
-/// Why a step failed, as text for the response.
-#[derive(Debug)]
-pub(crate) struct StepFailure(pub String);
 
 /// The result of a script, from which the response is built.
 #[derive(Debug)]
@@ -30,46 +27,6 @@ pub(crate) struct Answer {
     pub reason: String,
     /// Memory held until the response.
     pub held: Vec<Vec<u8>>,
-}
-
-/// Header fields that are forwarded to callees unchanged.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PassedFields(Vec<(HeaderName, HeaderValue)>);
-
-impl PassedFields {
-    /// W3C Trace Context and Baggage, B3 (single and multiple), the request ID that proxies write, and the
-    /// token that policies of a mesh may require at every hop.
-    pub(crate) fn from_headers(fields: &HeaderMap) -> Self {
-        let passed = fields.iter().filter(|(name, _)| is_passed(name.as_str()));
-        Self(passed.map(|(name, value)| (name.clone(), value.clone())).collect())
-    }
-
-    /// The same for raw header fields; names in any case.
-    pub(crate) fn of_bytes<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Self {
-        let passed = fields.filter(|(name, _)| is_passed(name)).filter_map(|(name, value)| {
-            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_bytes(value).ok()?))
-        });
-        Self(passed.collect())
-    }
-
-    /// Names in lower case, and values.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
-    }
-
-    pub(crate) fn write(&self, fields: &mut HeaderMap) {
-        for (name, value) in &self.0 {
-            fields.append(name.clone(), value.clone());
-        }
-    }
-}
-
-/// `name`: in any case.
-fn is_passed(name: &str) -> bool {
-    const PASSED: [&str; 6] = ["traceparent", "tracestate", "baggage", "b3", "x-request-id", "authorization"];
-    const PREFIX: &str = "x-b3-";
-    PASSED.iter().any(|passed| passed.eq_ignore_ascii_case(name))
-        || name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }
 
 /// Runs the script of an endpoint.
@@ -135,7 +92,7 @@ impl Execution<'_> {
         if !self.worker.happens(step.probability) {
             return Ok(());
         }
-        let callee = self.worker.callee(step.to);
+        let client = self.worker.client(step.to);
         let mut call = OutgoingCall {
             endpoint: &step.endpoint,
             request_bytes: self.worker.amount(&step.request_bytes) as u64,
@@ -146,13 +103,13 @@ impl Execution<'_> {
         loop {
             // The runtime's own timers would wake its loop once per call, for nothing.
             let timeout = self.worker.timer.sleep(step.timeout);
-            let failure = match select(pin!(callee.call(&call)), timeout).await {
+            let failure = match select(pin!(client.call(&call)), timeout).await {
                 Either::Left((Ok(()), _)) => return Ok(()),
                 Either::Left((Err(failure), _)) => failure,
-                Either::Right(_) => CallFailure(format!("no response within {:?}", step.timeout)),
+                Either::Right(_) => StepFailure(format!("no response within {:?}", step.timeout)),
             };
             if attempts_left == 0 {
-                return Err(StepFailure(format!("{}: {}", callee.name(), failure.0)));
+                return Err(StepFailure(format!("{}: {}", client.name(), failure.0)));
             }
             attempts_left -= 1;
             call.repeats = true;

@@ -3,7 +3,9 @@
 use super::admin::{self, Admin};
 use super::application::Application;
 use super::readiness::{Readiness, fill};
+use super::runtime::{on_runtime, watched};
 use super::settings::NodeSettings;
+use super::stopping::Stopping;
 use super::stream::CountedStream;
 use super::tally::{NodeTally, WorkerTally};
 use super::worker::Worker;
@@ -14,17 +16,14 @@ use experiment::protocol::Protocol;
 use futures_util::future::{Either, select};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::LocalOptions;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
@@ -197,17 +196,6 @@ impl Parts {
 /// A connection in transfer between two runtimes.
 type TcpStreamOnItsWay = std::net::TcpStream;
 
-/// Runs a worker on its own runtime.
-fn on_runtime(worker: impl Future<Output = io::Result<()>>) -> Result<(), ServeError> {
-    let failed = |error| kernel("set up an event loop", error);
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_io().enable_time().build_local(LocalOptions::default()).map_err(failed)?;
-    let ended = runtime.block_on(worker).map_err(failed);
-    // A hanging resolver must not block the shutdown.
-    runtime.shutdown_background();
-    ended
-}
-
 /// The accepted connections of one worker.
 struct Connections {
     worker: Rc<Worker>,
@@ -245,35 +233,5 @@ impl Connections {
             // Those that have not finished by then are cut off, and counted as such.
             let _ = timeout(FINISH_TIMEOUT, self.closing.closed()).await;
         }
-    }
-}
-
-/// Signals a connection to finish.
-#[derive(Debug)]
-pub(crate) struct Stopping(watch::Receiver<bool>);
-
-impl Stopping {
-    /// Waits until idle connections should be closed.
-    pub(crate) async fn closing(&mut self) {
-        // The sender lives until all connections have ended.
-        let _ = self.0.wait_for(|closing| *closing).await;
-    }
-}
-
-/// Watches a descriptor for readability; must be called within a runtime.
-#[allow(unsafe_code)]
-pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the result owns the descriptor, so it stays open and unchanged while it is watched.
-    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
-    watched.map_err(io::Error::from)
-}
-
-/// Runs hyper's futures on the thread that created them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LocalExecutor;
-
-impl<F: Future + 'static> hyper::rt::Executor<F> for LocalExecutor {
-    fn execute(&self, future: F) {
-        spawn_local(async { drop(future.await) });
     }
 }

@@ -3,8 +3,9 @@
 use super::application::tcp_reply_bytes;
 use super::exchange::{Exchange, Kind};
 use super::outgoing::Outgoing;
-use super::script::{PassedFields, execute};
-use super::server::Stopping;
+use super::passed_fields::PassedFields;
+use super::script::execute;
+use super::stopping::Stopping;
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
@@ -39,7 +40,7 @@ async fn answer_all(
     // Received bytes of requests that are not answered yet.
     let mut received = 0;
     loop {
-        let request = (received > 0).then(|| Exchange::new(worker, Kind::Tcp));
+        let request = (received > 0).then(|| Exchange::new(&worker.tally, Kind::Tcp));
         while received < TCP_REQUEST_BYTES {
             received += match &request {
                 None => match select(pin!(stream.read(&mut room)), pin!(stopping.closing())).await {
@@ -52,7 +53,7 @@ async fn answer_all(
                 return Ok(());
             }
         }
-        let mut exchange = request.unwrap_or_else(|| Exchange::new(worker, Kind::Tcp));
+        let mut exchange = request.unwrap_or_else(|| Exchange::new(&worker.tally, Kind::Tcp));
         received -= TCP_REQUEST_BYTES;
         exchange.received();
         if !answer(stream, worker, exchange).await? {

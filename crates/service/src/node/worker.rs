@@ -1,7 +1,7 @@
 //! State shared by the requests of one worker.
 
 use super::application::Application;
-use super::client::Callee;
+use super::client::Client;
 use super::precise_timer::PreciseTimer;
 use super::query::Databases;
 use super::tally::WorkerTally;
@@ -23,7 +23,7 @@ pub(crate) struct Worker {
     pub databases: Databases,
     /// The node is stopping: connections close after the next response.
     pub is_stopping: Cell<bool>,
-    callees: Vec<Callee>,
+    clients: Vec<Client>,
     random: RefCell<SmallRng>,
 }
 
@@ -39,22 +39,22 @@ impl Worker {
             Some(seed) => SmallRng::seed_from_u64(seed.wrapping_add(index as u64)),
             None => rand::make_rng(),
         };
-        let callees = (0..application.callees.len()).map(|index| Callee::new(index, application, tally));
+        let clients = (0..application.callees.len()).map(|index| Client::new(index, application, tally));
         Ok(Self {
             application: Arc::clone(application),
             tally: Arc::clone(tally),
             timer: PreciseTimer::new()?,
             databases: Databases::new(application, tally, workers)?,
             is_stopping: Cell::new(false),
-            callees: callees.collect(),
+            clients: clients.collect(),
             random: RefCell::new(random),
         })
     }
 
-    /// The callee that is this workload.
-    pub(crate) fn callee(&self, id: WorkloadId) -> &Callee {
+    /// The client of this workload.
+    pub(crate) fn client(&self, id: WorkloadId) -> &Client {
         let index = self.application.callees.iter().position(|callee| callee.id == id);
-        &self.callees[index.expect("scripts call nothing else")]
+        &self.clients[index.expect("scripts call nothing else")]
     }
 
     /// True with this probability.

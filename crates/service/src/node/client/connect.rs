@@ -1,6 +1,7 @@
 //! Opening connections.
 
-use super::{CallFailure, Callee};
+use super::callee::Callee;
+use crate::node::failure::StepFailure;
 use crate::node::stream::CountedStream;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,9 +9,9 @@ use std::sync::Arc;
 use tokio::net::{TcpStream, lookup_host};
 
 /// Opens a connection. The system resolver looks up names on a separate thread.
-pub(super) async fn connect(callee: &Callee) -> Result<CountedStream, CallFailure> {
+pub(super) async fn connect(callee: &Callee) -> Result<CountedStream, StepFailure> {
     let place = &callee.spec().place;
-    let failed = |error: io::Error| CallFailure(format!("connect to {}: {error}", place.authority));
+    let failed = |error: io::Error| StepFailure(format!("connect to {}: {error}", place.authority));
     let stream = match place.host.parse::<IpAddr>() {
         Ok(address) => TcpStream::connect(SocketAddr::new(address, place.port)).await,
         Err(_) => {

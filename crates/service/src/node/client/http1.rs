@@ -1,10 +1,11 @@
 //! HTTP/1.1: connections are opened on demand. The caller's own task writes the request and reads the
 //! response.
 
+use super::callee::{Callee, OutgoingCall};
 use super::connect::connect;
 use super::http1_response::Receiver;
 use super::pool::Pool;
-use super::{CallFailure, Callee, OutgoingCall};
+use crate::node::failure::StepFailure;
 use crate::node::outgoing::Outgoing;
 use crate::node::stream::CountedStream;
 use crate::node::tally::Attempt;
@@ -22,7 +23,7 @@ pub(super) async fn call(
     callee: &Callee,
     call: &OutgoingCall<'_>,
     attempt: &mut Attempt<'_>,
-) -> Result<(), CallFailure> {
+) -> Result<(), StepFailure> {
     let mut reused = pool.take();
     loop {
         let is_reused = reused.is_some();
@@ -40,15 +41,15 @@ pub(super) async fn call(
                 }
                 return match exchange.receiver.status() {
                     200..300 => Ok(()),
-                    status => Err(CallFailure(format!("status {status}"))),
+                    status => Err(StepFailure(format!("status {status}"))),
                 };
             }
             Err(_) if !exchange.outgoing.is_begun() => attempt.unwritten(),
             Err(_) if is_reused && !exchange.receiver.is_begun() => attempt.resent(),
-            Err(error) => return Err(CallFailure(error.to_string())),
+            Err(error) => return Err(StepFailure(error.to_string())),
         }
         if !is_reused {
-            return Err(CallFailure("the connection was closed at once".to_owned()));
+            return Err(StepFailure("the connection was closed at once".to_owned()));
         }
     }
 }

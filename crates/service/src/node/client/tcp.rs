@@ -1,9 +1,10 @@
 //! Raw TCP: both sides take the sizes of requests and replies from the topology.
 
+use super::callee::Callee;
 use super::connect::connect;
 use super::pool::Pool;
-use super::{CallFailure, Callee};
 use crate::content::FILLER;
+use crate::node::failure::StepFailure;
 use crate::node::stream::CountedStream;
 use crate::node::tally::Attempt;
 use experiment::settings::service::TCP_REQUEST_BYTES;
@@ -15,7 +16,7 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// Sends a request and receives its reply. If the connection turns out to be closed, the request is resent on
 /// a new one.
-pub(super) async fn call(pool: &Pool, callee: &Callee, attempt: &mut Attempt<'_>) -> Result<(), CallFailure> {
+pub(super) async fn call(pool: &Pool, callee: &Callee, attempt: &mut Attempt<'_>) -> Result<(), StepFailure> {
     let mut reused = pool.take();
     loop {
         let is_reused = reused.is_some();
@@ -31,7 +32,7 @@ pub(super) async fn call(pool: &Pool, callee: &Callee, attempt: &mut Attempt<'_>
             }
             Err(Failure { received: 0, .. }) if is_reused => attempt.resent(),
             Err(Failure { received, error }) => {
-                return Err(CallFailure(format!("{error} after {received} bytes of the reply")));
+                return Err(StepFailure(format!("{error} after {received} bytes of the reply")));
             }
         }
     }
