@@ -30,6 +30,7 @@ mod shared;
 mod tcp;
 mod tls;
 mod transport;
+mod turn;
 mod worker;
 
 pub use counters::{Counters, ProtocolCounters};

@@ -1,10 +1,10 @@
 //! A connection during its TLS handshake, which has a timeout.
 
-use crate::connection::{LINGER_NS, Turn};
 use crate::counters::Tally;
 use crate::settings::Protocol;
 use crate::shared::Shared;
 use crate::transport::Transport;
+use crate::turn::{LINGER_NS, Turn};
 use rustix::io::{self, Errno};
 
 /// Maximum duration of a handshake, from accepting the connection.

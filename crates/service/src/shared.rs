@@ -2,7 +2,7 @@
 //! counters.
 
 use crate::counters::{Counters, Tally};
-use crate::http2;
+use crate::http2::context::Context;
 use crate::response::Composer;
 use crate::settings::{Answer, Settings, TcpSizes};
 use rand::SeedableRng as _;
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     /// Message sizes of raw TCP connections.
     pub tcp: TcpSizes,
     /// State shared by HTTP/2 connections.
-    pub http2: Arc<http2::Context>,
+    pub http2: Arc<Context>,
     /// Memory that all connections together hold for unfinished requests, bytes.
     pub held_bytes: usize,
     pub tally: Arc<Tally>,
@@ -59,7 +59,7 @@ impl Shared {
             composed: Vec::new(),
             random,
             tcp: settings.tcp,
-            http2: Arc::new(http2::Context::new(settings, worker, tallies, started)),
+            http2: Arc::new(Context::new(settings, worker, tallies, started)),
             held_bytes: 0,
             tally: Arc::clone(&tallies[worker]),
             tallies: Arc::clone(tallies),

@@ -4,13 +4,13 @@
 //! that lost or duplicated a page or a segment is detectable. Pipelined requests are answered in order.
 
 use crate::compute::compute;
-use crate::connection::{LINGER_NS, Turn};
 use crate::content::MAX_COPIED_BYTES;
 use crate::counters::Tally;
 use crate::output::{Output, Sent};
 use crate::settings::TcpSizes;
 use crate::shared::Shared;
 use crate::transport::Transport;
+use crate::turn::{LINGER_NS, Turn};
 use rustix::io;
 
 /// Byte `i` of a reply is `i` modulo this.

@@ -5,10 +5,11 @@
 //! connection to the worker with the fewest. With separate listeners and few connections, some workers would
 //! be idle while others get all the load.
 
-use crate::connection::{Connection, Turn};
+use crate::connection::Connection;
 use crate::counters::Tally;
 use crate::settings::{Protocol, Settings, Stall};
 use crate::shared::Shared;
+use crate::turn::Turn;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};

@@ -5,7 +5,7 @@
 
 use super::message::{PREFIX_BYTES, message_with_filler};
 use super::status::{Code, Status};
-use crate::http2::{Broken, Exchange, send_content};
+use crate::http2::exchange::{Broken, Exchange, send_content};
 use bytes::{Buf as _, Bytes, BytesMut};
 use h2::{RecvStream, SendStream};
 use http::header::{CONTENT_TYPE, HeaderValue};

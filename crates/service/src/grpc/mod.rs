@@ -19,7 +19,7 @@ pub use echo::PROTO as ECHO_PROTO;
 pub(crate) use message::message_with_filler;
 pub(crate) use status::{Code, Status};
 
-use crate::http2::{Answering, Exchange, Kind};
+use crate::http2::exchange::{Answering, Exchange, Kind};
 use crate::settings::Answer;
 use call::{Call, Failure};
 use h2::RecvStream;

@@ -15,13 +15,13 @@ pub use receiver::check_requests;
 pub(crate) use receiver::{Receiver, Step};
 
 use crate::compute::compute;
-use crate::connection::{LINGER_NS, Turn};
 use crate::counters::Tally;
 use crate::output::{Output, Sent};
 use crate::reply::Reply;
 use crate::response::{self, Frame};
 use crate::shared::Shared;
 use crate::transport::Transport;
+use crate::turn::{LINGER_NS, Turn};
 use ::http1::Rejection;
 use request::Request;
 use rustix::io;

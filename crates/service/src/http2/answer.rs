@@ -1,6 +1,6 @@
 //! Responses to plain HTTP requests over HTTP/2: the same as over HTTP/1.1.
 
-use super::Context;
+use super::context::Context;
 use super::exchange::{Answering, Broken, Exchange, send_content};
 use crate::compute::compute;
 use crate::content::{Content, MAX_COPIED_BYTES};

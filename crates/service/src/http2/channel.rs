@@ -4,7 +4,7 @@
 //! buffer for that is shared by all connections of a worker; one keeps it only while its socket accepts no
 //! more.
 
-use super::Context as Worker;
+use super::context::Context as Worker;
 use crate::transport::Transport;
 use rustix::io::{self, Errno};
 use std::io::IoSlice;

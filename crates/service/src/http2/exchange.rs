@@ -1,6 +1,6 @@
 //! One HTTP/2 request, counted whatever happens to it.
 
-use super::Context;
+use super::context::Context;
 use super::timers::Timers;
 use crate::content::Content;
 use crate::counters::{Progress, ProtocolTally};

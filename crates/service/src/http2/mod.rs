@@ -2,27 +2,27 @@
 //!
 //! There is no runtime besides the loop: the library's connection and its exchanges are one future, and each
 //! turn polls it ([`Http2::turn`]). Socket events arrive as turns, delays use the worker's timers (`timers`),
-//! and bytes go through a `channel`. An `exchange` is one request and its response.
+//! and bytes go through a `channel`. An `exchange` is one request and its response; all of a worker share a
+//! `context`.
 //!
 //! Limits apply to concurrent streams, the size of header fields, and windows; bodies are discarded as they
 //! arrive.
 
 mod answer;
 mod channel;
-mod exchange;
+pub(crate) mod context;
+pub(crate) mod exchange;
 mod timers;
 
-pub(crate) use exchange::{Answering, Broken, Exchange, Kind, send_content};
-
-use crate::connection::{LINGER_NS, Turn};
-use crate::counters::{Counters, Tally};
 use crate::grpc;
 use crate::reply::Reply;
-use crate::settings::{Answer, Settings};
 use crate::shared::Shared;
 use crate::transport::Transport;
+use crate::turn::{LINGER_NS, Turn};
 use bytes::Bytes;
 use channel::Channel;
+use context::Context;
+use exchange::{Answering, Exchange, Kind};
 use futures_util::stream::{FuturesUnordered, Stream as _};
 use h2::RecvStream;
 use h2::server::{Builder, Connection, SendResponse};
@@ -31,12 +31,10 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use std::fmt;
 use std::future::poll_fn;
-use std::num::NonZeroU64;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{self, Poll, Wake, Waker};
-use std::time::Instant;
 use timers::Timers;
 
 /// Maximum concurrent requests of a client on one connection.
@@ -46,75 +44,8 @@ const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Maximum size of the decoded header fields, bytes.
 const MAX_HEADERS_BYTES: u32 = 64 * 1024;
-/// Maximum memory for all unfinished messages of one worker, so that slow clients cannot exhaust the memory.
-const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 /// How often one turn polls futures that were woken in the meantime.
 const ROUNDS_PER_TURN: usize = 8;
-/// Maximum size of the output buffer that a worker keeps.
-const MAX_SPARE_BYTES: usize = 256 * 1024;
-
-/// What all HTTP/2 connections of one worker share.
-#[derive(Debug)]
-pub(crate) struct Context {
-    pub answer: Answer,
-    pub requests_per_connection: Option<NonZeroU64>,
-    pub tally: Arc<Tally>,
-    tallies: Arc<[Arc<Tally>]>,
-    started: Instant,
-    /// Memory still available for unfinished messages, bytes.
-    free_bytes: AtomicUsize,
-    /// Buffer for the output of one turn, while no connection uses it.
-    room: Mutex<Vec<u8>>,
-}
-
-impl Context {
-    pub(crate) fn new(
-        settings: &Settings,
-        worker: usize,
-        tallies: &Arc<[Arc<Tally>]>,
-        started: Instant,
-    ) -> Self {
-        Self {
-            answer: settings.answer,
-            requests_per_connection: settings.requests_per_connection,
-            tally: Arc::clone(&tallies[worker]),
-            tallies: Arc::clone(tallies),
-            started,
-            free_bytes: AtomicUsize::new(MAX_HELD_BYTES),
-            room: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn now_ns(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
-
-    pub(crate) fn counters(&self) -> Counters {
-        Counters::sum(&self.tallies)
-    }
-
-    /// Accounts for an unfinished message of this length. Returns false if there is no memory for it.
-    pub(crate) fn hold(&self, bytes: usize) -> bool {
-        let held = self.free_bytes.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(bytes));
-        held.is_ok()
-    }
-
-    /// Releases accounted memory.
-    pub(crate) fn release(&self, bytes: usize) {
-        self.free_bytes.fetch_add(bytes, Relaxed);
-    }
-
-    fn take_room(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.room.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn give_back(&self, mut room: Vec<u8>) {
-        room.clear();
-        if room.capacity() <= MAX_SPARE_BYTES {
-            *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
-        }
-    }
-}
 
 /// An HTTP/2 connection.
 pub(crate) struct Http2 {
