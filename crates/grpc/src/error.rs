@@ -2,7 +2,6 @@
 
 use crate::descriptors::DescriptorsError;
 use crate::files::SourceError;
-use crate::reflection::AnswerError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -123,6 +122,22 @@ pub enum ReflectionError {
     /// A limit on the responses was exceeded.
     #[error("the server sent more than {0}")]
     Endless(&'static str),
+}
+
+/// Response that is not from a gRPC server.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// Not HTTP/2, or the connection broke.
+    #[error("no HTTP/2 answer: {0}")]
+    NotHttp2(String),
+    /// HTTP, but not gRPC.
+    #[error("no gRPC answer: HTTP status {status}, content-type `{content_type}`")]
+    NotGrpc {
+        /// HTTP status.
+        status: u16,
+        /// Content type; empty if there was none.
+        content_type: String,
+    },
 }
 
 impl DescribeError {

@@ -16,11 +16,11 @@ mod method;
 mod reflection;
 
 pub use descriptors::DescriptorsError;
-pub use error::{DescribeError, ReflectionError};
+pub use error::{AnswerError, DescribeError, ReflectionError};
 pub use files::SourceError;
 pub use message::MessageError;
 pub use method::{Method, MethodPath, Streaming};
-pub use reflection::{AnswerError, Server, Tls, check_reflection};
+pub use reflection::{Server, Tls, check_reflection};
 
 use std::path::PathBuf;
 

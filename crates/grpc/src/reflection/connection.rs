@@ -1,6 +1,7 @@
 //! HTTP/2 connection for a few calls, over TCP or TLS, with a check that the peer is a gRPC server.
 
-use super::{ReflectionError, Server, Tls};
+use super::{Server, Tls};
+use crate::error::{AnswerError, ReflectionError};
 use http::{HeaderName, HeaderValue, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -15,22 +16,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::body::Body;
-
-/// Response that is not from a gRPC server.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum AnswerError {
-    /// Not HTTP/2, or the connection broke.
-    #[error("no HTTP/2 answer: {0}")]
-    NotHttp2(String),
-    /// HTTP, but not gRPC.
-    #[error("no gRPC answer: HTTP status {status}, content-type `{content_type}`")]
-    NotGrpc {
-        /// HTTP status.
-        status: u16,
-        /// Content type; empty if there was none.
-        content_type: String,
-    },
-}
 
 /// Channel for gRPC calls.
 pub(super) struct Channel {

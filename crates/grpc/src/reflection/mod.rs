@@ -8,8 +8,7 @@ mod connection;
 mod invariants;
 
 use crate::descriptors::pool;
-use crate::error::{DescribeError, ReflectionError};
-pub use connection::AnswerError;
+use crate::error::{AnswerError, DescribeError, ReflectionError};
 use connection::Channel;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
