@@ -6,6 +6,7 @@
 mod book;
 mod check_commands;
 mod checks;
+mod circles;
 mod commands;
 mod crates;
 mod environment;
