@@ -19,6 +19,7 @@ mod trend;
 
 pub(crate) use grpc::GrpcRecord;
 use per_url::PerUrl;
+pub(crate) use trend::Growth;
 use trend::Trend;
 
 /// Number of status codes, 0 to 999; HTTP has no others.
@@ -210,6 +211,7 @@ impl Recorder {
     /// Records a complete response. `bytes`: its size.
     pub(crate) fn completed(&mut self, flight: &InFlightRequest, at: Nanos, status: u16, bytes: u64) {
         self.answered_in_window += u64::from((self.window_start..=self.window_end).contains(&at));
+        self.trend.ended(flight.due, at);
         if !self.measures(flight) {
             self.warmup.completed += 1;
             return;
@@ -226,7 +228,6 @@ impl Recorder {
         self.response_time.record_ns(response_time);
         self.per_url.completed(flight.url, response_time);
         self.slowest.answered(flight.due, response_time);
-        self.trend.answered(flight.due, response_time);
         self.service_time.record_ns(service_time);
         self.second.completed += 1;
         self.second.bytes_received += bytes;
@@ -283,6 +284,7 @@ impl Recorder {
     /// Records a failed request.
     pub(crate) fn failed(&mut self, flight: &InFlightRequest, at: Nanos, kind: ErrorKind) {
         self.error(kind, at);
+        self.trend.ended(flight.due, at);
         if self.measures(flight) {
             self.failed += 1;
             let waited = at.saturating_sub(flight.due);
@@ -320,10 +322,17 @@ impl Recorder {
         Some((commonest, self.fallbacks.iter().sum()))
     }
 
-    /// Counts requests that were due in the window and not sent: all had waited for this long, or longer. `url_of_next` is called
-    /// for each of them if URLs are measured apart.
-    pub(crate) fn unsent(&mut self, requests: u64, waited: Nanos, mut url_of_next: impl FnMut() -> usize) {
+    /// Counts requests that were due in the window, at this time or shortly before, and not sent: all had waited for this long, or
+    /// longer. `url_of_next` is called for each of them if URLs are measured apart.
+    pub(crate) fn unsent(
+        &mut self,
+        requests: u64,
+        due: Nanos,
+        waited: Nanos,
+        mut url_of_next: impl FnMut() -> usize,
+    ) {
         self.unsent += requests;
+        self.trend.took(due, waited, requests);
         self.unanswered_waits.record_ns(waited, requests);
         if !self.per_url.is_empty() {
             (0..requests).for_each(|_| self.per_url.unsent(url_of_next(), waited));
@@ -333,7 +342,7 @@ impl Recorder {
     /// Counts a request that was dropped at this time because too many wait for its server.
     pub(crate) fn crowded_out(&mut self, due: Nanos, at: Nanos, chosen: &Chosen) {
         if due >= self.window_start {
-            self.unsent(1, at.saturating_sub(due), || chosen.choice);
+            self.unsent(1, due, at.saturating_sub(due), || chosen.choice);
             self.add_crowded_out(chosen.server, 1);
         }
     }
@@ -515,9 +524,10 @@ impl Recorder {
         self.answered_in_window
     }
 
-    /// The shortest response times at the beginning and at the end of the window, if they grow all the time.
-    pub(crate) fn growth(&self) -> Option<(Nanos, Nanos)> {
-        self.trend.growth()
+    /// The backlog, if it grows throughout the window. `offered_until`: requests that the schedule offers until a time of the
+    /// window, on average.
+    pub(crate) fn growth(&self, offered_until: impl Fn(Nanos) -> f64) -> Option<Growth> {
+        self.trend.growth(offered_until)
     }
 
     /// Request counts in the form of the result schema.

@@ -1,6 +1,6 @@
 //! The fully resolved specification of a run: the engine applies no defaults.
 
-use crate::clock::{SECOND, nanos};
+use crate::clock::{Nanos, SECOND, nanos};
 use crate::network::IoBackendChoice;
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
@@ -144,18 +144,16 @@ impl LoadSpec {
     /// Requests of this generator that are due in a second of the window, counted from 0; `None` in closed
     /// loop.
     pub(crate) fn due_in_second(&self, index: u64) -> Option<f64> {
-        match &self.schedule {
-            ScheduleSpec::Open { stages, .. } => {
-                let profile = RateProfile::new(stages, Duration::ZERO);
-                let start = index.saturating_mul(SECOND);
-                let due =
-                    profile.requests_until(start.saturating_add(SECOND)) - profile.requests_until(start);
-                Some(due / self.share.of() as f64)
-            }
-            ScheduleSpec::Closed { .. } => None,
-        }
+        let start = index.saturating_mul(SECOND);
+        Some(self.due_until(start.saturating_add(SECOND))? - self.due_until(start)?)
     }
 
+    /// Requests of this generator that are due in the window until this time of it; `None` in closed loop.
+    pub(crate) fn due_until(&self, since_start: Nanos) -> Option<f64> {
+        let ScheduleSpec::Open { stages, .. } = &self.schedule else { return None };
+        let due = RateProfile::new(stages, Duration::ZERO).requests_until(since_start);
+        Some(due / self.share.of() as f64)
+    }
     /// Number of connections of this generator.
     pub(crate) fn own_connections(&self) -> usize {
         let threads = 0..self.threads;

@@ -14,8 +14,8 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-use crate::clock::Nanos;
 use crate::error::ErrorKind;
+use crate::recorder::Growth;
 use jiff::{SignedDuration, Timestamp};
 use results::{Figures, LoadResult, Verdict};
 
@@ -48,8 +48,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) fallbacks: Option<(ErrorKind, u64)>,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
-    /// The shortest response times at the beginning and at the end of the window, if they grow all the time.
-    pub(crate) growth: Option<(Nanos, Nanos)>,
+    /// The backlog, if it grows throughout the window.
+    pub(crate) growth: Option<Growth>,
 }
 
 /// Computes the verdict of a result.

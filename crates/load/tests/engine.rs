@@ -11,14 +11,15 @@ mod specs;
 use http::Method;
 use load::{IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime};
 use results::{
-    ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing, SeriesPoint, Verdict,
+    ExpectedStatuses, Figure, GeneratorNetwork, HistogramSummary, LatencyHistogram, LoadResult, Pacing,
+    SeriesPoint, Verdict,
 };
 use servers::{OK, TestServer, reply, stalled};
 use specs::{TEST_TIMEOUT, open_loop};
 use std::net::TcpListener;
 use std::num::NonZeroU64;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// I/O interface of the connections. `engine_on_epoll.rs` runs these tests, too.
@@ -194,6 +195,29 @@ fn reading_lag_is_measured_separately() {
 }
 
 #[test]
+fn late_reading_is_in_no_time_of_a_closed_loop_and_delays_its_clients() {
+    if NETWORK != IoBackendChoice::Epoll {
+        return;
+    }
+    // One thread reads for many clients.
+    const CLIENTS: usize = 64;
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let mut spec = spec(&server.url(), ScheduleSpec::closed(CLIENTS), Duration::from_secs(1));
+    (spec.connections, spec.pacing) = (CLIENTS, Pacing::Economical);
+    let result = run(&spec);
+    let lag = result.reading_lag_us.expect("the kernel notes it");
+    assert_eq!(lag.count, result.requests.completed);
+    // Each client's time is its requests' times, and how late their responses were read.
+    let total_s = |times: &HistogramSummary| times.mean.unwrap_or_default() * times.count as f64 / 1e6;
+    let (answered_s, read_s) = (total_s(&result.response_time_us), total_s(&lag));
+    let clients_s = CLIENTS as f64 * result.duration_s;
+    // The last request of each may end after the window.
+    let allowed_s = 0.02 * clients_s + CLIENTS as f64 * result.response_time_us.max.unwrap_or_default() / 1e6;
+    let missing_s = clients_s - answered_s - read_s;
+    assert!(missing_s.abs() < allowed_s, "{answered_s} and {read_s} of {clients_s} s");
+}
+
+#[test]
 fn stall_counts_in_response_time_but_not_in_service_time() {
     let first_request = OnceLock::new();
     let (stall, period) = (Duration::from_millis(300), Duration::from_secs(3));
@@ -273,6 +297,27 @@ fn excessive_rate_ends_on_time_and_is_saturated() {
     assert!(result.verdict.reasons[0].starts_with("saturated:"), "{:?}", result.verdict);
     assert_eq!(result.requests.scheduled, 100_000);
     assert!(result.requests.completed > 10, "the backlog of the warm-up does not fill the window");
+}
+
+#[test]
+fn backlog_within_the_connections_is_saturation() {
+    // Answers one request at a time, and any of those that wait: no more than 500/s.
+    let turn = Mutex::new(());
+    let server = TestServer::start(move |stream, _| {
+        let held = turn.lock().expect("nobody panics");
+        std::thread::sleep(Duration::from_millis(2));
+        drop(held);
+        reply(stream, OK)
+    });
+    let mut spec = open_spec(&server.url(), 750.0, Duration::from_millis(1200));
+    // The backlog of 300 requests finds a connection each.
+    spec.connections = 400;
+    let result = run(&spec);
+    let LoadResult { requests, verdict, .. } = &result;
+    assert!(verdict.saturated && !verdict.is_usable(Figure::P50), "{requests:?}, {verdict:?}");
+    let is_counted = verdict.reasons[0].contains("unanswered requests grew throughout the window");
+    // A slower machine leaves more than the connections hold.
+    assert!(is_counted || requests.unsent + requests.late > 0, "{requests:?}, {verdict:?}");
 }
 
 #[test]

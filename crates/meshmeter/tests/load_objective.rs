@@ -2,8 +2,9 @@
 
 mod command;
 
-use command::{Serving, run, stderr, stdout};
+use command::{Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
 use results::{LoadResult, SearchResult};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 
@@ -27,6 +28,42 @@ fn an_objective_decides_the_exit_status_and_is_in_the_result() {
         assert_eq!(judged.bounds.len(), objective.split(',').count());
         // A busy machine may make the result invalid, which is also status 1.
         assert_eq!(output.status.code(), Some(i32::from(!(met && result.verdict.valid))), "{judged:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_cut_short_meets_no_objective() {
+    let server = Serving::start(&[]);
+    let url = server.url();
+    for warmup in ["0s", "60s"] {
+        let mut child = start(meshmeter().args([
+            "load",
+            "--progress",
+            "plain",
+            "--rate",
+            "200",
+            "--duration",
+            "60s",
+            "--warmup",
+            warmup,
+            "--objective",
+            "p50=30s,errors=1%",
+            "--json",
+            "-",
+            &url,
+        ]));
+        let mut lines = said(&mut child);
+        if warmup == "0s" {
+            await_first_second(&mut lines, 60);
+        } else {
+            assert!(lines.any(|line| line.contains("warming up")), "it says so");
+        }
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+        let output = child.wait_with_output().expect("it ends");
+        let result: LoadResult = serde_json::from_slice(&output.stdout).expect("a result");
+        let judged = result.objective.expect("an objective was given");
+        assert!(!judged.met && !output.status.success(), "{warmup}: {:?}, {judged:?}", output.status);
+        assert!(judged.notes.iter().any(|note| note.starts_with("cut short after ")), "{judged:?}");
     }
 }
 

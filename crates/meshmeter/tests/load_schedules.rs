@@ -2,7 +2,7 @@
 
 mod command;
 
-use command::{Serving, meshmeter, run, said, start, stderr, stdout};
+use command::{NOBODY, Serving, meshmeter, run, said, start, stderr, stdout};
 use jiff::Timestamp;
 use results::LoadResult;
 use std::io::Write as _;
@@ -121,6 +121,25 @@ fn result_has_lag_tolerance() {
     assert_eq!(tolerated(&[]), None);
     assert_eq!(tolerated(&["--pacing", "economical"]), Some(100.0));
     assert_eq!(tolerated(&["--pacing", "economical", "--lag-tolerance", "400us"]), Some(400.0));
+}
+
+/// A file that plans a window has trials whose generators accept it.
+#[test]
+fn a_window_has_the_same_limit_in_files_and_options() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (duration, is_allowed) in [("2h", true), ("24h", true), ("25h", false)] {
+        let file = folder.path().join("experiment.yaml");
+        let text = format!("{{name: t, modes: [none], load: {{rate: 1, duration: {duration}}}, repeats: 1}}");
+        std::fs::write(&file, text).expect("written");
+        let planned = run(&["run", "--dry-run", file.to_str().expect("UTF-8")]);
+        assert_eq!(planned.status.success(), is_allowed, "{duration}: {}", stderr(&planned));
+        // Nothing listens there: only an option that is not valid ends earlier.
+        let loaded = run(&["load", "--rate", "1", "--duration", duration, &format!("http://{NOBODY}/")]);
+        assert_eq!(loaded.status.code() != Some(2), is_allowed, "{duration}: {}", stderr(&loaded));
+        for refused in [planned, loaded].iter().filter(|_| !is_allowed) {
+            assert!(stderr(refused).contains("at most 24h"), "{}", stderr(refused));
+        }
+    }
 }
 
 #[test]

@@ -94,7 +94,18 @@ impl LatencyHistogram {
     /// The value at a percentile (0 to 100) in microseconds; 0 if the histogram is empty.
     #[must_use]
     pub fn percentile_us(&self, percentile: f64) -> f64 {
-        self.values_us.value_at_percentile(percentile) as f64
+        // The library takes its own rank, of a fraction that is not exact in binary.
+        match percentile {
+            0.0 => self.values_us.value_at_quantile(0.0) as f64,
+            _ => self.at_rank(rank(self.count(), percentile / 100.0)),
+        }
+    }
+
+    /// The value of a rank from 1 in microseconds; the greatest beyond the last, 0 if the histogram is empty.
+    fn at_rank(&self, rank: u64) -> f64 {
+        // HdrHistogram rounds up to whole ranks.
+        let share = (rank as f64 - 0.5) / self.count().max(1) as f64;
+        self.values_us.value_at_quantile(share) as f64
     }
 
     /// The value at a percentile among the recorded values and `censored` requests without a response, which
@@ -104,11 +115,8 @@ impl LatencyHistogram {
         if censored == 0 {
             return Some(self.percentile_us(percentile));
         }
-        let (count, all) = (self.count(), self.count() + censored);
-        let rank = rank(all, percentile / 100.0) as f64;
-        // HdrHistogram rounds up to whole ranks.
-        let share = (rank - 0.5) / count as f64;
-        (rank <= count as f64).then(|| self.values_us.value_at_quantile(share) as f64)
+        let rank = rank(self.count() + censored, percentile / 100.0);
+        (rank <= self.count()).then(|| self.at_rank(rank))
     }
 
     /// A copy in which requests without a response are recorded at the highest trackable value.
@@ -237,6 +245,22 @@ mod tests {
     fn ranks_are_whole_where_the_percentile_is() {
         let ranks = [(10_000, 0.999), (1000, 0.99), (100, 0.5), (100, 1.0), (10_001, 0.999), (3, 0.0)];
         assert_eq!(ranks.map(|(values, quantile)| rank(values, quantile)), [9990, 990, 50, 100, 9991, 1]);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_same_rank_whether_all_requests_were_answered_or_not() {
+        // All up to that rank take 1 ms, those beyond it 10 ms; the last has no response, or has one.
+        for (values, p99_9) in [(1000, 999), (10_000, 9990), (100_000, 99_900)] {
+            let mut histogram = LatencyHistogram::new();
+            let time = |rank| Duration::from_millis(if rank <= p99_9 { 1 } else { 10 });
+            (1..values).for_each(|rank| histogram.record(time(rank)));
+            let censored = histogram.percentile_with(99.9, 1).expect("the last rank alone has no response");
+            histogram.record(time(values));
+            assert!((censored / 1000.0 - 1.0).abs() < 0.001, "p99.9 of {values} is {censored}");
+            assert_eq!(histogram.percentile_us(99.9), censored, "{values}");
+            assert_eq!(histogram.summary().p99_9, Some(censored), "{values}");
+        }
+        assert_eq!(LatencyHistogram::new().percentile_us(99.9), 0.0);
     }
 
     #[test]

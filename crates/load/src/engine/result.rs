@@ -109,7 +109,9 @@ impl Coordinator<'_> {
             clock_moved: measured.clock_moved,
             servers_left_out: self.spec.servers_left_out(),
             cpus: usable_cpus().unwrap_or(1.0),
-            growth: recorder.growth(),
+            growth: (measured.stopped_at >= self.timeline.end)
+                .then(|| recorder.growth(|since_start| self.spec.due_until(since_start).unwrap_or_default()))
+                .flatten(),
             peer_limit: waiting.peer_limit,
             without_connection: if duration_s > 0.0 {
                 waiting.without_connection as f64 / (duration_s * SECOND as f64 * connections)

@@ -2,6 +2,7 @@
 
 use super::{RunContext, connections};
 use crate::clock::Nanos;
+use crate::recorder::Growth;
 use results::{Figure, Figures, HistogramSummary, LoadResult, Rates, Verdict};
 
 /// If half of the requests waited longer than this for the target, microseconds, it was behind all the time.
@@ -13,7 +14,7 @@ const BUSY_FRACTION: f64 = 0.95;
 /// limit.
 const ALL_BUSY_FRACTION: f64 = 0.9;
 
-/// In an open loop, due requests that were not sent in time make the result saturated, and so do response times that grow
+/// In an open loop, due requests that were not sent in time make the result saturated, and so does a backlog that grows
 /// throughout the window.
 pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
@@ -39,14 +40,16 @@ pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut
             verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
         }
     }
-    if let Some((first, last)) = context.growth.filter(|_| !verdict.saturated) {
+    if let Some(Growth { requests: [from, to], response_time }) =
+        context.growth.filter(|_| !verdict.saturated)
+    {
         verdict.saturated = true;
-        let ms = |time: Nanos| time as f64 / 1e6;
+        let [early, late] = response_time.map(|time: Nanos| time as f64 / 1e6);
+        let who = bound(result, context);
         let reason = format!(
-            "saturated: the target did not keep up with {offered:.0}/s; even its fastest responses took longer and longer, \
-             from {:.1} to {:.1} ms over the window",
-            ms(first),
-            ms(last)
+            "saturated: {:.1}/s completed of {offered:.1}/s offered; unanswered requests grew throughout the window, from {from} \
+             to {to}, and their typical times from {early:.1} to {late:.1} ms; {who}",
+            result.rate.completed
         );
         verdict.spoil(reason, Figures::times());
     }

@@ -155,6 +155,46 @@ fn late_requests_are_saturation_only_if_target_was_always_behind() {
 }
 
 #[test]
+fn backlog_that_grows_throughout_the_window_is_saturation() {
+    let growth = Some(Growth { requests: [11, 45], response_time: [180_000_000, 760_000_000] });
+    let mut result = result();
+    (result.duration_s, result.connections) = (10.0, 32);
+    result.rate = Rates { offered: Some(54.0), sent: 54.0, completed: 49.5 };
+    result.service_time_us = times(470_000, 800_000);
+    let context = RunContext { connections_at_start: Some(32), growth, ..context() };
+    let verdict = check(&result, context);
+    let text = "saturated: 49.5/s completed of 54.0/s offered; unanswered requests grew throughout the window, from 11 to 45, \
+                and their typical times from 180.0 to 760.0 ms; the target did not keep up on these connections";
+    assert_eq!((verdict.saturated, verdict.reasons.as_slice()), (true, &[text.to_owned()][..]));
+    assert_eq!(verdict.spoiled_figures(), Figures::times());
+    // What was never sent says more.
+    result.requests.unsent = 500;
+    let verdict = check(&result, context);
+    assert!(verdict.reasons.len() == 1 && verdict.reasons[0].contains("were never sent"), "{verdict:?}");
+}
+
+#[test]
+fn servers_limit_of_streams_is_named_with_its_number() {
+    let limited = |offered| {
+        let mut result = result();
+        (result.connections, result.streams, result.rate.offered) = (1, 32, offered);
+        result.service_time_us.mean = Some(1000.0);
+        check(&result, RunContext { peer_limit: Some(1), ..context() })
+    };
+    let note = "streams: the server allows 1 concurrent requests on a connection, fewer than the 32 requested (more \
+                --connections reach more)";
+    for offered in [None, Some(1000.0)] {
+        assert!(limited(offered).notes.iter().any(|text| text == note), "{:?}", limited(offered));
+    }
+    let mut saturated = result();
+    (saturated.connections, saturated.streams, saturated.requests.unsent) = (1, 32, 500);
+    saturated.service_time_us.mean = Some(1000.0);
+    let verdict = check(&saturated, RunContext { peer_limit: Some(1), ..context() });
+    let limit = "all 1 streams that the server allows on each of 1 connections were busy";
+    assert!(verdict.reasons[0].contains(limit), "{verdict:?}");
+}
+
+#[test]
 fn few_errors_are_noted_and_many_are_a_reason() {
     expect(&[], &["errors"], |result| result.requests.failed = 10);
     expect(&["errors"], &[], |result| result.requests.failed = 11);

@@ -353,14 +353,14 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     /// Gives up what was due and not sent until `stopped_at`, and counts it with its wait until then.
     fn count_unsent(&mut self, stopped_at: Nanos) {
         for Waiting { due, chosen } in self.pools.give_up(Nanos::MAX) {
-            self.recorder.unsent(1, stopped_at.saturating_sub(due), || chosen.choice);
+            self.recorder.unsent(1, due, stopped_at.saturating_sub(due), || chosen.choice);
         }
         let mut at = self.schedule.next_due().unwrap_or(stopped_at);
         let step = (stopped_at.saturating_sub(at) / BACKLOG_STEPS).max(1);
         while at < stopped_at {
             at = (at + step).min(stopped_at);
             let slots = self.schedule.skip_until(at);
-            self.recorder.unsent(slots, stopped_at - at, || self.selector.choose().choice);
+            self.recorder.unsent(slots, at - 1, stopped_at - at, || self.selector.choose().choice);
         }
     }
 

@@ -346,7 +346,8 @@ fn generator(placed: &[Placed], sent: u64) -> GeneratorUsage {
 fn pacing(placed: &[Placed]) -> Option<PacingUsage> {
     let results = || placed.iter().map(|placed| &placed.part.result);
     let asked = results().next()?.generator.pacing?.asked;
-    let mut merged = PacingUsage { asked, ..PacingUsage::default() };
+    // Late reading is in the times of one whose responses the kernel does not time.
+    let mut merged = PacingUsage { asked, answers_timed_by_kernel: true, ..PacingUsage::default() };
     let threads: usize = results().map(|result| result.threads).sum();
     for result in results() {
         let of_one = result.generator.pacing.filter(|pacing| pacing.asked == asked)?;
@@ -359,7 +360,7 @@ fn pacing(placed: &[Placed]) -> Option<PacingUsage> {
         if of_one.lag_tolerance_us > merged.lag_tolerance_us {
             merged.lag_tolerance_us = of_one.lag_tolerance_us;
         }
-        merged.answers_timed_by_kernel |= of_one.answers_timed_by_kernel;
+        merged.answers_timed_by_kernel &= of_one.answers_timed_by_kernel;
         merged.sleep_cpu_us = merged.sleep_cpu_us.max(of_one.sleep_cpu_us);
     }
     Some(merged)

@@ -153,6 +153,22 @@ fn concurrent_generators_are_valid_as_one() {
 }
 
 #[test]
+fn responses_are_timed_by_the_kernel_if_those_of_every_generator_are() {
+    let timed = |by_kernel: [bool; 2]| {
+        let parts = by_kernel.into_iter().zip(["a", "b"]).map(|(answers_timed_by_kernel, name)| {
+            let mut part = part(name, 0, &[vec![100; 10 + name.len()]]);
+            part.result.started_at = format!("2026-11-20T10:00:00.00{}Z", u8::from(name == "b"));
+            part.result.generator.pacing =
+                Some(PacingUsage { answers_timed_by_kernel, ..PacingUsage::default() });
+            part
+        });
+        let merged = merge(parts.collect()).expect("they fit together");
+        merged.generator.pacing.expect("both waited alike").answers_timed_by_kernel
+    };
+    assert_eq!([[true, true], [true, false], [false, true]].map(timed), [true, false, false]);
+}
+
+#[test]
 fn eighteen_generators_are_merged_and_summarised() {
     let values: Vec<u64> = (0..18_000).map(|number| 100 + (number * 7919) % 9973).collect();
     let share = |index: usize| values.iter().skip(index).step_by(18).copied().collect::<Vec<u64>>();

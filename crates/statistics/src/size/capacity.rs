@@ -98,7 +98,8 @@ fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
     }
 }
 
-/// True if the throughput, by its interval, is below the offered rate. Responses to requests of the warm-up count in the window, as late ones do not: only a backlog that grows lowers it.
+/// True if the throughput, by its interval, is below the offered rate. Responses to requests of the warm-up are part of it, late
+/// ones are not: only a backlog that grows lowers it.
 fn falls_short(cell: &Cell) -> bool {
     let highest = cell.rate_completed.and_then(|rate| rate.high);
     cell.load.rate.zip(highest).is_some_and(|(offered, highest)| highest < Rates::ACHIEVED_FRACTION * offered)

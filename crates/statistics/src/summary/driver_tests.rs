@@ -369,6 +369,21 @@ fn single_driver_is_stored_once_and_has_the_figures_of_its_cell() {
     assert!((cell.services[0].requests_per_s.unwrap().estimate - 100.0).abs() < 1e-9);
 }
 
+#[test]
+fn requests_sent_after_the_window_are_in_no_rate_of_a_service() {
+    let (experiment, trials) = five_tenants(|_, _, _| {});
+    let behind_at_end = |index| {
+        let mut driver = driver(1, 500.0);
+        driver.result.as_mut().expect("drivers have results here").requests.late = 100;
+        trial(&trials[0].load, index, vec![driver])
+    };
+    let summary = summary(&experiment, &(0..5).map(behind_at_end).collect::<Vec<_>>());
+    // 1200 requests in all, of which 900 in the window of 10 s.
+    let rates = summary.cells[0].services.iter().map(|service| service.requests_per_s.unwrap().estimate);
+    let rates: Vec<f64> = rates.collect();
+    assert!((rates[0] - 90.0).abs() < 1e-9 && (rates[1] - 180.0).abs() < 1e-9, "{rates:?}");
+}
+
 /// One of twenty requests has no response after half a second: too many for times to be usable.
 fn times_out(driver: &mut DriverRecord) {
     let result = driver.result.as_mut().expect("drivers have results here");

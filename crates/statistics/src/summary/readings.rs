@@ -63,7 +63,9 @@ impl<'a> WindowRates<'a> {
 fn rate_per_request(drivers: &[&DriverView<'_>]) -> f64 {
     let (mut in_window_per_s, mut in_trial) = (0.0, 0.0);
     for result in drivers.iter().filter_map(|driver| driver.result) {
-        in_window_per_s += result.requests.sent as f64 / result.duration_s;
+        // A backlog is still sent after the window.
+        let in_window = result.requests.sent.saturating_sub(result.requests.late);
+        in_window_per_s += in_window as f64 / result.duration_s;
         in_trial += (result.warmup.sent + result.requests.sent) as f64;
     }
     in_window_per_s / in_trial
