@@ -92,6 +92,13 @@ impl Experiment {
         own.into_iter().chain(self.combinations.iter().map(|one| (one.factors.clone(), &one.experiment)))
     }
 
+    /// First combination with these values, which may be those of some factors only, and its experiment.
+    #[must_use]
+    pub fn combination_of(&self, values: &Factors) -> Option<(Factors, &Self)> {
+        let has_all = |all: &Factors| values.iter().all(|(key, value)| all.get(key) == Some(value));
+        self.each_combination().find(|(all, _)| has_all(all))
+    }
+
     /// Leaves out cells that cannot run in this environment.
     pub fn leave_out(&mut self, unavailable: &[UnavailableMode]) {
         let (modes, cells): (Vec<&UnavailableMode>, Vec<_>) =

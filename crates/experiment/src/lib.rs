@@ -20,6 +20,7 @@ pub mod published;
 mod random;
 pub mod settings;
 pub mod topology;
+mod touch;
 pub mod xds;
 mod yaml;
 

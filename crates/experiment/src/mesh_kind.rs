@@ -48,11 +48,6 @@ fn row(mode: Mode) -> Row {
     }
 }
 
-/// True if istiod configures Envoys in this mode; the Envoys of a fleet are simulated.
-pub(crate) fn configures_envoys(mode: Mode) -> bool {
-    !mode.has_requests() || row(mode).parts.has_envoy()
-}
-
 impl MeshKind {
     /// Every mesh.
     pub const ALL: [Self; 4] = [Self::Envoy, Self::Istio, Self::Linkerd, Self::Cilium];

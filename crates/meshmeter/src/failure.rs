@@ -12,6 +12,11 @@ pub const USAGE_ERROR: u8 = 2;
 /// Exit status: the environment failed.
 pub const ENVIRONMENT_FAILED: u8 = 3;
 
+/// Exit status: a comparison found a figure that is worse.
+pub const FOUND_WORSE: u8 = 4;
+/// Exit status: a strict comparison was inconclusive.
+pub const INCONCLUSIVE: u8 = 5;
+
 /// An error to be reported to the user.
 #[derive(Debug)]
 pub struct Failure {

@@ -47,7 +47,7 @@ fn a_run_that_is_cut_short_meets_no_objective() {
             "--warmup",
             warmup,
             "--objective",
-            "p50=30s,errors=1%",
+            "p50=3s,errors=1%",
             "--json",
             "-",
             &url,

@@ -50,6 +50,12 @@ impl ConditionLabels {
         self.distinct.iter().map(|(factors, load)| Conditions { factors, load })
     }
 
+    /// The distinct conditions without those of cells that are compared under several others, since factors cannot touch their
+    /// mode.
+    pub fn comparable(&self) -> impl Iterator<Item = Conditions<'_>> {
+        self.all().filter(|at| !self.all().any(|other| other != *at && at.covers(other)))
+    }
+
     /// `1000/s`, followed by whatever else differs: `1000/s, 16 connections, proxy.workers 2`.
     #[must_use]
     pub fn label(&self, at: Conditions<'_>) -> String {

@@ -57,16 +57,54 @@ impl Fields {
     }
 }
 
-/// A table of these rows, which have the same columns; empty without any.
+/// A table of these rows; empty without any. The cells of a mode lack the columns of factors that cannot touch it: these
+/// fields are empty.
 pub(crate) fn table(rows: impl IntoIterator<Item = Fields>) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for Fields(row) in rows {
-        if lines.is_empty() {
-            lines.push(line(row.iter().map(|(name, _)| name.clone())));
-        }
-        lines.push(line(row.into_iter().map(|(_, value)| value)));
+    let rows: Vec<Fields> = rows.into_iter().collect();
+    let columns = columns(&rows);
+    if columns.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![line(columns.iter().cloned())];
+    for row in rows {
+        lines.push(if row.has(&columns) {
+            line(row.0.into_iter().map(|(_, value)| value))
+        } else {
+            line(columns.iter().map(|column| row.value(column)))
+        });
     }
     lines.concat()
+}
+
+/// Columns of all rows, in their order.
+fn columns(rows: &[Fields]) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
+    for row in rows {
+        if row.has(&columns) {
+            continue;
+        }
+        let mut next = 0;
+        for (name, _) in &row.0 {
+            match columns.iter().position(|column| column == name) {
+                Some(place) => next = place,
+                None => columns.insert(next, name.clone()),
+            }
+            next += 1;
+        }
+    }
+    columns
+}
+
+impl Fields {
+    /// True if the row has exactly these columns.
+    fn has(&self, columns: &[String]) -> bool {
+        self.0.iter().map(|(name, _)| name).eq(columns)
+    }
+
+    fn value(&self, column: &str) -> String {
+        let field = self.0.iter().find(|(name, _)| name == column);
+        field.map_or_else(String::new, |(_, value)| value.clone())
+    }
 }
 
 /// Marks a time without an upper bound.
@@ -84,4 +122,19 @@ fn line(fields: impl Iterator<Item = String>) -> String {
 
 fn quoted(field: String) -> String {
     if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_absent_factors_are_empty() {
+        let row = |factors: &[&str]| {
+            let fields = Fields::default().text("mode", "m");
+            factors.iter().fold(fields, |fields, key| fields.text(key, "x")).text("valid", 1)
+        };
+        let table = table([row(&[]), row(&["a"]), row(&["b"]), row(&["a", "b"])]);
+        assert_eq!(table, "mode,b,a,valid\nm,,,1\nm,,x,1\nm,x,,1\nm,x,x,1\n");
+    }
 }

@@ -4,6 +4,7 @@
 //! experiment.yaml   the experiment as resolved         host.json      the machine and the versions
 //! trials.jsonl      one line per trial, as it ends     summary.json   summary over all trials
 //! report.html       the report                         logs/          logs of the components
+//! comparison.json   result of a comparison             head.yaml      its head; experiment.yaml is its base
 //! ```
 //! [`RunFolder`] writes. A trial is synced to disk before the next one begins, and files are replaced
 //! atomically, so that no measurement is lost if the disk is full or the run is killed. [`read`] also accepts
@@ -17,7 +18,7 @@ pub use error::FolderError;
 pub use output_file::{open, write_whole};
 pub use read::{RawRun, read, read_experiment};
 
-use results::{Host, Summary, TrialRecord};
+use results::{Comparison, Host, Summary, TrialRecord};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -35,9 +36,14 @@ pub const SUMMARY_FILE: &str = "summary.json";
 pub const REPORT_FILE: &str = "report.html";
 /// Directory of the components' logs.
 pub const LOGS_FOLDER: &str = "logs";
+/// A comparison's result.
+pub const COMPARISON_FILE: &str = "comparison.json";
+/// A comparison's head as resolved; `experiment.yaml` is its base.
+pub const HEAD_FILE: &str = "head.yaml";
 /// All files of a run apart from its logs. `trials.jsonl` is last: it is removed last, and until then the directory is
 /// recognised as a run.
-pub const RUN_FILES: [&str; 5] = [REPORT_FILE, SUMMARY_FILE, HOST_FILE, EXPERIMENT_FILE, TRIALS_FILE];
+pub const RUN_FILES: [&str; 7] =
+    [REPORT_FILE, SUMMARY_FILE, COMPARISON_FILE, HOST_FILE, HEAD_FILE, EXPERIMENT_FILE, TRIALS_FILE];
 
 /// What to do if the directory already contains a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -173,6 +179,14 @@ impl RunFolder {
         write_whole(&self.path.join(EXPERIMENT_FILE), yaml.as_bytes())
     }
 
+    /// Writes `head.yaml`.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written; an earlier file is kept.
+    pub fn write_head(&self, yaml: &str) -> Result<(), FolderError> {
+        write_whole(&self.path.join(HEAD_FILE), yaml.as_bytes())
+    }
+
     /// Writes `host.json`.
     ///
     /// # Errors
@@ -224,6 +238,29 @@ impl RunFolder {
 /// Returns an error if the file cannot be written; an earlier file is kept.
 pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError> {
     write_json(&folder.join(SUMMARY_FILE), summary)
+}
+
+/// Writes `comparison.json` into the directory of a comparison.
+///
+/// # Errors
+/// Returns an error if the file cannot be written; an earlier file is kept.
+pub fn write_comparison(folder: &Path, comparison: &Comparison) -> Result<(), FolderError> {
+    write_json(&folder.join(COMPARISON_FILE), comparison)
+}
+
+/// Reads `comparison.json` of a directory; `None` if there is none.
+///
+/// # Errors
+/// Returns an error if the file cannot be read.
+pub fn read_comparison(folder: &Path) -> Result<Option<Comparison>, FolderError> {
+    let path = folder.join(COMPARISON_FILE);
+    let contents = match fs::read(&path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        read => read.map_err(|error| FolderError::read(&path, error))?,
+    };
+    serde_json::from_slice(&contents).map(Some).map_err(|error| FolderError::read(&path, error))
 }
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {

@@ -5,7 +5,10 @@
 //! could not run, are skipped cases. A failure means that the exit status is 1; errors beside good cells do
 //! not change the exit status.
 
+mod comparison;
 mod document;
+
+pub use comparison::comparison;
 
 use crate::RunData;
 use crate::sentences;

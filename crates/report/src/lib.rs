@@ -3,6 +3,7 @@
 //! - [`folder`] – the files of a run.
 //! - [`sentences`] – the text of findings.
 //! - [`terminal`] and [`html`]: the two presentations of a result.
+//! - [`comparison`] – a comparison in words, on the terminal and in Markdown.
 //! - [`format`] – how numbers look in both.
 //! - [`graph`] – drawings of a topology.
 //! - [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
@@ -13,6 +14,7 @@
 pub mod calibration;
 pub mod cells_csv;
 pub mod clocks;
+pub mod comparison;
 pub mod components_csv;
 mod conditions;
 pub mod csv;
@@ -37,6 +39,7 @@ pub mod run;
 pub mod sentences;
 pub mod services;
 pub mod side_by_side;
+mod size;
 pub mod svg;
 pub mod table;
 mod tables;

@@ -7,9 +7,10 @@
 use crate::RunData;
 use crate::format;
 use crate::sentences;
+use crate::size::SizeParts;
 use crate::table::{LoadGroup, ResultTable};
 use crate::terminal::{self, Options, WIDE, plain};
-use results::Host;
+use results::{Host, SizeResult};
 use statistics::{is_missed, objective_met};
 
 /// GitHub rejects comments of more than 65 536 characters.
@@ -42,6 +43,27 @@ pub fn render(run: &RunData) -> String {
     page.add(&folded("Published figures", &list(terminal::published(summary).iter().map(String::as_str))));
     page.add(&list(terminal::footer(summary, &table, LAYOUT).iter().map(String::as_str)));
     page.end(&machine(&run.host))
+}
+
+/// An answer of `meshmeter size` as Markdown.
+#[must_use]
+pub fn render_size(result: &SizeResult) -> String {
+    let parts = SizeParts::new(result);
+    let lines = |texts: &[String]| list(texts.iter().map(String::as_str));
+    let mut page = Page::default();
+    page.add(&format!("{}\n", escape(&parts.opening)));
+    for answer in &parts.answers {
+        page.add(&format!("\n## {}\n", escape(&answer.place)));
+        answer.said.iter().for_each(|text| page.add(&format!("\n**{}**\n", escape(text))));
+        let cells = |cells: &[String]| cells.iter().map(|cell| escape(cell)).collect::<Vec<_>>();
+        let rows = answer.rows.iter().map(|row| cells(row));
+        page.add(&format!("\n{}", rendered(cells(&answer.header), rows)));
+        page.add(&lines(&answer.basis));
+        page.add(&lines(&answer.notes));
+    }
+    page.add(&lines(&parts.refusals));
+    page.add(&folded("Formula", &lines(&parts.formula)));
+    page.end(&format!("\n{}\n", escape(parts.scope)))
 }
 
 /// Text of limited length.
@@ -102,14 +124,19 @@ fn objective(run: &RunData) -> &'static str {
 /// The table of one load.
 fn load(table: &ResultTable, group: &LoadGroup) -> String {
     let drawn = terminal::load_table(table, &group.rows, LAYOUT);
+    let cells = |row: &comfy_table::Row| -> Vec<String> {
+        row.cell_iter().map(|cell| escape(&cell.content())).collect()
+    };
+    let header = drawn.header().map(cells).unwrap_or_default();
+    format!("\n**{}**\n\n{}", escape(&group.load), rendered(header, drawn.row_iter().map(cells)))
+}
+
+/// A table of escaped cells. Figures are right-aligned, as on the terminal.
+fn rendered(header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let cells = |row: &comfy_table::Row| row.cell_iter().map(|cell| escape(&cell.content())).collect();
-    let header: Vec<String> = drawn.header().map(cells).unwrap_or_default();
-    // Figures are right-aligned, as on the terminal.
-    let rule: Vec<String> =
-        (0..header.len()).map(|index| if index == 0 { "---" } else { "---:" }.to_owned()).collect();
-    let rows: String = drawn.row_iter().map(|row| line(cells(row))).collect();
-    format!("\n**{}**\n\n{}{}{rows}", escape(&group.load), line(header), line(rule))
+    let rule = (0..header.len()).map(|index| if index == 0 { "---" } else { "---:" }.to_owned()).collect();
+    let rows: String = rows.map(line).collect();
+    format!("{}{}{rows}", line(header), line(rule))
 }
 
 /// One line: the machine and the versions.
@@ -128,7 +155,7 @@ fn machine(host: &Host) -> String {
 }
 
 /// Text without control characters, and with Markdown syntax escaped.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in plain(text).chars() {
         match character {

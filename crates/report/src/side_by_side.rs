@@ -105,12 +105,13 @@ impl SideBySide {
         let label = |cell: &Cell| format!("{} at {}", cell.mode, labels.label(cell.conditions()));
         let environments = runs.map(|run| environment(&run.host));
         let lacking = |run: &RunData, other: &RunData, where_else: &str| -> Vec<String> {
-            let missing = run.summary.cells.iter().filter(|cell| counterpart(other, cell).is_none());
+            let missing = run.summary.cells.iter().filter(|cell| counterpart(run, cell, other).is_none());
             missing.map(|cell| format!("{} is not in the run {where_else}", label(cell))).collect()
         };
         let mut unmatched = lacking(first, second, &environments[1]);
         unmatched.extend(lacking(second, first, &environments[0]));
-        let both = first.summary.cells.iter().filter_map(|cell| Some((cell, counterpart(second, cell)?)));
+        let cells = first.summary.cells.iter();
+        let both = cells.filter_map(|cell| Some((cell, counterpart(first, cell, second)?)));
         let is_cluster = runs.map(|run| run.host.privileges == CLUSTER);
         Self {
             name: first.summary.name.clone(),
@@ -166,8 +167,18 @@ fn environment(host: &Host) -> String {
     }
 }
 
-fn counterpart<'a>(run: &'a RunData, cell: &Cell) -> Option<&'a Cell> {
-    run.summary.cells.iter().find(|other| other.key() == cell.key())
+/// The cell of another run that measured the same.
+fn counterpart<'a>(run: &RunData, cell: &Cell, other: &'a RunData) -> Option<&'a Cell> {
+    let cells = &other.summary.cells;
+    let is_shared =
+        |one: &&Cell| one.mode == cell.mode && (stands_for(run, cell, one) || stands_for(other, one, cell));
+    cells.iter().find(|one| one.key() == cell.key()).or_else(|| cells.iter().find(is_shared))
+}
+
+/// True if a cell lacks only factors of its run that cannot touch its mode. Earlier versions measured it once per value.
+fn stands_for(run: &RunData, cell: &Cell, other: &Cell) -> bool {
+    let is_known = |key: &String| cell.factors.contains_key(key) || run.experiment.factor(key).is_some();
+    cell.conditions().covers(other.conditions()) && other.factors.keys().all(is_known)
 }
 
 fn rows(label: &str, first: &Cell, second: &Cell) -> Vec<Row> {

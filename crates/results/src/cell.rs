@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 pub struct Cell {
     /// Mode.
     pub mode: Mode,
-    /// Values of the factors; empty in an experiment without any.
+    /// Values of the factors that can touch the mode; empty in an experiment without factors.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// The load offered.

@@ -122,7 +122,7 @@ pub struct CellKey<'a> {
 pub struct OwnedCellKey {
     /// The mode.
     pub mode: Mode,
-    /// Factor values; empty in an experiment without factors.
+    /// Values of the factors that can touch the mode; empty in an experiment without factors.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// The load.
@@ -165,6 +165,32 @@ impl<'a> Conditions<'a> {
     pub fn cell(self, mode: Mode) -> CellKey<'a> {
         CellKey { mode, conditions: self }
     }
+
+    /// True if a cell under these conditions is also the cell of its mode under `other`: a factor that cannot touch a
+    /// mode is absent from its cells, which are those of every value of it.
+    #[must_use]
+    pub fn covers(self, other: Conditions<'_>) -> bool {
+        let has = |(key, value): (&String, &FactorValue)| other.factors.get(key) == Some(value);
+        self == other || self.factors.iter().all(has) && self.load.covers(other.load)
+    }
+
+    /// Conditions of a comparison of two cells: the factors of both. Absent if the cells have different values of a
+    /// factor, or different loads.
+    #[must_use]
+    pub fn joined(self, other: Conditions<'_>) -> Option<(Factors, LoadPoint)> {
+        let agrees =
+            |(key, value): (&String, &FactorValue)| other.factors.get(key).is_none_or(|other| other == value);
+        let load = if self.load.covers(other.load) {
+            other.load
+        } else {
+            Some(self.load).filter(|load| other.load.covers(load))?
+        };
+        self.factors.iter().all(agrees).then(|| {
+            let mut factors = self.factors.clone();
+            factors.extend(other.factors.iter().map(|(key, value)| (key.clone(), value.clone())));
+            (factors, load.clone())
+        })
+    }
 }
 
 #[cfg(test)]
@@ -192,6 +218,24 @@ mod tests {
         assert_eq!(pair("/envoy", "/opt/envoy"), "/envoy /opt/envoy");
         assert_eq!(pair("/opt/envoy", "/opt/envoy"), "/opt/envoy /opt/envoy");
         assert_eq!(pair("1.29.4", "1.30.1"), "1.29.4 1.30.1");
+    }
+
+    #[test]
+    fn cell_without_a_factor_covers_every_value_of_it() {
+        let factors = |text: &[(&str, &str)]| -> Factors {
+            text.iter().map(|(key, value)| ((*key).to_owned(), FactorValue::from_typed(value))).collect()
+        };
+        let load = |services| LoadPoint { surrounding_services: services, ..LoadPoint::of_fleet() };
+        let (none, one, both) = (factors(&[]), factors(&[("a", "1")]), factors(&[("a", "1"), ("b", "2")]));
+        let other = factors(&[("b", "2")]);
+        let (plain, large) = (load(None), load(Some(200)));
+        let at = |factors, load| Conditions { factors, load };
+        assert!(at(&none, &plain).covers(at(&both, &large)) && at(&one, &plain).covers(at(&both, &plain)));
+        assert!(!at(&both, &plain).covers(at(&one, &plain)) && !at(&one, &large).covers(at(&one, &plain)));
+        let joined = at(&one, &plain).joined(at(&other, &large)).unwrap();
+        assert_eq!(joined, (both.clone(), large.clone()));
+        assert_eq!(at(&other, &large).joined(at(&one, &plain)), Some(joined));
+        assert_eq!(at(&one, &plain).joined(at(&factors(&[("a", "2")]), &plain)), None);
     }
 
     #[test]

@@ -9,11 +9,13 @@ mod added_latency;
 mod build;
 mod calibration;
 mod cell;
+mod comparison;
 mod component;
 mod component_summary;
 mod configuration;
 mod control_plane_model;
 mod control_plane_size;
+mod corner_difference;
 mod distribution;
 mod driver;
 mod edge;
@@ -70,6 +72,10 @@ pub use calibration::{
     Calibration, ModeCalibration, Resolution,
 };
 pub use cell::{Cell, SpoiledTrials};
+pub use comparison::{
+    COMPARISON_SCHEMA, ComparedArm, ComparedFigure, Comparison, ComparisonEnd, ComparisonVerdict,
+    FigureVerdict, InconclusiveReason, MarginSource,
+};
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};
 pub use configuration::{ConfigurationPush, FurtherDomain};
@@ -80,6 +86,7 @@ pub use control_plane_size::{
     AskedChange, CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
     ControlPlaneQuestion, ControlPlaneSize, IstiodCount,
 };
+pub use corner_difference::CornerDifference;
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
@@ -149,7 +156,8 @@ pub use search::{
 pub use service::{ServiceRecord, ServiceSummary};
 pub use size::{
     BindingResource, Capacity, CapacityBasis, Prices, ReplicaCount, SIZE_SCHEMA, SizeAnswer, SizeMachine,
-    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, SizeRun, WithoutOne,
+    SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizePlan, SizeQuestion, SizeResult, SizeRun,
+    WithoutOne,
 };
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};

@@ -47,6 +47,15 @@ impl LoadPoint {
         }
     }
 
+    /// True if a cell under this load is also the cell of its mode under `other`: background services are absent from
+    /// the load of modes that they cannot touch.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self == other
+            || self.surrounding_services.is_none()
+                && *self == Self { surrounding_services: None, ..other.clone() }
+    }
+
     /// True for a fleet.
     #[must_use]
     pub fn is_fleet(&self) -> bool {

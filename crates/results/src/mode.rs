@@ -57,17 +57,6 @@ impl Mode {
         self != Self::ControlPlane
     }
 
-    /// True if the program of this key of `components` (such as `envoy`) carries this mode's requests, or configures a
-    /// proxy that does. In other modes values of the key cannot differ.
-    #[must_use]
-    pub fn depends_on(self, component: &str) -> bool {
-        match component {
-            "ztunnel" => self.is_ambient(),
-            "envoy" | "pilot-agent" => !matches!(self, Self::None | Self::Ambient),
-            _ => self != Self::None,
-        }
-    }
-
     /// True if requests go through ztunnel, the node proxy of the ambient modes.
     #[must_use]
     pub fn is_ambient(self) -> bool {

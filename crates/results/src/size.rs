@@ -3,7 +3,10 @@
 use crate::Mode;
 use crate::estimate::Estimate;
 use crate::factor::Factors;
+use crate::host::ComponentVersion;
+use crate::published::PublishedFigure;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The value of [`SizeResult::schema`].
 pub const SIZE_SCHEMA: &str = "meshmeter.size/1";
@@ -133,8 +136,20 @@ pub struct SizeAnswer {
     pub connections: usize,
     /// One option per measured size, ascending.
     pub options: Vec<SizeOption>,
-    /// Index in `options` of the cheapest; without prices, of the one with the least CPU.
+    /// Index in `options` of the one with the least `expected_monthly_cost`; without prices, with the least
+    /// `expected_cpu_cores`.
     pub recommended: Option<usize>,
+    /// CPU and memory that every figure counts, as text.
+    pub counted: String,
+    /// Programs of the runs that the requests pass, with versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ComponentVersion>,
+    /// Settings of the proxies that cost CPU per request, such as `ingress.scenario waf` or `access log off`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<String>,
+    /// Published figures of the component's capacity, CPU and memory, beside those of the runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedFigure>,
     /// Caveats for all options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<SizeNote>,
@@ -165,10 +180,14 @@ pub struct SizeOption {
     pub memory_limit_bytes: Option<u64>,
     /// Capacity of a replica.
     pub capacity: Capacity,
+    /// The measured load that the capacity rests on.
+    pub measured: SizeMeasurement,
     /// Resource that limits the capacity.
     pub binds: BindingResource,
     /// Number of replicas.
     pub replicas: ReplicaCount,
+    /// The number of replicas to plan with, what they use and cost.
+    pub planned: SizePlan,
     /// CPU of a replica, cores: its limit, or without one its usage at its share of the target.
     pub replica_cpu_cores: Option<Estimate>,
     /// Memory of a replica, bytes: the measured working set.
@@ -180,6 +199,13 @@ pub struct SizeOption {
     /// Cost of all replicas for 730 hours; absent without prices or CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monthly_cost: Option<Estimate>,
+    /// CPU of the needed replicas, averaged over the capacity's interval, cores: their number is a whole one, so
+    /// that it differs from the CPU at the estimated capacity.
+    pub expected_cpu_cores: Option<f64>,
+    /// Cost of the needed replicas for 730 hours, averaged over the capacity's interval; absent without prices or
+    /// CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_monthly_cost: Option<f64>,
     /// Requests per day that all replicas support, with headroom kept.
     pub capacity_per_day: Estimate,
     /// Share of the replicas' capacity that the target uses, 0 to 1.
@@ -204,10 +230,11 @@ pub struct Capacity {
     /// Lowest offered rate that is not supported (open loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_rps: Option<f64>,
-    /// Number of clients (closed loop).
+    /// Number of clients of the greatest throughput (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
-    /// Lowest number of clients above it that misses the objective (closed loop).
+    /// Lowest number of clients above it that misses the objective (closed loop); absent if a number between
+    /// them meets it with less throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_clients: Option<usize>,
 }
@@ -224,7 +251,7 @@ impl Capacity {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityBasis {
-    /// Closed loop: throughput at the highest number of clients that meets the objective.
+    /// Closed loop: the greatest throughput of the numbers of clients that meet the objective.
     ClosedLoopObjective,
     /// Closed loop without an objective: maximum throughput, regardless of the response time.
     ClosedLoop,
@@ -252,6 +279,8 @@ pub enum BindingResource {
     Machine,
     /// The load of the run, in clients or rate: no resource was exhausted.
     Load,
+    /// Contention: more clients lowered the throughput, though no resource was exhausted.
+    Contention,
     /// Unknown: the run does not show it.
     Unknown,
 }
@@ -268,6 +297,58 @@ pub struct ReplicaCount {
     pub high: Option<u64>,
 }
 
+/// Number of replicas that suffices with [`SizeResult::confidence`]. Intervals are those of this number's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizePlan {
+    /// From [`Self::replica_rps`].
+    pub replicas: u64,
+    /// Requests per second that a replica carries at least: the one-sided lower end of its capacity. Without an
+    /// interval, the estimate.
+    pub replica_rps: f64,
+    /// CPU of all replicas, cores.
+    pub cpu_cores: Option<Estimate>,
+    /// Memory of all replicas, bytes.
+    pub memory_bytes: Option<Estimate>,
+    /// Cost of all replicas for 730 hours; absent without prices or CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monthly_cost: Option<Estimate>,
+    /// Share of the replicas' estimated capacity that the target uses, 0 to 1.
+    pub utilisation: f64,
+    /// Remaining capacity if one of these replicas fails.
+    pub without_one: WithoutOne,
+}
+
+/// A measured load, and the figures of the component under it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SizeMeasurement {
+    /// Offered requests per second (open loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_rps: Option<f64>,
+    /// Number of clients (closed loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<usize>,
+    /// Trials with valid response times.
+    pub trials: usize,
+    /// Responses per second.
+    pub rate_completed: Option<Estimate>,
+    /// Response time by figure, microseconds: the median, the 99th percentile, and figures that the objective
+    /// bounds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub response_time_us: BTreeMap<String, Estimate>,
+    /// CPU of the component alone, cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_cores: Option<Estimate>,
+    /// Responses per second per core that the component used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rps_per_core: Option<Estimate>,
+    /// Working set of the component alone, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_working_set_bytes: Option<Estimate>,
+    /// Resident memory of the component alone, bytes, or its working set if larger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<Estimate>,
+}
+
 /// Remaining capacity if one replica fails.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WithoutOne {
@@ -275,8 +356,12 @@ pub struct WithoutOne {
     pub lost: f64,
     /// Requests per second that the remaining replicas support, without headroom.
     pub remaining_rps: f64,
+    /// Requests per second that the remaining replicas support, with headroom kept.
+    pub remaining_rps_with_headroom: f64,
     /// True if the remaining replicas support the target.
     pub carries_target: bool,
+    /// True if the remaining replicas support the target with headroom kept.
+    pub carries_target_with_headroom: bool,
     /// Number of replicas that support the target with headroom even if one fails.
     pub replicas_with_spare: u64,
 }
@@ -331,6 +416,14 @@ pub enum SizeNoteKind {
     NoObjective,
     /// A higher rate meets the objective although a lower one misses it.
     NotMonotone,
+    /// More clients lowered the throughput, by the intervals.
+    MoreClientsCarryLess,
+    /// A published figure and that of the runs differ by more than a factor of two.
+    PublishedDiffers,
+    /// The plan of another size costs less than that of the recommended one, whose expected cost is less.
+    OtherPlanCheaper,
+    /// Prices without a currency.
+    NoCurrency,
     /// The generator limits the throughput.
     GeneratorLimited,
     /// All CPUs of the machine are busy: other programs limit the throughput too.

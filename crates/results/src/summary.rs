@@ -4,6 +4,7 @@ use crate::Mode;
 use crate::added_latency::AddedLatency;
 use crate::cell::Cell;
 use crate::control_plane_model::ControlPlaneModel;
+use crate::corner_difference::CornerDifference;
 use crate::estimate::Estimate;
 use crate::factor::{Conditions, Factors};
 use crate::factor_difference::FactorDifference;
@@ -40,7 +41,7 @@ pub struct Summary {
     pub retakes: Option<RetakeSummary>,
     /// Machine of the run.
     pub host: Host,
-    /// One cell per mode, factor values and load.
+    /// One cell per mode, values of the factors that can touch this mode, and load.
     pub cells: Vec<Cell>,
     /// Pairwise comparison of modes with the same server, under each load. Pairs without a figure are left
     /// out.
@@ -53,6 +54,9 @@ pub struct Summary {
     /// Comparisons of values of each factor whose values are words: the first against each other one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor_differences: Vec<FactorDifference>,
+    /// Comparisons of all factors at their last values with all at their first, by mode and load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corner_differences: Vec<CornerDifference>,
     /// Throughput as a function of a CPU limit, workers or replicas by the Universal Scalability Law; absent
     /// unless one of these took three or more values in a closed loop or under a saturating load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +97,8 @@ pub struct RetakeSummary {
 /// Comparison of two modes with the same factors and load, by repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModeComparison {
-    /// Factor values; empty in an experiment without factors.
+    /// Values of the factors that can touch either mode. The cell of a mode lacks those that cannot touch it, and is part
+    /// of the comparisons of all their values.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// The load.

@@ -34,7 +34,7 @@ pub struct TrialRecord {
     pub repeat: usize,
     /// Mode.
     pub mode: Mode,
-    /// Factor values; empty in an experiment without factors.
+    /// Values of the factors that can touch the mode; empty in an experiment without factors.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// Load offered.

@@ -2,6 +2,7 @@
 //!
 //! - [`summary`] – how trials become cells.
 //! - [`calibration`] – the smallest difference that a machine can resolve.
+//! - [`comparison`] – two sets of settings in one run: worse, better or equivalent.
 //! - [`interval`] – confidence intervals.
 //! - [`findings`] – conclusions.
 //! - [`words`] – figures as text.
@@ -18,6 +19,7 @@
 //! - [`copies`] – identical namespaces and replicas, folded.
 
 pub mod calibration;
+pub mod comparison;
 pub mod control_plane;
 pub mod copies;
 pub mod curve;

@@ -15,7 +15,7 @@ use std::ops::Deref;
 
 /// Every published figure of a mode that the run has or should have had, with what the run measured for it.
 pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<PublishedFigure> {
-    let is_of_the_run = |figure: &&ReferenceFigure| {
+    let is_of_the_run = |figure: &ReferenceFigure| {
         let refused = summary
             .host
             .refused_modes
@@ -23,11 +23,41 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
             .any(|refused| refused.mode == figure.mode && refused.factors.is_empty());
         refused || experiment.modes.contains(&figure.mode)
     };
+    figures_that(is_of_the_run, experiment, summary)
+}
+
+/// Published figures of the throughput, CPU and memory of a mode's proxy, as far as the run measured them.
+pub(crate) fn figures_of_proxy(
+    experiment: &Experiment,
+    summary: &Summary,
+    mode: Mode,
+    proxy: &str,
+) -> Vec<PublishedFigure> {
+    let is_of_proxy = |figure: &ReferenceFigure| {
+        let is_named = figure.component.as_deref().is_none_or(|component| component == proxy);
+        let is_of_size = matches!(
+            figure.value,
+            ReferenceValue::Throughput(_)
+                | ReferenceValue::ThroughputPerCpu(_)
+                | ReferenceValue::Cpu(_)
+                | ReferenceValue::Memory(..)
+        );
+        figure.mode == mode && is_named && is_of_size
+    };
+    let figures = figures_that(is_of_proxy, experiment, summary).into_iter();
+    figures.filter(|figure| figure.measured.is_some()).collect()
+}
+
+fn figures_that(
+    is_meant: impl Fn(&ReferenceFigure) -> bool,
+    experiment: &Experiment,
+    summary: &Summary,
+) -> Vec<PublishedFigure> {
     let sources = experiment.published.iter();
     let of_proxies = proxies(&summary.cells);
     sources
         .flat_map(|source| {
-            source.figures.iter().filter(is_of_the_run).map(|figure| {
+            source.figures.iter().filter(|figure| is_meant(figure)).map(|figure| {
                 let measured = measured(figure, experiment, summary);
                 let margin = margin(figure.value, source.margin);
                 PublishedFigure {

@@ -3,11 +3,13 @@
 //! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the
 //! errors. Read [`estimates`] first. [`components`], [`holdings`] and [`totals`] are usage. [`drivers`],
 //! [`services`], [`gateways`] and [`edges`] cover each driver, service, gateway and call between services.
-//! [`comparison`] compares modes. [`factors`] relates figures to factors with numeric values,
-//! [`word_factors`] compares the values of other factors. [`versions`] records the programs that cells ran.
+//! [`comparison`] compares modes, [`pairs`] finds their cells under the same conditions. [`factors`] relates figures to
+//! factors with numeric values, [`word_factors`] compares the values of other factors, [`corners`] all factors at their last
+//! values with all at their first. [`versions`] records the programs that cells ran.
 
 mod comparison;
 mod components;
+mod corners;
 pub(crate) mod distribution;
 mod drivers;
 mod edges;
@@ -17,6 +19,7 @@ mod factors;
 mod fleet;
 mod footprint;
 mod gateways;
+mod pairs;
 mod readings;
 mod reservation;
 mod services;
@@ -71,12 +74,14 @@ pub fn summarize(
     modes.sort_unstable();
     modes.dedup();
     let tables = Tables::new(&keys, trials);
-    let (mut comparisons, mut tested) = comparison::comparisons(&conditions, &modes, &tables);
+    let (mut comparisons, mut tested) = comparison::comparisons(&keys, &modes, &tables);
     let (mut factor_effects, slopes) =
         factors::effects(experiment, &conditions, &modes, trials.all(), &tables);
     tested.extend(slopes);
     let (mut factor_differences, between_values) = word_factors::differences(experiment, &keys, &tables);
     tested.extend(between_values);
+    let (mut corner_differences, between_corners) = corners::differences(experiment, &keys, &tables);
+    tested.extend(between_corners);
     let mut greatest = findings::graph::greatest(&keys, trials);
     tested.extend(greatest.iter().enumerate().map(|(index, greatest)| Tested {
         statement: Statement::Greatest(index),
@@ -97,6 +102,7 @@ pub fn summarize(
         comparisons: &mut comparisons,
         effects: &mut factor_effects,
         values: &mut factor_differences,
+        corners: &mut corner_differences,
         greatest: &mut greatest,
         costs,
         cpu_scalings: &mut cpu_scalings,
@@ -120,6 +126,7 @@ pub fn summarize(
         comparisons,
         factor_effects,
         factor_differences,
+        corner_differences,
         scaling: scaling::scaling(experiment, &keys, trials),
         control_plane_model,
     };
@@ -164,15 +171,17 @@ fn cpu_scalings(keys: &[OwnedCellKey], modes: &[Mode], tables: &Tables<'_>) -> V
 fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<OwnedCellKey> {
     let mut keys = cells(experiment);
     let mut known: HashSet<CellKey<'_>> = keys.iter().map(OwnedCellKey::key).collect();
-    let others: Vec<OwnedCellKey> = trials
-        .iter()
-        .filter(|trial| known.insert(trial.cell()))
-        .map(|trial| OwnedCellKey {
-            mode: trial.mode,
-            factors: trial.factors.clone(),
-            load: trial.load.clone(),
-        })
-        .collect();
+    let others = trials.iter().map(TrialRecord::cell).filter(|cell| known.insert(*cell));
+    let others: Vec<OwnedCellKey> = others.map(OwnedCellKey::from).collect();
+    // Earlier versions measured a cell once per value of factors that cannot touch its mode.
+    let is_of_factors =
+        |cell: &&OwnedCellKey| cell.factors.keys().all(|key| experiment.factor(key).is_some());
+    let apart: Vec<&OwnedCellKey> = others.iter().filter(is_of_factors).collect();
+    let was_apart = |key: &OwnedCellKey| {
+        let is_part = |one: &&OwnedCellKey| one.mode == key.mode && key.conditions().covers(one.conditions());
+        apart.iter().any(is_part) && !trials.iter().any(|trial| trial.cell() == key.key())
+    };
+    keys.retain(|key| !was_apart(key));
     keys.extend(others);
     let level = |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64)).unwrap_or(0.0);
     keys.sort_by(|one, other| {

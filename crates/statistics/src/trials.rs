@@ -1,7 +1,9 @@
 //! Trials of a run by cell, and which figures of them are usable.
 
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use results::{CellKey, Figure, Figures, HistogramSummary, LoadResult, Role, TrialRecord, Verdict};
+use results::{
+    CellKey, Conditions, Figure, Figures, HistogramSummary, LoadResult, Mode, Role, TrialRecord, Verdict,
+};
 use std::collections::HashMap;
 
 /// Trials of a run, indexed by cell.
@@ -10,6 +12,8 @@ pub struct TrialsByCell<'a> {
     all: &'a [TrialRecord],
     positions: HashMap<CellKey<'a>, usize>,
     cells: Vec<Vec<&'a TrialRecord>>,
+    /// Positions of the cells of each mode.
+    modes: HashMap<Mode, Vec<usize>>,
 }
 
 impl<'a> TrialsByCell<'a> {
@@ -17,14 +21,16 @@ impl<'a> TrialsByCell<'a> {
     #[must_use]
     pub fn new(all: &'a [TrialRecord]) -> Self {
         let (mut positions, mut cells) = (HashMap::new(), Vec::new());
+        let mut modes: HashMap<Mode, Vec<usize>> = HashMap::new();
         for trial in all {
             let position = *positions.entry(trial.cell()).or_insert_with(|| {
                 cells.push(Vec::new());
+                modes.entry(trial.mode).or_default().push(cells.len() - 1);
                 cells.len() - 1
             });
             cells[position].push(trial);
         }
-        Self { all, positions, cells }
+        Self { all, positions, cells, modes }
     }
 
     /// Every trial, in the order of execution.
@@ -37,6 +43,21 @@ impl<'a> TrialsByCell<'a> {
     #[must_use]
     pub fn of(&self, cell: CellKey<'_>) -> &[&'a TrialRecord] {
         self.position(cell).map_or(&[], |position| &self.cells[position])
+    }
+
+    /// Cell of a mode under these conditions: the one that is compared with cells of other modes under them. If factors
+    /// cannot touch the mode, that is one cell for all their values.
+    #[must_use]
+    pub fn cell_under(&self, at: Conditions<'_>, mode: Mode) -> Option<CellKey<'a>> {
+        let position = self.position(at.cell(mode)).or_else(|| {
+            let mut of_mode = self.modes.get(&mode)?.iter().copied();
+            of_mode.find(|position| self.key(*position).conditions.covers(at))
+        });
+        position.map(|position| self.key(position))
+    }
+
+    fn key(&self, position: usize) -> CellKey<'a> {
+        self.cells[position][0].cell()
     }
 
     fn position(&self, cell: CellKey<'_>) -> Option<usize> {

@@ -7,6 +7,8 @@ mod generated;
 mod generated_clients;
 #[path = "size/generated_run.rs"]
 mod generated_run;
+#[path = "size/generated_trial.rs"]
+mod generated_trial;
 
 use experiment::Experiment;
 use experiment::plan::{Plan, PlannedTrial};
@@ -340,7 +342,10 @@ fn runs_of_one_size_at_other_loads_make_one_sweep() {
 #[test]
 fn size_without_valid_trial_is_named_and_left_out() {
     let mut run = ClosedLoop::default().run(1);
-    for trial in run.trials.iter_mut().filter(|trial| trial.factors["gateway.cpu"].to_string() == "4") {
+    let has_four = |trial: &results::TrialRecord| {
+        trial.factors.get("gateway.cpu").is_some_and(|cpu| cpu.to_string() == "4")
+    };
+    for trial in run.trials.iter_mut().filter(|trial| has_four(trial)) {
         trial.verdict.spoil("path-not-proven: no", results::Figures::all());
     }
     let result = ask(&question(50_000.0), "", &[run]);
@@ -376,7 +381,8 @@ fn services_called_by_filters_are_named_in_notes() {
 fn scaling_law_marks_values_with_full_machine() {
     let mut run = ClosedLoop::default().run(1);
     for trial in &mut run.trials {
-        let busy_cores = if trial.factors["gateway.cpu"].to_string() == "8" { 7.9 } else { 4.0 };
+        let has_eight = trial.factors.get("gateway.cpu").is_some_and(|cpu| cpu.to_string() == "8");
+        let busy_cores = if has_eight { 7.9 } else { 4.0 };
         trial.machine = Some(MachineUsage { cpus: 8, busy_cores, ..MachineUsage::default() });
     }
     let MeasuredRun { experiment, host, trials, .. } = &run;

@@ -4,6 +4,8 @@
 
 #[path = "../src/normal.rs"]
 mod normal;
+#[path = "studies/shared_cells.rs"]
+mod shared_cells;
 #[path = "studies/simulator.rs"]
 mod simulator;
 
@@ -408,7 +410,8 @@ fn shown(summary: &Summary) -> usize {
     });
     let effects = summary.factor_effects.iter().map(|effect| effect.verdict);
     let values = summary.factor_differences.iter().map(|difference| difference.verdict);
-    let verdicts = comparisons.map(|(_, verdict)| verdict).chain(effects).chain(values);
+    let corners = summary.corner_differences.iter().map(|corner| corner.verdict);
+    let verdicts = comparisons.map(|(_, verdict)| verdict).chain(effects).chain(values).chain(corners);
     verdicts.filter(|verdict| *verdict == FindingVerdict::Shown).count()
 }
 
@@ -460,8 +463,9 @@ fn added_20_percent_is_found() {
     }
 }
 
-/// Runs that cross modes with factors, few times: 2 x 2, 2 x 4 and 8 x 1 cells without any effect.
-fn with_factors(repeats: usize) -> [Design; 3] {
+/// Runs that cross modes with factors, few times, without any effect: 2 x 2, 2 x 4 and 8 x 1 cells; and where factors cannot
+/// touch mode `none`, one cell of it beside 2 and 4 of the other mode.
+fn with_factors(repeats: usize) -> [Design; 5] {
     let base = Design {
         modes: "none, sidecar",
         load: "rate: 1000",
@@ -471,15 +475,18 @@ fn with_factors(repeats: usize) -> [Design; 3] {
         more_by_mode: 0.0,
         ..Design::default()
     };
+    let of_load = Design { words: "http/1.1, http/2", of_load: true, ..base.clone() };
     [
-        base.clone(),
-        Design { mtls: true, ..base.clone() },
+        of_load.clone(),
+        Design { another_factor: true, ..of_load },
         Design {
             modes: "sidecar",
             load: "rate: 1000, connections: [1, 2, 3, 4, 5, 6, 7, 8]",
             words: "",
-            ..base
+            ..base.clone()
         },
+        base.clone(),
+        Design { another_factor: true, ..base },
     ]
 }
 
@@ -535,10 +542,16 @@ fn few_repeats_with_factors_and_without_effect_show_nothing_in_95_of_100() {
 fn effect_of_ten_times_the_spread_is_found_in_two_repeats() {
     const OF_EACH_NOISE: [f64; 5] = [0.99, 0.99, 0.99, 0.98, 0.98];
     const OF_EACH_NOISE_IN_2_X_2: [f64; 5] = [0.99, 0.99, 0.99, 0.95, 0.96];
-    let [least, others @ ..] = with_factors(2);
-    let others = others.iter().map(|design| (design, OF_EACH_NOISE));
-    for (design, expected) in [(&least, OF_EACH_NOISE_IN_2_X_2)].into_iter().chain(others) {
-        for (design, expected) in noises(design).into_iter().zip(expected) {
+    const OF_EACH_NOISE_IN_1_AND_2: [f64; 5] = [0.8, 0.8, 0.8, 0.8, 0.8];
+    let [two, four, eight, one_and_two, one_and_four] = with_factors(2);
+    for (design, expected) in [
+        (two, OF_EACH_NOISE_IN_2_X_2),
+        (four, OF_EACH_NOISE),
+        (eight, OF_EACH_NOISE),
+        (one_and_two, OF_EACH_NOISE_IN_1_AND_2),
+        (one_and_four, [0.8; 5]),
+    ] {
+        for (design, expected) in noises(&design).into_iter().zip(expected) {
             let (design, found) = ten_times_the_spread(&design);
             println!("{:.3} found in {design:?}", found.of());
             found.assert_at_least(expected, &format!("found in {design:?}"));
@@ -565,7 +578,7 @@ fn ten_times_the_spread(design: &Design) -> (Design, Share) {
     (design, found)
 }
 
-/// Access log and mutual TLS crossed, twice: every trial of `none` took 23 to 25 µs, every one of `sidecar` 311 to 595 µs.
+/// Two factors crossed, twice: every trial of `none` took 23 to 25 µs, every one of `sidecar` 311 to 595 µs.
 #[test]
 fn what_nobody_doubts_at_the_sight_of_two_trials_each_is_shown() {
     let none = [[23.0, 24.0], [25.0, 24.0], [24.0, 23.0], [24.0, 25.0]];
@@ -584,6 +597,16 @@ fn what_nobody_doubts_at_the_sight_of_two_trials_each_is_shown() {
         _ => false,
     };
     assert!(summary.findings.iter().any(is_shown));
+}
+
+/// The same where factors of the proxies cannot touch `none`, which two trials in all have measured.
+#[test]
+fn what_nobody_doubts_is_shown_against_two_trials_of_a_shared_cell() {
+    let none = [[23.0, 24.0]; 4];
+    let sidecar = [[321.0, 379.0], [362.0, 311.0], [470.0, 595.0], [505.0, 420.0]];
+    let summary = with_medians(&with_factors(2)[4], [none, sidecar]);
+    assert_eq!((summary.cells.len(), summary.comparisons.len()), (5, 4));
+    assert_eq!(medians_shown(&summary), 4);
 }
 
 /// Readings anywhere in the ranges that were seen: all four differences are shown. The intervals of `none`, of noise seven times
@@ -605,12 +628,18 @@ fn what_nobody_doubts_is_shown_wherever_in_their_ranges_the_trials_lie() {
 
 /// A 2 x 4 run of two repeats with these medians, by mode, condition and repeat.
 fn crossed_twice(medians: [[[f64; 2]; 4]; 2]) -> Summary {
-    let (experiment, mut trials) = with_factors(2)[1].study(1);
-    let mut conditions: Vec<_> = trials.iter().map(|trial| trial.factors.clone()).collect();
-    conditions.sort_by_key(|factors| format!("{factors:?}"));
+    with_medians(&with_factors(2)[1], medians)
+}
+
+/// A run of two repeats with these medians, by mode, condition of the mode and repeat.
+fn with_medians(design: &Design, medians: [[[f64; 2]; 4]; 2]) -> Summary {
+    let (experiment, mut trials) = design.study(1);
+    let mut conditions: Vec<_> = trials.iter().map(|trial| (trial.mode, trial.factors.clone())).collect();
+    conditions.sort_by_key(|(mode, factors)| (*mode, format!("{factors:?}")));
     conditions.dedup();
     for trial in &mut trials {
-        let place = conditions.iter().position(|factors| *factors == trial.factors).expect("known");
+        let mut own = conditions.iter().filter(|(mode, _)| *mode == trial.mode);
+        let place = own.position(|(_, factors)| *factors == trial.factors).expect("known");
         let medians = medians[usize::from(trial.mode != Mode::None)];
         let times = &mut trial.result.as_mut().expect("a result").response_time_us;
         times.p50 = Some(medians[place][trial.repeat]);

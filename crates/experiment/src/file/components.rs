@@ -126,6 +126,7 @@ fn unused(key: &str, experiment: &Experiment) -> Option<(&'static str, Option<&'
         // istiod runs in every trial.
         _ => return None,
     };
-    let is_used = experiment.modes.iter().any(|mode| mode.depends_on(key));
+    let key = format!("components.{key}");
+    let is_used = experiment.modes.iter().any(|mode| experiment.touches(*mode, &key));
     (!is_used).then_some((expected, None))
 }

@@ -17,7 +17,8 @@ use crate::keys::MAX_VALUES;
 use crate::plan::order::change_cost;
 use crate::settings::istio::LuaScript;
 use crate::yaml::document::{Entry, Node, Value};
-use results::{FactorValue, Factors};
+use crate::yaml::section::alternatives;
+use results::{FactorValue, Factors, Mode};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -107,6 +108,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
     check_limit(cells * base.repeats, MAX_TRIALS, "trials", last.key_place)?;
     let mut combinations: Vec<Combination> = (0..count).map(&mut read).collect::<Result<_>>()?;
     check_distinct(&factors, &combinations, scale)?;
+    factors.iter().try_for_each(|factor| check_touches(factor, &base))?;
     for one in &mut combinations {
         if one.experiment.istio == base.istio {
             one.experiment.istio = Arc::clone(&base.istio);
@@ -174,6 +176,24 @@ fn check_may_vary(key: &str, place: &Place) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Rejects a factor that can touch none of the modes: its values would be measured once, and never compared.
+fn check_touches(factor: &FoundFactor<'_>, experiment: &Experiment) -> Result<()> {
+    let FoundFactor { key, key_place, .. } = factor;
+    if experiment.modes.iter().any(|mode| experiment.touches(*mode, key)) {
+        return Ok(());
+    }
+    let touched =
+        experiment.mesh.modes().filter(|mode| mode.has_requests() && experiment.touches(*mode, key));
+    let touched: Vec<&str> = touched.map(Mode::name).collect();
+    let error = |expected| key_place.error(format!("`{key}` is a list and has no effect here"), expected);
+    Err(if touched.is_empty() {
+        error(format!("mesh {} has no mode that it can touch", experiment.mesh))
+    } else {
+        error(format!("expected {} among the `modes`", alternatives(&touched)))
+            .with_hint("without such a mode give one value, or leave it out")
+    })
 }
 
 fn found<'a>(

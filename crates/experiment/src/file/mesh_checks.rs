@@ -5,7 +5,7 @@ use super::components;
 use super::given::Given;
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::mesh_kind::{MeshKind, configures_envoys};
+use crate::mesh_kind::MeshKind;
 use crate::protocol::Protocol;
 use crate::settings::proxy::{AccessLog, MutualTls};
 use crate::yaml::section::Field;
@@ -200,38 +200,26 @@ fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A key that only some modes apply.
-struct OfSomeModes {
-    key: &'static str,
-    applies: fn(Mode) -> bool,
-    expected: &'static str,
-}
-
-const OF_SOME_MODES: [OfSomeModes; 3] = [
-    OfSomeModes {
-        key: "istio.ztunnel",
-        applies: Mode::is_ambient,
-        expected: "expected only where `ambient` or `ambient-waypoint` is among the `modes`",
-    },
-    OfSomeModes {
-        key: "istio.workload-keys",
-        applies: |mode| mode.has_requests() && configures_envoys(mode),
-        expected: "expected with a mode that has sidecars, waypoints or gateways: the keys of ztunnels are always ECDSA",
-    },
-    OfSomeModes {
-        key: "istio.telemetry",
-        applies: configures_envoys,
-        expected: "expected with a mode that has sidecars, waypoints, gateways or a fleet: ztunnel has no such switch",
-    },
+/// Keys that only some modes apply, with the expected modes.
+const OF_SOME_MODES: [(&str, &str); 3] = [
+    ("istio.ztunnel", "expected only where `ambient` or `ambient-waypoint` is among the `modes`"),
+    (
+        "istio.workload-keys",
+        "expected with a mode that has sidecars, waypoints or gateways: the keys of ztunnels are always ECDSA",
+    ),
+    (
+        "istio.telemetry",
+        "expected with a mode that has sidecars, waypoints, gateways or a fleet: ztunnel has no such switch",
+    ),
 ];
 
 fn modes_apply_settings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    for of_some in &OF_SOME_MODES {
-        if experiment.modes.iter().any(|mode| (of_some.applies)(*mode)) {
+    for (key, expected) in OF_SOME_MODES {
+        if experiment.modes.iter().any(|mode| experiment.touches(*mode, key)) {
             continue;
         }
-        if let Some(field) = given.field(of_some.key)? {
-            return Err(says_nothing(&field, of_some.expected));
+        if let Some(field) = given.field(key)? {
+            return Err(says_nothing(&field, expected));
         }
     }
     Ok(())

@@ -36,6 +36,12 @@ impl Override {
         Self { option: "--set".into(), value: assignment.into(), change: Change::Assignment }
     }
 
+    /// An assignment like that of [`Self::set`], by another option, such as `--base`.
+    #[must_use]
+    pub fn assignment_by(option: &str, assignment: impl Into<String>) -> Self {
+        Self { option: option.to_owned(), ..Self::set(assignment) }
+    }
+
     /// `--repeats`.
     #[must_use]
     pub fn repeats(value: impl Into<String>) -> Self {

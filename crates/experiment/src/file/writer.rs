@@ -6,15 +6,15 @@ use super::overrides::split_key;
 use crate::definition::{Experiment, Factor};
 use crate::diagnostic::Source;
 use crate::keys::settings::{self, Settings};
-use crate::mesh_kind::{MeshKind, configures_envoys};
+use crate::mesh_kind::MeshKind;
 use crate::published::{PublishedSource, ReferenceFigure, ReferenceValue};
 use crate::topology::file::view;
 use crate::topology::settings::TopologySource;
 use crate::topology::shapes::ParameterKind;
 use crate::yaml::document;
 use crate::yaml::written::{Map, Yaml};
+use results::FactorValue;
 use results::units::{format_cores, format_duration, format_fraction, format_size};
-use results::{FactorValue, Mode};
 use std::sync::Arc;
 
 /// Writes the file.
@@ -61,7 +61,7 @@ fn section(experiment: &Experiment, path: &'static str, settings: &(impl Setting
 /// True for sections and keys that apply to nothing in this experiment: most would be refused when read.
 fn is_hidden(experiment: &Experiment, key: &str) -> bool {
     let settings = &experiment.istio;
-    let lacks = |applies: &dyn Fn(Mode) -> bool| !experiment.modes.iter().any(|mode| applies(*mode));
+    let touches_none = || !experiment.modes.iter().any(|mode| experiment.touches(*mode, key));
     match (key, &experiment.fleet) {
         ("topology", fleet) => fleet.as_ref().is_some_and(|fleet| fleet.topology.is_none()),
         ("load" | "proxy" | "server", fleet) => fleet.is_some(),
@@ -72,15 +72,11 @@ fn is_hidden(experiment: &Experiment, key: &str) -> bool {
         ("ingress", _) => !experiment.ingress.declared,
         (key, Some(_)) if key.starts_with("istio.") => !key.starts_with("istio.istiod"),
         ("istio.istiod", None) => true,
-        ("istio.telemetry", None) => lacks(&configures_envoys),
-        ("istio.sidecar-scope", None) => {
-            settings.sidecar_scope && lacks(&|mode| experiment.mesh.parts(mode).has_sidecars())
-        }
+        ("istio.telemetry" | "istio.ingress" | "istio.ztunnel", None) => touches_none(),
+        ("istio.sidecar-scope", None) => settings.sidecar_scope && touches_none(),
         ("istio.background-services.endpoints", None) => {
             experiment.each_combination().all(|(_, one)| one.istio.background_services.services == 0)
         }
-        ("istio.ingress", None) => lacks(&|mode| mode == Mode::Ingress),
-        ("istio.ztunnel", None) => lacks(&Mode::is_ambient),
         _ => false,
     }
 }

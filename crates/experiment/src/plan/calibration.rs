@@ -13,7 +13,7 @@ use results::{FactorValue, Factors, Mode};
 use std::time::Duration;
 
 /// Factor that names the arm of a trial.
-const ARM: &str = "arm";
+pub(super) const ARM: &str = "arm";
 
 /// CPU time per response of the reference server that known effects are compared with. With less, the idle
 /// CPUs on the request's path stay awake (a guest kernel polls for up to 200 µs before it halts a CPU). A

@@ -2,10 +2,12 @@
 //!
 //! A cell is mode × factors × load ([`cell`]). Each repeat runs every cell once, in its own random order
 //! ([`order`]), so that drift of the machine during a run affects all modes alike. [`estimate`] has the
-//! expected duration, [`text`] the output of `--dry-run`, [`calibration`] the plan of a calibration.
+//! expected duration, [`text`] the output of `--dry-run`, [`calibration`] the plan of a calibration, [`comparison`]
+//! that of a comparison of two sets of settings.
 
 mod calibration;
 mod cell;
+mod comparison;
 mod deployment;
 mod estimate;
 pub(crate) mod order;
@@ -14,6 +16,7 @@ mod trial;
 
 pub use calibration::Arm;
 pub use cell::cells;
+pub use comparison::{ComparedCell, ComparisonArm, compared_cells};
 pub use text::{described, offered};
 pub use trial::PlannedTrial;
 
@@ -21,7 +24,7 @@ use crate::definition::{Experiment, Fresh};
 use crate::environment::spec::DeploymentSpec;
 use crate::random::SplitMix64;
 use crate::topology::Topology;
-use cell::level_points;
+use cell::{MeasuredCells, level_points, load_in};
 use order::ordered;
 use results::{Factors, LoadPoint, Mode, OwnedCellKey, Pacing};
 use std::sync::Arc;
@@ -59,17 +62,20 @@ impl Plan {
             combinations.iter().map(|(_, one)| specs(one, &experiment.modes)).collect();
         let loads: Vec<Vec<LoadPoint>> =
             combinations.iter().map(|(_, one)| level_points(one, experiment)).collect();
+        let measured = MeasuredCells::new(experiment);
         let mut random = SplitMix64::new(seed);
         let mut trials = Vec::new();
         for repeat in 0..experiment.repeats {
             let generator_seeds: Vec<u64> = loads[0].iter().map(|_| random.next()).collect();
-            let planned = ordered(experiment, &mut random).into_iter().map(|position| {
-                let (factors, one) = &combinations[position.combination];
-                PlannedTrial {
+            let planned = ordered(experiment, &mut random).into_iter().filter_map(|position| {
+                let (_, one) = &combinations[position.combination];
+                let factors = measured.factors(position.mode, position.combination)?.clone();
+                let load = loads[position.combination][position.level].clone();
+                Some(PlannedTrial {
                     index: 0,
                     repeat,
-                    factors: factors.clone(),
-                    load: loads[position.combination][position.level].clone(),
+                    factors,
+                    load: load_in(experiment, experiment.modes[position.mode], load),
                     fleet: one.fleet.clone(),
                     spec: specs[position.combination][position.mode].clone(),
                     deployment: 0,
@@ -82,9 +88,8 @@ impl Plan {
                     pacing: one.load.pacing,
                     queries: Vec::new(),
                     generator_seed: generator_seeds[position.level],
-                }
+                })
             });
-            let planned = planned.filter(|trial| experiment.has_cell(trial.mode(), &trial.factors));
             let next = trials.last().map_or(0, |last: &PlannedTrial| last.deployment + 1);
             let fresh =
                 |trial: &PlannedTrial| experiment.fresh.unwrap_or_else(|| Fresh::default_for(&trial.spec));
@@ -115,7 +120,7 @@ impl Plan {
 /// Topology of a cell; absent if the experiment has no such cell.
 #[must_use]
 pub fn topology_of(experiment: &Experiment, cell: &OwnedCellKey) -> Option<Arc<Topology>> {
-    let (_, one) = experiment.each_combination().find(|(factors, _)| *factors == cell.factors)?;
+    let (_, one) = experiment.combination_of(&cell.factors)?;
     let modes = experiment.modes.contains(&cell.mode).then_some(cell.mode);
     specs(one, modes.as_slice()).pop().map(|spec| spec.topology)
 }
@@ -270,19 +275,18 @@ mod tests {
             )
         };
         let several = Plan::new(&experiment(&text("[0, 200, 1000]")), 5);
-        assert_eq!(several.trials.len(), 720);
+        assert_eq!(several.trials.len(), 480);
         let mut orders = BTreeSet::new();
-        for repeat in several.trials.chunks(12) {
-            let sizes: Vec<Option<usize>> =
-                repeat.iter().map(|trial| trial.load.surrounding_services).collect();
-            let blocks: Vec<&[Option<usize>]> = sizes.chunks(4).collect();
-            assert!(blocks.iter().all(|block| block.iter().all(|size| *size == block[0])), "{sizes:?}");
-            orders.insert(blocks.iter().map(|block| block[0]).collect::<Vec<_>>());
+        for repeat in several.repeats() {
+            let size = |trial: &PlannedTrial| trial.spec.istio.background_services.services;
+            let blocks: Vec<&[PlannedTrial]> = repeat.chunk_by(|one, next| size(one) == size(next)).collect();
+            assert_eq!((repeat.len(), blocks.len()), (8, 3));
+            orders.insert(blocks.iter().map(|block| size(&block[0])).collect::<Vec<_>>());
             for trial in repeat {
-                assert_eq!(
-                    Some(trial.spec.istio.background_services.services),
-                    trial.load.surrounding_services
-                );
+                // Mode `none` has no proxies that would receive them: it is measured in the mesh of the first size.
+                let is_none = trial.mode() == Mode::None;
+                assert_eq!(trial.load.surrounding_services, (!is_none).then(|| size(trial)));
+                assert_eq!((trial.factors.is_empty(), is_none && size(trial) > 0), (is_none, false));
             }
             let seeds: BTreeSet<u64> = repeat.iter().map(|trial| trial.generator_seed).collect();
             assert_eq!(seeds.len(), 2, "one for each rate, whatever the mode and the size");
@@ -312,19 +316,18 @@ mod tests {
         let text = "{name: s, mesh: istio, modes: [none, sidecar], load: {rate: 100, connections: [2, 4]}, repeats: 40, \
                     topology: {namespaces: [1, 2]}, istio: {background-services: {services: [0, 200, 1000]}}}";
         let plan = Plan::new(&experiment(text), 5);
-        assert_eq!(plan.trials.len(), 24 * 40);
-        let changes = |trials: &[PlannedTrial], keys: &[&str]| {
-            let values =
-                |trial: &PlannedTrial| keys.iter().map(|key| trial.factors[*key].clone()).collect::<Vec<_>>();
+        assert_eq!(plan.trials.len(), (12 + 4) * 40, "sizes do not touch mode none");
+        let size = |trial: &PlannedTrial| trial.spec.istio.background_services.services;
+        let namespaces = |trial: &PlannedTrial| trial.spec.topology.namespaces().len();
+        let changes = |trials: &[PlannedTrial], values: &dyn Fn(&PlannedTrial) -> [usize; 2]| {
             trials.windows(2).filter(|pair| values(&pair[0]) != values(&pair[1])).count()
         };
         let mut orders = BTreeSet::new();
         for repeat in plan.repeats() {
-            let size = "istio.background-services.services";
-            assert_eq!(changes(repeat, &[size]), 2);
-            assert_eq!(changes(repeat, &[size, "topology.namespaces"]), 5);
+            assert_eq!(changes(repeat, &|trial| [size(trial), 0]), 2);
+            assert_eq!(changes(repeat, &|trial| [size(trial), namespaces(trial)]), 5);
             let cells: BTreeSet<String> = repeat.iter().map(|trial| format!("{:?}", trial.cell())).collect();
-            assert_eq!(cells.len(), 24);
+            assert_eq!(cells.len(), 16);
             orders.insert(repeat.iter().map(|trial| trial.load.connections).collect::<Vec<_>>());
         }
         assert!(orders.len() > 35, "connections vary at random: {} orders", orders.len());

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Maximum number of topologies listed with their sizes.
 const MAX_TOPOLOGIES: usize = 20;
 
+/// Value of a factor in a trial that it cannot touch.
+const ANY_VALUE: &str = "any";
+
 /// Output of `--dry-run`.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,10 +174,8 @@ impl Plan {
 
     /// One row per trial, with a column per factor, and the deployment if trials share one.
     fn write_trials(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let factors: Vec<(&String, usize)> = self
-            .trials
-            .first()
-            .map_or_else(Vec::new, |trial| trial.factors.keys().collect())
+        let keys: BTreeSet<&String> = self.trials.iter().flat_map(|trial| trial.factors.keys()).collect();
+        let factors: Vec<(&String, usize)> = keys
             .into_iter()
             .map(|key| {
                 let values = self.trials.iter().filter_map(|trial| trial.factors.get(key));
@@ -199,7 +200,10 @@ impl Plan {
             }
             write!(f, "{:<20}  ", trial.mode())?;
             for (key, width) in &factors {
-                write!(f, "{:<width$}  ", trial.factors[*key])?;
+                match trial.factors.get(*key) {
+                    Some(value) => write!(f, "{value:<width$}  ")?,
+                    None => write!(f, "{ANY_VALUE:<width$}  ")?,
+                }
             }
             writeln!(f, "{}", strength(&trial.load))?;
         }

@@ -13,7 +13,7 @@ pub struct PlannedTrial {
     pub index: usize,
     /// Repeat that it belongs to, from 0.
     pub repeat: usize,
-    /// Values of the factors.
+    /// Values of the factors that can touch the mode.
     pub factors: Factors,
     /// Load to offer.
     pub load: LoadPoint,

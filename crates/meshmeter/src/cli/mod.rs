@@ -4,6 +4,7 @@ mod cluster;
 mod cluster_runner;
 mod cluster_worker;
 mod collect_spans;
+mod compare;
 mod components;
 mod doctor;
 mod export;
@@ -27,6 +28,7 @@ pub use cluster::{
 pub use cluster_runner::ClusterRunnerArgs;
 pub use cluster_worker::ClusterWorkerArgs;
 pub use collect_spans::CollectSpansArgs;
+pub use compare::CompareArgs;
 pub use components::{HubArgs, OverrideArgs, ReleaseArgs};
 pub use doctor::DoctorArgs;
 pub use export::ExportArgs;
@@ -74,6 +76,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(Box<RunArgs>),
+    Compare(Box<CompareArgs>),
     Load(Box<LoadArgs>),
     /// Serve as a synthetic service
     Serve(ServeArgs),

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// under a given rate of changes.
 ///
 /// Works for gateways, sidecars, waypoints and ztunnels, from the directory of any run. Capacity is what one
-/// replica carried. In a closed loop it is the throughput (with --objective, where the objective is crossed).
+/// replica carried. In a closed loop it is the greatest throughput that meets the objective, or where it is crossed.
 /// In an open loop it is the rate at which the objective is crossed, between two measured rates; without an
 /// objective, the completed rate at the lowest rate that was not kept up with. Every figure has its 95 %
 /// confidence interval, which covers only the given runs. What the runs do not support is reported and never
@@ -80,12 +80,24 @@ pub struct SizeArgs {
     #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "cpu_hour", help_heading = "Prices")]
     pub gb_hour: Option<f64>,
 
+    /// Currency of --cpu-hour and --gb-hour, such as USD
+    #[arg(long, value_name = "NAME", requires = "cpu_hour", help_heading = "Prices")]
+    pub currency: Option<String>,
+
     #[command(flatten)]
     pub mesh: MeshArgs,
 
     /// Print the result as JSON, with every input and the formula
     #[arg(long)]
     pub json: bool,
+
+    /// Write the answer to this file as a page (HTML)
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Write the answer to this file as Markdown, for a comment or "$GITHUB_STEP_SUMMARY"
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
 }
 
 /// Mesh that a control plane should serve.
@@ -94,7 +106,7 @@ pub struct SizeArgs {
 pub struct MeshArgs {
     /// Compute what istiod needs for a mesh, from runs of `meshmeter run control-plane` that varied its size
     /// and changes
-    #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload"],
+    #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload", "output", "markdown"],
           requires = "services", requires = "pods")]
     pub control_plane: bool,
 

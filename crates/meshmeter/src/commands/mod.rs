@@ -29,6 +29,7 @@ use std::process::ExitCode;
 pub fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Compare(args) => run::compare::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Report(args) => report::run(&args),

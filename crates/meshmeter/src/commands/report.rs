@@ -14,6 +14,9 @@ use std::process::ExitCode;
 
 pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     destination::check_distinct(&outputs(args))?;
+    if let Some(status) = super::run::compare::report(args)? {
+        return Ok(status);
+    }
     let run = RunData::read(&args.folder).map_err(folder_failure)?;
     for note in &run.notes {
         tell!("note: {note}");
@@ -60,7 +63,7 @@ pub fn check_destinations(json: bool, automation: &AutomationArgs) -> Result<(),
 
 /// Files that a command has written. They are written before anything is printed, and named after the result.
 #[derive(Default)]
-struct Files {
+pub(super) struct Files {
     /// `report: runs/a/report.html`
     lines: Vec<String>,
     /// True if one of them is standard output, which the result for people then leaves alone.
@@ -69,7 +72,12 @@ struct Files {
 
 impl Files {
     /// Writes a text file if a path is given.
-    fn write(&mut self, name: &str, path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
+    pub(super) fn write(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        text: impl Fn() -> String,
+    ) -> Result<(), Failure> {
         let Some(path) = path else { return Ok(()) };
         let destination = Destination::from_path(path);
         match &destination {
@@ -86,7 +94,7 @@ impl Files {
     }
 
     /// Prints the result, then the files.
-    fn print(&self, result: impl Fn() -> String) -> Result<(), Failure> {
+    pub(super) fn print(&self, result: impl Fn() -> String) -> Result<(), Failure> {
         if !self.is_stdout_taken {
             output::print(&result())?;
         }

@@ -1,10 +1,10 @@
 //! `meshmeter size`: computes replicas, CPU, memory and cost for a target, or istiod's CPU and memory for a
 //! mesh, from the directories of runs.
 
-use super::report::{folder_failure, terminal_options};
+use super::report::{Files, folder_failure, terminal_options};
 use crate::cli::SizeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use crate::output::{self, tell};
+use crate::output::{self, destination, tell};
 use experiment::environment::error_chain;
 use report::RunData;
 use report::sentences::control_plane_size::fill_control_plane_size;
@@ -22,6 +22,8 @@ use std::process::ExitCode;
 pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     let runs = || args.from.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>();
     let Some(target_rps) = args.target else { return control_plane(args, &runs()?) };
+    let files = [("--output", &args.output), ("--markdown", &args.markdown)];
+    destination::check_distinct(&destination::of_options(args.json, files))?;
     let question = SizeQuestion {
         target_rps,
         headroom: args.headroom,
@@ -33,8 +35,10 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     };
     let mut result = size(&question, args.objective, &runs()?);
     fill_size(&mut result);
-    let text = if args.json { output::json(&result) } else { size_text(&result, terminal_options()) };
-    output::print(&text)?;
+    let mut files = Files::default();
+    files.write("page", args.output.as_deref(), || report::html::render_size(&result))?;
+    files.write("Markdown", args.markdown.as_deref(), || report::markdown::render_size(&result))?;
+    files.print(|| if args.json { output::json(&result) } else { size_text(&result, terminal_options()) })?;
     if result.is_answered() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -110,7 +114,8 @@ fn prices(args: &SizeArgs) -> Result<Option<Prices>, Failure> {
         return prices_of_file(path).map(Some);
     }
     let prices = args.cpu_hour.zip(args.gb_hour);
-    Ok(prices.map(|(cpu_hour, gb_hour)| Prices { cpu_hour, gb_hour, ..Prices::default() }))
+    let currency = args.currency.clone().unwrap_or_default();
+    Ok(prices.map(|(cpu_hour, gb_hour)| Prices { cpu_hour, gb_hour, currency, ..Prices::default() }))
 }
 
 fn prices_of_file(path: &Path) -> Result<Prices, Failure> {

@@ -4,7 +4,7 @@
 //! run leaves a last line without a line break. Such a line, and any other line that cannot be read, is
 //! skipped with a note. `summary.json` and `report.html` are not read, but recomputed.
 
-use super::{EXPERIMENT_FILE, FolderError, HOST_FILE, TRIALS_FILE};
+use super::{EXPERIMENT_FILE, FolderError, HEAD_FILE, HOST_FILE, TRIALS_FILE};
 use results::{Host, TRIAL_SCHEMA, TrialRecord};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -35,6 +35,10 @@ pub fn read_experiment(path: &Path) -> Result<String, FolderError> {
     if !path.is_dir() {
         let missing = if path.exists() { "it is a file" } else { "it is not there" };
         return Err(FolderError::NoRun { path: path.to_owned(), missing: missing.to_owned() });
+    }
+    // Its experiment is that of the base alone, and its trials are of three arms.
+    if path.join(HEAD_FILE).exists() {
+        return Err(FolderError::NoRun { path: path.to_owned(), missing: "it is a comparison".to_owned() });
     }
     String::from_utf8(needed(path, EXPERIMENT_FILE)?)
         .map_err(|error| FolderError::read(&path.join(EXPERIMENT_FILE), error))

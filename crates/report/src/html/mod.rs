@@ -11,7 +11,9 @@ pub mod style;
 
 use crate::run::RunData;
 use crate::side_by_side::SideBySide;
+use crate::size::SizeParts;
 use minijinja::{AutoEscape, Environment};
+use results::SizeResult;
 use serde::Serialize;
 
 /// The report page.
@@ -30,6 +32,15 @@ pub fn render(run: &RunData) -> String {
 #[must_use]
 pub fn render_side_by_side(compared: &SideBySide) -> String {
     fill("side-by-side.html", compared)
+}
+
+/// The page of an answer of `meshmeter size`.
+///
+/// # Panics
+/// Never: the template is a constant that the tests render.
+#[must_use]
+pub fn render_size(result: &SizeResult) -> String {
+    fill("size.html", &SizeParts::new(result))
 }
 
 fn fill(template: &str, page: &impl Serialize) -> String {
@@ -83,4 +94,5 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "repeat.html",
     "tables.html",
     "side-by-side.html",
+    "size.html",
 ];

@@ -6,6 +6,7 @@
 
 pub(crate) mod control_plane_model;
 pub mod control_plane_size;
+mod corners;
 mod fleets;
 mod footprint;
 mod graph;
@@ -159,6 +160,7 @@ fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
             sizes::factor_effect(run, group);
         FactorDifference(group; one, next if (&one.place, &one.subject) == (&next.place, &next.subject)) =>
             word_factors::difference(group);
+        FactorCorner(group; one, next if one.place == next.place) => corners::corner(group);
         Order(group; one, next if order::baseline(one) == order::baseline(next)) => order::order(group);
         HiddenWaiting(group; one, next if one.place == next.place) => latency::hidden_waiting(group);
         UnavailableMode(group; one, next if trials::lack(run, one) == trials::lack(run, next)) =>

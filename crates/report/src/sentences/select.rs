@@ -7,13 +7,14 @@ use results::{Finding, FindingKind, FindingVerdict, Metric, StatedFinding, Summa
 const MAX_BESIDE_HEADLINE: usize = 4;
 
 /// Kinds of findings in the opening, the most important for a reader of the headline first.
-const BESIDE_HEADLINE: [FindingKind; 19] = [
+const BESIDE_HEADLINE: [FindingKind; 20] = [
     FindingKind::NotConverged,
     FindingKind::Saturation,
     FindingKind::Objective,
     FindingKind::NoisyMachine,
     FindingKind::LateGenerator,
     FindingKind::UnavailableMode,
+    FindingKind::FactorCorner,
     FindingKind::FactorDifference,
     FindingKind::Order,
     FindingKind::MeshSize,

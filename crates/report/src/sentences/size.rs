@@ -1,25 +1,32 @@
-//! Text of the answer of `meshmeter size`: its formula, and what the runs do not support.
+//! Text of the answer of `meshmeter size`: its formula, what it rests on, and what the runs do not support.
 
-use crate::format;
+use crate::format::{self, SizeUnit};
+use crate::size::figure;
 use results::{
-    BindingResource, CapacityBasis, SizeAnswer, SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult,
+    BindingResource, CapacityBasis, ComponentVersion, Figure, PublishedFigure, SizeAnswer, SizeMeasurement,
+    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult,
 };
 use statistics::words;
 
 /// The formula, one line per figure. Every input is in the result.
-const FORMULA: [&str; 7] = [
+const FORMULA: [&str; 9] = [
     "replicas = ⌈target ÷ (capacity of a replica × (1 − headroom))⌉; its interval has the capacity's upper end, then its lower end",
+    "planned replicas = ⌈target ÷ (one-sided 95 % lower end of the capacity × (1 − headroom))⌉; tables and costs are of the plan",
+    "cheapest = least expected cost: of the replicas needed, averaged over the interval of the capacity",
     "CPU of a replica = its CPU limit; without one CPU per request at its share of the target × that share ÷ (1 − headroom)",
     "memory of a replica = measured working set at its capacity; its interval reaches to the first load that is not carried",
     "CPU, memory = replicas × that of a replica",
     "requests per day = target × 86 400 s",
     "monthly cost = (CPU × cpu-hour + memory in GB of 10⁹ bytes × gb-hour + replicas × per-replica-hour) × 730 h",
-    "without one replica = (replicas − 1) × capacity of a replica, no headroom kept",
+    "without one replica = (replicas − 1) × capacity of a replica; with headroom × (1 − headroom)",
 ];
 
 /// Sets the texts of a result.
 pub fn fill_size(result: &mut SizeResult) {
     result.formula = FORMULA.map(str::to_owned).to_vec();
+    for answer in &mut result.answers {
+        answer.counted = counted(answer);
+    }
     let asked = result.asked.clone();
     let notes = result.refusals.iter_mut().chain(result.answers.iter_mut().flat_map(|answer| {
         let of_options = answer.options.iter_mut().flat_map(|option| &mut option.notes);
@@ -62,6 +69,18 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
         }
         SizeNoteKind::NotMonotone => {
             format!("The objective is missed at {detail} and met at a higher load: response times vary for another reason.")
+        }
+        SizeNoteKind::MoreClientsCarryLess => {
+            format!("More clients carry less ({detail}): the capacity is the greatest throughput, not that of most clients.")
+        }
+        SizeNoteKind::PublishedDiffers => format!(
+            "Warning: {detail}. Compare programs, filters and load with those of the source before relying on this answer."
+        ),
+        SizeNoteKind::OtherPlanCheaper => {
+            format!("The plan of another size costs less: {detail}. The recommended one costs less on average over the intervals.")
+        }
+        SizeNoteKind::NoCurrency => {
+            "The prices name no currency (--currency, or `currency` in the file of --prices).".to_owned()
         }
         SizeNoteKind::GeneratorLimited => {
             "The generator limits the throughput: a replica may carry more.".to_owned()
@@ -122,18 +141,22 @@ fn large(number: f64) -> String {
 }
 
 /// Component, mode and load of an answer: `gateway in mode ingress, ingress.scenario waf: HTTP/1.1, 1 KiB
-/// responses, 50 connections`.
+/// responses, 50 connections`. In a closed loop each number of clients has connections of its own.
 #[must_use]
 pub fn size_place(answer: &SizeAnswer) -> String {
     let factors = answer.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
     let proxies = if answer.proxies > 1 { format!(" ({})", answer.proxies) } else { String::new() };
+    let is_closed_loop = answer.options.iter().all(|option| option.measured.clients.is_some());
+    let connections = match is_closed_loop {
+        true => String::new(),
+        false => format!(", {}", format::counted(answer.connections as u64, "connection", "connections")),
+    };
     format!(
-        "{}{proxies} in mode {}{factors}: {}, {} responses, {}",
+        "{}{proxies} in mode {}{factors}: {}, {} responses{connections}",
         answer.component,
         answer.mode,
         answer.protocol,
-        format::payload(answer.payload_bytes),
-        format::counted(answer.connections as u64, "connection", "connections")
+        format::payload(answer.payload_bytes)
     )
 }
 
@@ -158,64 +181,178 @@ pub fn binding(option: &SizeOption) -> &'static str {
         BindingResource::Machine => "machine",
         BindingResource::Load if option.capacity.basis == CapacityBasis::HighestRate => "rates measured",
         BindingResource::Load => "clients",
+        BindingResource::Contention => "contention",
         BindingResource::Unknown => "not shown",
     }
 }
 
-/// Sentence about the recommended option.
+/// Sentence about the recommended option: the planned number, what it uses and costs.
 #[must_use]
 pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
     let option = answer.recommendation()?;
-    let replicas = format::counted(option.replicas.estimate, "replica", "replicas");
+    let planned = &option.planned;
+    let replicas = format::counted(planned.replicas, "replica", "replicas");
+    let size = if option.size.is_empty() { String::new() } else { format!(" of {}", size_name(option)) };
+    let estimate = format::count(option.replicas.estimate);
     let range = match (option.replicas.low, option.replicas.high) {
-        (Some(low), Some(high)) if low != high => format!(" ({low}–{high})"),
+        (Some(low), Some(high)) if low != high => {
+            format!(" ({estimate} by the estimate, {low}–{high} by its interval)")
+        }
         _ => String::new(),
     };
-    let size = if option.size.is_empty() { String::new() } else { format!(" of {}", size_name(option)) };
     let mut uses = Vec::new();
-    uses.extend(option.cpu_cores.as_ref().map(words::cores));
-    uses.extend(option.memory_bytes.as_ref().map(words::memory));
-    let uses = if uses.is_empty() { String::new() } else { format!(", {}", uses.join(", ")) };
-    let cost = option.monthly_cost.map(|cost| format!(", {} per month", money(result, &cost)));
-    let choice = match (answer.options.len(), option.monthly_cost.is_some()) {
+    uses.extend(planned.cpu_cores.as_ref().map(|cores| format!("{} cores", figure(Some(cores), 1.0))));
+    uses.extend(planned.memory_bytes.as_ref().map(|memory| {
+        let unit = SizeUnit::for_sizes([memory.estimate]);
+        format!("{} {}", figure(Some(memory), unit.bytes()), unit.symbol())
+    }));
+    uses.extend(planned.monthly_cost.as_ref().map(|cost| {
+        let no_currency = if currency(result, " ", "").is_empty() { " (no currency given)" } else { "" };
+        format!("{}{} per month{no_currency}", figure(Some(cost), 1.0), currency(result, " ", ""))
+    }));
+    let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
+    let choice = match (answer.options.len(), planned.monthly_cost.is_some()) {
         (1, _) => "Needed",
         (_, true) => "Cheapest",
         (_, false) => "Least CPU",
     };
-    let lost = format::percent(option.without_one.lost);
-    let without_one = match option.without_one.carries_target {
-        _ if option.replicas.estimate == 1 => "without it nothing is left".to_owned(),
-        true => format!("one fewer is {lost} of the capacity, and carries the target"),
-        false => format!("one fewer is {lost} of the capacity, and does not carry the target"),
-    };
-    Some(format!("{choice}: {replicas}{range}{size}{uses}{}; {without_one}.", cost.unwrap_or_default()))
+    Some(format!("{choice}: {replicas}{size}{range}{uses}."))
 }
 
-/// An amount with its interval and currency.
+/// What the planned replicas of the recommended option carry without one of them.
 #[must_use]
-pub fn money(result: &SizeResult, amount: &results::Estimate) -> String {
-    let currency = result.asked.prices.as_ref().map(|prices| prices.currency.as_str()).unwrap_or_default();
-    format::Interval::new(amount).text_with_unit(currency)
-}
-
-/// How the answer varies with the size of a replica; `None` if only one size was measured.
-#[must_use]
-pub fn size_comparison(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
-    let (smallest, largest) = (answer.options.first()?, answer.options.last()?);
-    if answer.options.len() < 2 {
-        return None;
+pub fn size_without_one(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
+    let planned = &answer.recommendation()?.planned;
+    let without = &planned.without_one;
+    let headroom = result.asked.headroom;
+    if planned.replicas == 1 {
+        return Some("Without it, nothing is left.".to_owned());
     }
-    let told = |option: &SizeOption| {
-        let cost = option.monthly_cost.map(|cost| format!(", {} per month", money(result, &cost)));
-        let cores = option.cpu_cores.map(|cores| format!(", {}", format::cores(cores.estimate)));
-        format!(
-            "{} of {}{}{} (one is {} of the capacity)",
-            format::count(option.replicas.estimate),
-            size_name(option),
-            cores.unwrap_or_default(),
-            cost.unwrap_or_default(),
-            format::percent(option.without_one.lost)
-        )
+    let remaining = planned.replicas - 1;
+    let carry = if remaining == 1 { "carries" } else { "carry" };
+    let kept = if headroom > 0.0 {
+        let kept = rate(without.remaining_rps_with_headroom);
+        format!(", {kept} with headroom {}", format::percent(headroom))
+    } else {
+        String::new()
     };
-    Some(format!("Many small or few big: {}; {}.", told(smallest), told(largest)))
+    let target = match (without.carries_target, without.carries_target_with_headroom) {
+        (false, _) => "less than the target",
+        (true, true) => "enough for the target",
+        (true, false) => "enough for the target without headroom",
+    };
+    Some(format!(
+        "Without one, {} {carry} {}{kept}: {target}.",
+        format::count(remaining),
+        rate(without.remaining_rps)
+    ))
+}
+
+/// A rate with the digits that tables have.
+fn rate(rate: f64) -> String {
+    format!("{} requests/s", format::digits(rate))
+}
+
+/// The currency of the prices after a separator, or another text if they name none; empty without prices.
+#[must_use]
+pub fn currency(result: &SizeResult, separator: &str, without: &str) -> String {
+    match &result.asked.prices {
+        Some(prices) if prices.currency.is_empty() => without.to_owned(),
+        Some(prices) => format!("{separator}{}", prices.currency),
+        None => String::new(),
+    }
+}
+
+/// CPU and memory that an answer counts.
+fn counted(answer: &SizeAnswer) -> String {
+    let whose = match answer.proxies {
+        1 => format!("the {} alone", answer.component),
+        proxies => format!("the {proxies} proxies of a replica"),
+    };
+    let has_limit = answer.options.iter().all(|option| option.cpu_limit_cores.is_some());
+    let cpu = if has_limit { "CPU is the limit" } else { "CPU is the usage at the share of the target" };
+    let of_working_set = |option: &SizeOption| option.measured.memory_working_set_bytes.is_some();
+    let memory = if answer.options.iter().all(of_working_set) {
+        "the working set (of its cgroup, without inactive pages of files)"
+    } else {
+        "resident memory"
+    };
+    format!("{cpu} and memory {memory}, of {whose}: no generator, service, control plane or other proxy.")
+}
+
+/// What the recommended option rests on: measurement, counted resources, programs and filters, published figures.
+#[must_use]
+pub fn size_basis(result: &SizeResult, answer: &SizeAnswer) -> Vec<String> {
+    let rests_on = answer.recommendation().map(|option| {
+        let runs = option.further_runs.iter().copied().chain([option.run]);
+        let runs: Vec<String> =
+            runs.filter_map(|run| Some(result.runs.get(run)?.directory.clone())).collect();
+        let missed = option.capacity.missed_clients.map(words::clients);
+        let missed = missed.or(option.capacity.missed_rps.map(words::rate));
+        let missed = missed.map(|load| format!("; {load}: not carried")).unwrap_or_default();
+        let completed = option.measured.rate_completed.map_or(f64::INFINITY, |rate| rate.estimate);
+        let between = match option.capacity.rps.estimate > completed * (1.0 + 1e-9) && !missed.is_empty() {
+            true => "; the estimate is interpolated between them",
+            false => "",
+        };
+        format!(
+            "Rests on {} ({}, {}){missed}{between}.",
+            measurement(&option.measured),
+            format::counted(option.measured.trials as u64, "valid trial", "valid trials"),
+            runs.join(", ")
+        )
+    });
+    let programs: Vec<String> = answer.programs.iter().map(program).collect();
+    let filters = match answer.filters.is_empty() {
+        true => String::new(),
+        false => format!(" Filters and settings: {}.", answer.filters.join(", ")),
+    };
+    let mut basis: Vec<String> = rests_on.into_iter().collect();
+    basis.push(format!("Counted: {}", answer.counted));
+    if !programs.is_empty() {
+        basis.push(format!("Programs: {}.{filters}", programs.join(", ")));
+    }
+    basis.extend(answer.published.chunk_by(|one, other| one.source == other.source).map(published));
+    basis
+}
+
+/// A measured load with the figures under it.
+fn measurement(measured: &SizeMeasurement) -> String {
+    let offered = measured.offered_rps.map(|rate| format!("{} offered", words::rate(rate)));
+    let mut parts: Vec<String> = offered.or(measured.clients.map(words::clients)).into_iter().collect();
+    parts.extend(
+        measured.rate_completed.as_ref().map(|rate| format!("{} completed", words::rate_interval(rate))),
+    );
+    let times = Figure::TIMES.into_iter().filter_map(|figure| {
+        let time = measured.response_time_us.get(figure.name())?;
+        Some(format!("{} {}", figure.name(), words::latency(time)))
+    });
+    parts.extend(times);
+    parts.extend(measured.cpu_cores.as_ref().map(words::cores));
+    parts.extend(
+        measured.rps_per_core.as_ref().map(|rate| format!("{} per core", words::rate_interval(rate))),
+    );
+    parts.extend(
+        measured.memory_working_set_bytes.as_ref().map(|set| format!("working set {}", words::memory(set))),
+    );
+    parts.extend(measured.memory_bytes.as_ref().map(|bytes| format!("resident {}", words::memory(bytes))));
+    parts.join(", ")
+}
+
+fn program(version: &ComponentVersion) -> String {
+    let digest = version.sha256.as_deref().map(|digest| format!(" ({})", format::shortened_digest(digest)));
+    format!("{} {}{}", version.name, version.version, digest.unwrap_or_default())
+}
+
+/// Figures of one source beside those of the run.
+fn published(figures: &[PublishedFigure]) -> String {
+    let beside = figures.iter().map(|figure| {
+        let here = figure.measured.as_deref().unwrap_or(format::ABSENT);
+        let ratio = figure.ratio.map(|ratio| format!(", {} times", format::digits(ratio)));
+        format!("{}: {}, here {here}{}", figure.what, figure.value, ratio.unwrap_or_default())
+    });
+    let beside = beside.collect::<Vec<_>>().join("; ");
+    let differs = figures[0].differs.trim_end_matches('.');
+    let differs = if differs.is_empty() { String::new() } else { format!(" Differences: {differs}.") };
+    format!("Published ({}): {beside}.{differs}", figures[0].source)
 }

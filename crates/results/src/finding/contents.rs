@@ -63,6 +63,23 @@ pub struct Difference {
     pub n: usize,
 }
 
+/// All factors at their last values (those of `place`) compared with all at their first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Corner {
+    /// The cell with the last values.
+    #[serde(flatten)]
+    pub place: OwnedCellKey,
+    /// First value of each factor.
+    pub from: Factors,
+    /// The difference: times in their unit, everything else as a fraction.
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// Verdict on it.
+    pub verdict: FindingVerdict,
+    /// Number of repeats that it rests on.
+    pub n: usize,
+}
+
 /// Place of a mode in the order of the modes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

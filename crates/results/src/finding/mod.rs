@@ -8,10 +8,10 @@ mod headline;
 mod parts;
 
 pub use contents::{
-    Added, Convergence, CpuPayer, Decisive, Difference, DriversObjective, Effect, Event, ExcludedTrials,
-    Footprint, FullMachine, Greatest, GreatestAdded, LateGenerator, Law, LawCost, MachinePauses,
-    ObjectiveOutcome, PathCheck, ProxyUsage, PublishedCheck, RejectedUpdates, Reservation, Reserving,
-    Standing, Step, Timed, UnavailableModeReason,
+    Added, Convergence, Corner, CpuPayer, Decisive, Difference, DriversObjective, Effect, Event,
+    ExcludedTrials, Footprint, FullMachine, Greatest, GreatestAdded, LateGenerator, Law, LawCost,
+    MachinePauses, ObjectiveOutcome, PathCheck, ProxyUsage, PublishedCheck, RejectedUpdates, Reservation,
+    Reserving, Standing, Step, Timed, UnavailableModeReason,
 };
 pub use headline::{Headline, Loss, Nothing, Unanswered, ValuesHeadline};
 pub use parts::{About, Against, Empty, Judged, Measured, OfCell, Trials, Usage, Value};
@@ -64,6 +64,8 @@ findings! {
     Scaling(Effect),
     /// Value of a factor whose values are words, compared with the first one.
     FactorDifference(Difference),
+    /// All factors at their last values, compared with all at their first.
+    FactorCorner(Corner),
     /// Ranking of the modes: first the best, then each mode against the nearest better one that it differs
     /// from; then the same pairs under the other loads.
     Order(Standing),

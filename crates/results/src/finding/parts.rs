@@ -3,7 +3,7 @@
 use crate::Mode;
 use crate::cell::Cell;
 use crate::estimate::Estimate;
-use crate::factor::OwnedCellKey;
+use crate::factor::{Conditions, OwnedCellKey};
 use crate::finding_verdict::FindingVerdict;
 use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,13 @@ impl<T> OfCell<T> {
     #[must_use]
     pub fn new(cell: &Cell, content: T) -> Self {
         Self { place: cell.key().into(), trials: Trials { n: cell.valid, of: cell.places() }, content }
+    }
+
+    /// About the valid trials of a cell, in a comparison under these conditions: those may have factors that cannot touch the
+    /// mode of the cell.
+    #[must_use]
+    pub fn under(at: Conditions<'_>, cell: &Cell, content: T) -> Self {
+        Self { place: at.cell(cell.mode).into(), ..Self::new(cell, content) }
     }
 
     /// Sets the number of trials to that of an estimate, unless it rests on none.

@@ -94,7 +94,9 @@ fn added_cpu(trials: &TrialsByCell<'_>, cell: &OwnedCellKey) -> Option<Greatest>
 }
 
 fn valid_trials<'a>(trials: &TrialsByCell<'a>, cell: &OwnedCellKey, mode: Mode) -> Vec<&'a TrialRecord> {
-    trials.of(cell.conditions().cell(mode)).iter().copied().filter(|trial| is_valid(trial)).collect()
+    let cell = trials.cell_under(cell.conditions(), mode);
+    let trials = cell.map_or(&[][..], |cell| trials.of(cell));
+    trials.iter().copied().filter(|trial| is_valid(trial)).collect()
 }
 
 /// Median response time of each call in microseconds; for copies, the median over them.

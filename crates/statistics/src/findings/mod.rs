@@ -15,6 +15,7 @@
 //! - [`sizes`] – the size of the mesh.
 //! - [`factors`] – other numeric factors.
 //! - [`word_factors`] – factors with non-numeric values.
+//! - [`corners`] – all factors at their last values against all at their first.
 //! - [`components`] – versions and programs.
 //! - [`scaling`] – scaling laws.
 //! - [`control_plane_model`] – costs of a control plane.
@@ -23,6 +24,7 @@
 
 mod components;
 mod control_plane_model;
+mod corners;
 mod factors;
 mod fleets;
 mod footprint;
@@ -71,6 +73,7 @@ pub(crate) fn findings(
     findings.extend(fleets::convergence(&run));
     findings.extend(fleets::not_converged(&run));
     findings.extend(sizes::sizes(&run));
+    findings.extend(corners::corners(&run));
     findings.extend(word_factors::differences(&run));
     findings.extend(factors::factors(&run));
     findings.extend(fleets::factors(&run));

@@ -8,6 +8,7 @@ use results::finding::{Measured, OfCell, Standing, Step};
 use results::{
     Cell, Conditions, Estimate, Figure, Finding, FindingVerdict, LoadPoint, Metric, Mode, ModeComparison,
 };
+use std::collections::HashSet;
 
 /// A mode's cell, the better mode, and their difference if there is one.
 type Pair<'a> = (&'a Cell, Mode, Option<Judged>);
@@ -35,14 +36,14 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Standing> {
     if shown.len() < 2 {
         return Vec::new();
     }
-    let mut standings = vec![Standing::Alone(alone(ranked[0]))];
+    let mut standings = vec![Standing::Alone(alone(at, ranked[0]))];
     for (cell, pairs) in ranked[1..].iter().zip(steps) {
         if pairs.is_empty() {
-            standings.push(Standing::Alone(alone(cell)));
+            standings.push(Standing::Alone(alone(at, cell)));
         }
         standings.extend(pairs.into_iter().map(|pair| against(at, pair)));
     }
-    let others = all_conditions(run).into_iter().filter(|other| *other != at);
+    let others = all_conditions(run, floor).into_iter().filter(|other| *other != at);
     for other in others {
         let measured = self::ranked(run, floor, other);
         if measured.is_empty() {
@@ -67,13 +68,13 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Standing> {
 }
 
 /// A mode with the figure that it is ranked by.
-fn alone(cell: &Cell) -> OfCell<Option<Measured>> {
+fn alone(at: Conditions<'_>, cell: &Cell) -> OfCell<Option<Measured>> {
     let (figure, estimate) = if is_closed(&cell.load) {
         (Metric::RateCompleted, cell.rate_completed)
     } else {
         (Metric::ResponseTimeP50Us, cell.response_time_us.and_then(|times| times.p50))
     };
-    let alone = OfCell::new(cell, estimate.map(|estimate| Measured::new(figure, &estimate)));
+    let alone = OfCell::under(at, cell, estimate.map(|estimate| Measured::new(figure, &estimate)));
     match estimate {
         Some(estimate) => alone.resting_on(&estimate),
         None => alone,
@@ -81,7 +82,7 @@ fn alone(cell: &Cell) -> OfCell<Option<Measured>> {
 }
 
 fn against(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Standing {
-    let mut alone = alone(cell);
+    let mut alone = alone(at, cell);
     if let Some((difference, _)) = by {
         alone = alone.resting_on(&difference);
     }
@@ -105,16 +106,23 @@ fn against(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Standing {
 /// The conditions under which the most modes were measured; among equals, the load nearest to the reference.
 fn reference_conditions<'a>(run: &Run<'a>, floor: Mode) -> Option<Conditions<'a>> {
     let distance = |at: &Conditions<'_>| distance_from_reference(at.load);
-    all_conditions(run).into_iter().min_by(|one, other| {
+    all_conditions(run, floor).into_iter().min_by(|one, other| {
         let measured = |at: &Conditions<'_>| ranked(run, floor, *at).len();
         measured(other).cmp(&measured(one)).then(distance(one).total_cmp(&distance(other)))
     })
 }
 
-fn all_conditions<'a>(run: &Run<'a>) -> Vec<Conditions<'a>> {
-    let mut conditions: Vec<Conditions<'_>> = run.summary.cells.iter().map(Cell::conditions).collect();
-    conditions.dedup();
-    conditions
+/// Conditions of the cells and comparisons of the modes with this baseline that name the most factors: under them each mode
+/// has one cell at most.
+fn all_conditions<'a>(run: &Run<'a>, floor: Mode) -> Vec<Conditions<'a>> {
+    let cells = run.summary.cells.iter().filter(|cell| cell.mode.compares_with(floor));
+    let comparisons = run.summary.comparisons.iter().filter(|one| one.mode.compares_with(floor));
+    let mut all: Vec<Conditions<'_>> =
+        cells.map(Cell::conditions).chain(comparisons.map(ModeComparison::conditions)).collect();
+    let most = all.iter().map(|at| at.factors.len()).max().unwrap_or(0);
+    let mut known = HashSet::new();
+    all.retain(|at| at.factors.len() == most && known.insert(*at));
+    all
 }
 
 /// The measured cells of the modes with this baseline under these conditions, best first.
@@ -124,7 +132,7 @@ fn ranked<'a>(run: &Run<'a>, floor: Mode, at: Conditions<'_>) -> Vec<&'a Cell> {
         .cells
         .iter()
         .filter(|cell| {
-            cell.conditions() == at && cell.mode.compares_with(floor) && cell.response_time_us.is_some()
+            cell.mode.compares_with(floor) && cell.response_time_us.is_some() && cell.conditions().covers(at)
         })
         .collect();
     let badness = |cell: &Cell| {
@@ -162,7 +170,8 @@ pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mo
             comparison.response_time_us.judged(Figure::P50)
         }
     };
-    let mut comparisons = run.summary.comparisons.iter().filter(|comparison| comparison.conditions() == at);
+    let mut comparisons =
+        run.summary.comparisons.iter().filter(|comparison| comparison.conditions().covers(at));
     let ((difference, verdict), straight) = comparisons.find_map(|comparison| {
         let pair = (comparison.mode, comparison.than);
         let straight = pair == (mode, than);

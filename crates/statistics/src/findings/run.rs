@@ -67,7 +67,10 @@ impl<'a> Run<'a> {
     /// True if a percentile has enough events in every valid trial of a cell and, if it is compared, of its
     /// baseline under the same conditions.
     pub(crate) fn resolves(&self, cell: &Cell, percentile: Figure) -> bool {
-        let enough = |mode| are_enough(self.trials.events_beyond(cell.conditions().cell(mode), percentile));
+        let enough = |mode| {
+            let cell = self.trials.cell_under(cell.conditions(), mode);
+            cell.is_none_or(|cell| are_enough(self.trials.events_beyond(cell, percentile)))
+        };
         enough(cell.mode) && (cell.added_us.is_none() || cell.mode.floor().is_none_or(enough))
     }
 }

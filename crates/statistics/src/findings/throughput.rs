@@ -4,14 +4,14 @@ use super::order::{difference, is_closed, is_worse};
 use super::run::{Run, distance_from_reference};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
-use results::finding::{Against, CpuPayer, FullMachine, Headline, Loss, OfCell, Value};
+use results::finding::{About, Against, CpuPayer, FullMachine, Headline, Loss, Measured, OfCell, Value};
 use results::{Cell, Conditions, Finding, FindingVerdict, Metric, Role, RoleTotal};
 
 /// Throughput of the baseline and the loss with each mode; empty without a closed loop, or if no loss is
 /// shown.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let Some(at) = reference_conditions(run) else { return Vec::new() };
-    let mut cells = run.summary.cells.iter().filter(|cell| cell.conditions() == at);
+    let mut cells = run.summary.cells.iter().filter(|cell| cell.conditions().covers(at));
     let baseline = cells.find_map(|cell| {
         let rate = cell.rate_completed.filter(|_| cell.mode.floor().is_none())?;
         Some((cell, rate))
@@ -22,7 +22,7 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
         .summary
         .comparisons
         .iter()
-        .filter(|comparison| comparison.conditions() == at && comparison.than == baseline.mode)
+        .filter(|comparison| comparison.conditions().covers(at) && comparison.than == baseline.mode)
         .filter(|comparison| modes.contains(&comparison.mode));
     let losses: Vec<OfCell<Loss>> = compared
         .filter_map(|comparison| {
@@ -31,16 +31,18 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
             change.low?;
             let is_worse = is_worse(at, &judged);
             let verdict = if is_worse { FindingVerdict::Shown } else { FindingVerdict::NotShown };
-            let cell = run.summary.cells.iter().find(|cell| cell.key() == at.cell(comparison.mode))?;
+            let is_it = |cell: &&Cell| cell.mode == comparison.mode && cell.conditions().covers(at);
+            let cell = run.summary.cells.iter().find(is_it)?;
             let change = Against { against: baseline.mode, difference: change, verdict };
             let loss = Loss { figure: Metric::RateCompletedChange, change };
-            Some(OfCell::new(cell, loss).resting_on(&judged.0))
+            Some(OfCell::under(at, cell, loss).resting_on(&judged.0))
         })
         .collect();
     if !losses.iter().any(|loss| loss.content.change.verdict == FindingVerdict::Shown) {
         return Vec::new();
     }
-    let baseline = Headline::Measured(OfCell::measured(baseline, Metric::RateCompleted, &rate));
+    let measured = Measured::new(Metric::RateCompleted, &rate);
+    let baseline = Headline::Measured(OfCell::under(at, baseline, measured).resting_on(&rate));
     let losses = losses.into_iter().map(Headline::Loss);
     [baseline].into_iter().chain(losses).map(Finding::Headline).collect()
 }
@@ -49,13 +51,14 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
 pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
     let Some(at) = reference_conditions(run) else { return Vec::new() };
     let cells: Vec<&Cell> =
-        run.summary.cells.iter().filter(|cell| cell.conditions() == at && cell.valid > 0).collect();
+        run.summary.cells.iter().filter(|cell| cell.conditions().covers(at) && cell.valid > 0).collect();
     let of = |role: Role, payer: CpuPayer| {
         let cells = cells.iter();
         cells.filter_map(move |cell| {
             let total = cell.totals.iter().find(|total: &&RoleTotal| total.role == role)?;
             let estimate = &total.cpu_cores_per_1000_rps;
-            Some(OfCell::about(cell, payer, Metric::CpuCoresPer1000Rps, estimate))
+            let cost = About { subject: payer, figure: Measured::new(Metric::CpuCoresPer1000Rps, estimate) };
+            Some(OfCell::under(at, cell, cost).resting_on(estimate))
         })
     };
     let mut costs: Vec<_> = of(Role::Proxy, CpuPayer::Proxies).collect();
@@ -91,7 +94,7 @@ pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
 fn reference_conditions<'a>(run: &Run<'a>) -> Option<Conditions<'a>> {
     let closed = run.summary.cells.iter().filter(|cell| is_closed(&cell.load) && cell.valid > 0);
     let measured = |at: &Conditions<'_>| {
-        run.summary.cells.iter().filter(|cell| cell.conditions() == *at && cell.valid > 0).count()
+        run.summary.cells.iter().filter(|cell| cell.valid > 0 && cell.conditions().covers(*at)).count()
     };
     let distance = |at: &Conditions<'_>| distance_from_reference(at.load);
     closed.map(Cell::conditions).min_by(|one, other| {

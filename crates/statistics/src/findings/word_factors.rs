@@ -36,17 +36,27 @@ fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifferen
     nearest
 }
 
-/// The figure of a difference in findings, and the reported change: times in their unit, everything else as a
-/// fraction.
+/// The figure of a difference in findings, and the reported change.
 pub(super) fn reported(difference: &FactorDifference) -> Option<(Metric, Estimate)> {
-    let is_of_components = is_of_components(&difference.factor);
-    let change = match difference.figure {
-        Metric::ResponseTimeP99Us if !is_of_components => return None,
+    let is_of_programs =
+        matches!(difference.figure, Metric::ResponseTimeP99Us | Metric::ProxiesMemoryAnonymousBytes);
+    if is_of_programs && !is_of_components(&difference.factor) {
+        return None;
+    }
+    figure_and_change(difference.figure, difference.estimate, difference.relative)
+}
+
+/// Times in their unit, everything else as a fraction; absent for figures that findings do not report.
+pub(super) fn figure_and_change(
+    figure: Metric,
+    estimate: Estimate,
+    relative: Option<Estimate>,
+) -> Option<(Metric, Estimate)> {
+    let change = match figure {
         metric @ (Metric::ResponseTimeP50Us
         | Metric::ResponseTimeP99Us
         | Metric::ConvergenceP99Us
-        | Metric::ConfiguredLastUs) => return Some((metric, difference.estimate)),
-        Metric::ProxiesMemoryAnonymousBytes if !is_of_components => return None,
+        | Metric::ConfiguredLastUs) => return Some((metric, estimate)),
         Metric::ProxiesMemoryAnonymousBytes => Metric::MemoryAnonymousChange,
         Metric::RateCompleted => Metric::RateCompletedChange,
         Metric::ProxiesCpuCoresPer1000Rps => Metric::CpuPerRequestChange,
@@ -57,7 +67,7 @@ pub(super) fn reported(difference: &FactorDifference) -> Option<(Metric, Estimat
         | Metric::BytesPerProxy) => metric,
         _ => return None,
     };
-    Some((change, difference.relative?))
+    Some((change, relative?))
 }
 
 pub(super) fn content(difference: &FactorDifference) -> Option<Difference> {

@@ -30,25 +30,16 @@ struct ScaledKey {
     key: &'static str,
     /// Role that the limit applies to.
     limited: Role,
-    applies_to: fn(Mode) -> bool,
 }
 
 const KEYS: [ScaledKey; 6] = [
-    ScaledKey { key: "gateway.cpu", limited: Role::Proxy, applies_to: has_gateway },
-    ScaledKey { key: "proxy.cpu", limited: Role::Proxy, applies_to: has_proxies },
-    ScaledKey { key: "server.cpu", limited: Role::App, applies_to: |_| true },
-    ScaledKey { key: "gateway.workers", limited: Role::Proxy, applies_to: has_gateway },
-    ScaledKey { key: "proxy.workers", limited: Role::Proxy, applies_to: has_proxies },
-    ScaledKey { key: "topology.replicas", limited: Role::App, applies_to: |_| true },
+    ScaledKey { key: "gateway.cpu", limited: Role::Proxy },
+    ScaledKey { key: "proxy.cpu", limited: Role::Proxy },
+    ScaledKey { key: "server.cpu", limited: Role::App },
+    ScaledKey { key: "gateway.workers", limited: Role::Proxy },
+    ScaledKey { key: "proxy.workers", limited: Role::Proxy },
+    ScaledKey { key: "topology.replicas", limited: Role::App },
 ];
-
-fn has_gateway(mode: Mode) -> bool {
-    matches!(mode, Mode::Gateway | Mode::Ingress)
-}
-
-fn has_proxies(mode: Mode) -> bool {
-    mode.floor().is_some()
-}
 
 /// The laws of a run; `None` if there are none.
 pub(crate) fn scaling(
@@ -57,7 +48,8 @@ pub(crate) fn scaling(
     trials: &TrialsByCell<'_>,
 ) -> Option<Scaling> {
     let swept = KEYS.iter().filter(|key| experiment.factor(key.key).is_some());
-    let mut laws = swept.flat_map(|key| series(key, cells)).filter_map(|series| series.law(trials));
+    let mut laws =
+        swept.flat_map(|key| series(experiment, key, cells)).filter_map(|series| series.law(trials));
     let main = laws.next()?;
     Some(Scaling { main, others: laws.collect() })
 }
@@ -73,9 +65,10 @@ struct Series<'a> {
 }
 
 /// The series of a key, the heaviest load first.
-fn series<'a>(key: &'a ScaledKey, cells: &'a [OwnedCellKey]) -> Vec<Series<'a>> {
+fn series<'a>(experiment: &Experiment, key: &'a ScaledKey, cells: &'a [OwnedCellKey]) -> Vec<Series<'a>> {
     let mut all: Vec<Series<'a>> = Vec::new();
-    for cell in cells.iter().filter(|cell| (key.applies_to)(cell.mode) && !bypasses_gateway(cell)) {
+    let is_limited = |cell: &&OwnedCellKey| experiment.touches(cell.mode, key.key) && !bypasses_gateway(cell);
+    for cell in cells.iter().filter(is_limited) {
         let Some(at) = cell.factors.get(key.key).and_then(|value| value.quantity(key.key)) else { continue };
         let mut factors = cell.factors.clone();
         factors.remove(key.key);

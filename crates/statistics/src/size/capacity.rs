@@ -1,8 +1,8 @@
 //! What one replica carries: requests per second with an interval.
 //!
-//! - Closed loop with an objective: the truth lies between the throughput at the highest number of clients
-//!   that meets it, and that at the next level that misses it. The estimate is where the interpolated figure
-//!   crosses its bound.
+//! - Closed loop with an objective: the greatest throughput of the numbers of clients that meet it. If that is
+//!   the highest such number, the truth lies between it and the throughput at the next level that misses the
+//!   objective. The estimate is where the interpolated figure crosses its bound, if more is carried there.
 //! - Closed loop without an objective: the maximum throughput.
 //! - Open loop with an objective: the truth lies between the highest rate that meets it and the next that
 //!   misses it, each by its own interval. The estimate is where the interpolated figure crosses its bound.
@@ -14,10 +14,12 @@
 //! short a window were.
 //!
 //! If the highest rate is carried, the capacity has no upper end. The same holds for the highest number of
-//! clients, unless they use all of the replica's CPU.
+//! clients, unless they use all of the replica's CPU. Where more clients carry less, throughput has its peak
+//! within the sweep, and the capacity has an upper end.
 
-use super::groups::{MeasuredCell, Sized, level};
+use super::groups::{MeasuredCell, Sized};
 use super::reasons;
+use crate::words;
 use experiment::Objective;
 use results::{
     BindingResource, Capacity, CapacityBasis, Cell, DriverObjective, Estimate, Rates, SizeNote, SizeNoteKind,
@@ -26,12 +28,22 @@ use results::{
 /// A component at this fraction of its limit counts as full.
 const FULL: f64 = 0.9;
 
+/// A one-sided lower end over a two-sided one of the same confidence, in half-widths: that of the normal
+/// distribution. Student's t has a smaller one, so this one errs towards more replicas.
+const ONE_SIDED: f64 = 0.84;
+
 /// What a replica of a size carries, and the cell that shows it.
 pub(super) struct Found<'a> {
     pub capacity: Capacity,
+    /// The one-sided lower end of the capacity; `None` without an interval.
+    pub certain_rps: Option<f64>,
     pub binds: BindingResource,
-    /// The cell with the highest carried load.
+    /// The cell with the carried load that the capacity rests on.
     pub carried: &'a MeasuredCell<'a>,
+    /// The cell above that shows what limits the capacity: it is not carried, or carries less.
+    limiting: Option<&'a MeasuredCell<'a>>,
+    /// True if more clients than those of `carried` carry less.
+    is_peak: bool,
     pub notes: Vec<SizeNote>,
 }
 
@@ -60,11 +72,8 @@ pub(super) fn capacity<'a>(objective: &Objective, sized: &'a Sized<'a>) -> Resul
     if objective.is_empty() {
         found.notes.push(SizeNote::new(SizeNoteKind::NoObjective));
     }
-    let missed = found.capacity.missed_level();
-    let missed = measured.iter().find(|cell| missed == Some(level(&cell.cell.load)));
-    let limiting = missed.copied().unwrap_or(found.carried);
-    let sweep_ended = found.notes.iter().any(|note| note.kind == SizeNoteKind::SweepEnded);
-    found.binds = binding(sized, limiting, found.capacity.basis, sweep_ended);
+    found.binds = binding(sized, &found);
+    let limiting = found.limiting.unwrap_or(found.carried);
     if limiting.limited_by_generator {
         found.notes.push(SizeNote::new(SizeNoteKind::GeneratorLimited));
     } else if limiting.fills_machine && found.binds == BindingResource::Machine {
@@ -119,18 +128,76 @@ fn found<'a>(carried: &'a MeasuredCell<'a>, rps: Estimate, basis: CapacityBasis)
         clients: carried.cell.load.clients,
         missed_clients: None,
     };
-    Found { capacity, binds: BindingResource::Unknown, carried, notes: Vec::new() }
+    Found {
+        certain_rps: one_sided(&capacity.rps),
+        capacity,
+        binds: BindingResource::Unknown,
+        carried,
+        limiting: None,
+        is_peak: false,
+        notes: Vec::new(),
+    }
+}
+
+/// The one-sided lower end of a figure, on the logarithm.
+fn one_sided(figure: &Estimate) -> Option<f64> {
+    let low = figure.low.filter(|low| *low > 0.0)?;
+    Some(figure.estimate * (low / figure.estimate).powf(ONE_SIDED))
 }
 
 fn throughput(measured: &MeasuredCell<'_>) -> Option<Estimate> {
     measured.cell.rate_completed.filter(|rate| rate.estimate > 0.0)
 }
 
+/// Index of the load with the greatest throughput, of those at these places.
+fn greatest(
+    measured: &[&MeasuredCell<'_>],
+    places: impl Iterator<Item = usize>,
+) -> Option<(usize, Estimate)> {
+    let rates = places.filter_map(|place| Some((place, throughput(measured[place])?)));
+    // Of equal ones, the one with fewer clients.
+    rates.reduce(|best, other| if other.1.estimate > best.1.estimate { other } else { best })
+}
+
+/// The next load above a carried one that has a throughput.
+fn next_above<'a>(measured: &[&'a MeasuredCell<'a>], carried: usize) -> Option<&'a MeasuredCell<'a>> {
+    measured[carried + 1..].iter().copied().find(|cell| throughput(cell).is_some())
+}
+
+/// Sets the level above the greatest throughput as the limiting one. It is a peak if no level above carries
+/// more. If the generator or the machine is full there, the decline says nothing about the replica.
+fn set_peak<'a>(found: &mut Found<'a>, measured: &[&'a MeasuredCell<'a>], best: usize) {
+    let greatest = throughput(measured[best]).map_or(0.0, |rate| rate.estimate);
+    let mut above = measured[best + 1..].iter().filter_map(|cell| throughput(cell));
+    found.limiting = next_above(measured, best);
+    found.is_peak = above.all(|rate| rate.estimate <= greatest)
+        && found.limiting.is_some_and(|cell| !cell.limited_by_generator && !cell.fills_machine);
+    found.notes.extend(carries_less(measured, best));
+}
+
+/// Note that the most clients that are shown to carry less than the best number do so.
+fn carries_less(measured: &[&MeasuredCell<'_>], best: usize) -> Option<SizeNote> {
+    let rate = throughput(measured[best])?;
+    let is_less = |other: &Estimate| other.high.zip(rate.low).is_some_and(|(high, low)| high < low);
+    let above = measured[best + 1..].iter().rev().filter(|cell| !cell.limited_by_generator);
+    let (less, other) =
+        above.filter_map(|cell| Some((cell, throughput(cell)?))).find(|(_, other)| is_less(other))?;
+    let clients = |cell: &MeasuredCell<'_>| cell.cell.load.clients.map(words::clients);
+    let detail = format!(
+        "{} with {}, {} with {}",
+        words::rate(other.estimate),
+        clients(less)?,
+        words::rate(rate.estimate),
+        clients(measured[best])?
+    );
+    Some(SizeNote::naming(SizeNoteKind::MoreClientsCarryLess, detail))
+}
+
 fn greatest_throughput<'a>(measured: &[&'a MeasuredCell<'a>]) -> Result<Found<'a>, SizeNote> {
-    let rates = measured.iter().filter_map(|cell| Some((*cell, throughput(cell)?)));
-    let greatest = rates.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
-    let (cell, rate) = greatest.ok_or_else(|| no_throughput(measured))?;
-    Ok(found(cell, rate, CapacityBasis::ClosedLoop))
+    let (best, rate) = greatest(measured, 0..measured.len()).ok_or_else(|| no_throughput(measured))?;
+    let mut found = found(measured[best], rate, CapacityBasis::ClosedLoop);
+    set_peak(&mut found, measured, best);
+    Ok(found)
 }
 
 fn throughput_at_objective<'a>(
@@ -138,26 +205,36 @@ fn throughput_at_objective<'a>(
     sized: &Sized<'_>,
     measured: &[&'a MeasuredCell<'a>],
 ) -> Result<Found<'a>, SizeNote> {
-    let carried = highest_carried(objective, measured)?;
-    let cell = measured[carried];
-    let rate = throughput(cell).ok_or_else(|| no_throughput(&measured[carried..=carried]))?;
-    let missed = first_missed(objective, measured, carried);
-    let bracket = &measured[carried..=missed.unwrap_or(measured.len() - 1)];
-    let highest = bracket.iter().filter_map(|cell| throughput(cell)?.high).fold(f64::NEG_INFINITY, f64::max);
+    let highest = highest_carried(objective, measured)?;
+    let is_met = |place: &usize| status(objective, measured[*place]) == Status::Carried;
+    let (best, rate) = greatest(measured, (0..=highest).filter(is_met))
+        .ok_or_else(|| no_throughput(&measured[highest..=highest]))?;
+    let missed = first_missed(objective, measured, highest);
+    let mut found = found(measured[best], rate, CapacityBasis::ClosedLoopObjective);
+    match missed.filter(|_| best == highest) {
+        Some(place) => {
+            found.limiting = Some(measured[place]);
+            found.capacity.missed_clients = measured[place].cell.load.clients;
+            found.notes.extend(carries_less(measured, best));
+        }
+        None => set_peak(&mut found, measured, best),
+    }
+    let considered = &measured[..=missed.unwrap_or(measured.len() - 1)];
     // More clients gain nothing once the CPU is full.
-    let is_bounded = missed.is_some() || bracket.iter().any(|cell| fills_cpu(sized, cell));
-    let at_level = |cell: &MeasuredCell<'_>| throughput(cell).map_or(0.0, |rate| rate.estimate);
-    let rps = Estimate {
-        estimate: crossing(objective, if missed.is_some() { bracket } else { &bracket[..1] }, at_level),
-        high: rate.high.map(|high| high.max(highest)).filter(|_| is_bounded),
-        ..rate
-    };
-    let mut found = found(cell, rps, CapacityBasis::ClosedLoopObjective);
-    found.capacity.missed_clients = missed.and_then(|place| measured[place].cell.load.clients);
-    if missed.is_none() {
+    let is_bounded =
+        missed.is_some() || found.is_peak || considered[best..].iter().any(|cell| fills_cpu(sized, cell));
+    if !is_bounded {
         found.notes.push(SizeNote::new(SizeNoteKind::SweepEnded));
     }
-    found.notes.extend(not_monotone(objective, &measured[..carried]));
+    let high = considered.iter().filter_map(|cell| throughput(cell)?.high).fold(f64::NEG_INFINITY, f64::max);
+    let at_level = |cell: &MeasuredCell<'_>| throughput(cell).map_or(0.0, |rate| rate.estimate);
+    let crossed = crossing(objective, &measured[highest..=missed.unwrap_or(highest)], at_level);
+    found.capacity.rps = Estimate {
+        estimate: rate.estimate.max(crossed),
+        high: rate.high.map(|own| own.max(high)).filter(|_| is_bounded),
+        ..rate
+    };
+    found.notes.extend(not_monotone(objective, &measured[..highest]));
     Ok(found)
 }
 
@@ -204,7 +281,10 @@ fn rate_at_objective<'a>(
     };
     let basis = if missed.is_some() { CapacityBasis::Objective } else { CapacityBasis::HighestRate };
     let mut found = found(cell, rps, basis);
+    // The carried rate is a measured load, not the end of a distribution.
+    found.certain_rps = rps.low;
     found.capacity.missed_rps = rps.high;
+    found.limiting = missed.map(|place| measured[place]);
     if missed.is_none() {
         found.notes.push(SizeNote::new(SizeNoteKind::SweepEnded));
     }
@@ -250,8 +330,10 @@ fn saturation<'a>(measured: &[&'a MeasuredCell<'a>]) -> Result<Found<'a>, SizeNo
             let least = carried.map_or(0.0, rate);
             let rps = completed.map(|rate| rate.max(least));
             let mut found = found(measured[carried.unwrap_or(place)], rps, CapacityBasis::Saturation);
+            found.certain_rps = found.certain_rps.map(|rps| rps.max(least));
             found.capacity.carried_rps = carried.map(rate);
             found.capacity.missed_rps = Some(rate(place));
+            found.limiting = Some(measured[place]);
             Ok(found)
         }
         (Some(place), None) => {
@@ -274,23 +356,23 @@ fn fills_cpu(sized: &Sized<'_>, cell: &MeasuredCell<'_>) -> bool {
     cell.usage.is_some_and(|usage| usage.throttled || usage.cpu_cores.estimate >= FULL * cores)
 }
 
-/// What keeps a replica from carrying more, judged by the first cell that it does not carry, or else by the
-/// last one that it does.
-fn binding(
-    sized: &Sized<'_>,
-    cell: &MeasuredCell<'_>,
-    basis: CapacityBasis,
-    sweep_ended: bool,
-) -> BindingResource {
+/// What keeps a replica from carrying more, judged by the cell above the carried one that shows it, or else by
+/// the carried one.
+fn binding(sized: &Sized<'_>, found: &Found<'_>) -> BindingResource {
+    let cell = found.limiting.unwrap_or(found.carried);
+    let basis = found.capacity.basis;
+    let sweep_ended = found.notes.iter().any(|note| note.kind == SizeNoteKind::SweepEnded);
     let memory = cell.usage.and_then(|usage| usage.working_set_bytes).zip(sized.limits.memory_bytes);
     if cell.limited_by_generator {
         BindingResource::Generator
-    } else if fills_cpu(sized, cell) {
+    } else if fills_cpu(sized, cell) || found.is_peak && fills_cpu(sized, found.carried) {
         BindingResource::Cpu
     } else if memory.is_some_and(|(used, limit)| used.estimate >= FULL * limit as f64) {
         BindingResource::Memory
     } else if cell.fills_machine {
         BindingResource::Machine
+    } else if found.is_peak {
+        BindingResource::Contention
     } else if sweep_ended || basis == CapacityBasis::ClosedLoop {
         BindingResource::Load
     } else if basis == CapacityBasis::Saturation || cell.cell.saturated_trials > 0 {

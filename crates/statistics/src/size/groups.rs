@@ -190,7 +190,7 @@ fn proxies(cell: &Cell) -> impl Iterator<Item = &ComponentSummary> {
     cell.components.iter().filter(|component| component.role == Role::Proxy)
 }
 
-fn is_gateway(name: &str) -> bool {
+pub(super) fn is_gateway(name: &str) -> bool {
     name.ends_with("gateway")
 }
 

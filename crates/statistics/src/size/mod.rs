@@ -3,12 +3,14 @@
 //! Pure logic: measurements of runs and a question become a [`SizeResult`], which the `report` crate turns
 //! into sentences. [`groups`] sorts cells into answers and sizes, [`settings`] decides which runs make one
 //! sweep. [`capacity`] computes what one replica carries, [`usage`] what it uses, and [`option`] multiplies.
+//! [`basis`] has the programs and filters that were there, and published figures.
 //! Nothing is extrapolated: rates are interpolated only between measured ones, and everything else that an
 //! answer relies on is in its notes.
 //!
 //! The CPU limit is the size in question, so a proxy that is throttled by its own limit is not a fault of the
 //! trial.
 
+mod basis;
 mod capacity;
 mod groups;
 mod option;
@@ -76,7 +78,7 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
     result.refusals = refusals;
     let mixed = mixed_components(runs);
     for group in &groups {
-        match answer(&asked, group) {
+        match answer(&asked, group, &sized) {
             Ok(mut answer) => {
                 answer.notes.extend(mixed.clone());
                 result.answers.push(answer);
@@ -213,7 +215,7 @@ pub(crate) fn mixed_components(runs: &[MeasuredRun]) -> Option<SizeNote> {
 }
 
 /// The answer for one proxy in one mode, or why there is none.
-fn answer(asked: &Asked<'_>, group: &Group<'_>) -> Result<SizeAnswer, SizeNote> {
+fn answer(asked: &Asked<'_>, group: &Group<'_>, runs: &[SizedRun]) -> Result<SizeAnswer, SizeNote> {
     let (mut options, mut left_out): (Vec<SizeOption>, Vec<(String, SizeNote)>) = (Vec::new(), Vec::new());
     for sized in &group.options {
         match option::option(asked, group, sized) {
@@ -224,10 +226,11 @@ fn answer(asked: &Asked<'_>, group: &Group<'_>) -> Result<SizeAnswer, SizeNote> 
     if options.is_empty() {
         return Err(common_refusal(group, &left_out));
     }
-    let mut notes: Vec<SizeNote> =
-        left_out.into_iter().map(|(size, refusal)| left_out_note(&size, refusal)).collect();
+    let (published, mut notes) = basis::published(group, runs);
+    notes.extend(left_out.into_iter().map(|(size, refusal)| left_out_note(&size, refusal)));
     notes.extend(option::notes_of_all(asked, group, &options));
     let recommended = option::cheapest(&options);
+    notes.extend(recommended.and_then(|index| option::other_plan_cheaper(&options, index)));
     let load = group.heaviest_load();
     Ok(SizeAnswer {
         mode: group.mode,
@@ -239,6 +242,10 @@ fn answer(asked: &Asked<'_>, group: &Group<'_>) -> Result<SizeAnswer, SizeNote> 
         connections: load.connections,
         options,
         recommended,
+        counted: String::new(),
+        programs: basis::programs(group, runs),
+        filters: basis::filters(group),
+        published,
         notes,
     })
 }

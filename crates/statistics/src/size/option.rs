@@ -1,9 +1,19 @@
 //! One size of replica: how many are needed, what they use, what they cost, and what remains without one.
+//!
+//! The plan has the number of replicas that suffices by the one-sided lower end of the capacity. The number by
+//! the estimate is too low in every other run whose capacity needs nearly a whole number of replicas.
+//!
+//! The cheapest size is that of the least expected cost: of the replicas needed at each capacity that the interval
+//! allows, weighted. The costs at the estimate and of the plan both jump where a whole number of replicas is just
+//! enough, so that either is often decided by chance.
 
-use super::groups::{Group, Sized};
+use super::groups::{Group, MeasuredCell, Sized};
 use super::settings::differing_sections;
 use super::{Asked, SECONDS_PER_DAY, capacity, usage};
-use results::{Estimate, Prices, ReplicaCount, Role, SizeNote, SizeNoteKind, SizeOption, WithoutOne};
+use results::{
+    Capacity, Estimate, Figure, Prices, ReplicaCount, Role, SizeMeasurement, SizeNote, SizeNoteKind,
+    SizeOption, SizePlan, SizeQuestion, WithoutOne,
+};
 use std::collections::BTreeMap;
 
 /// Hours per month: 365 days of 24 hours, over twelve.
@@ -18,10 +28,10 @@ pub(super) fn option(
     let found = capacity::capacity(&asked.objective, sized)?;
     let (target, headroom) = (asked.question.target_rps, asked.question.headroom);
     let rps = found.capacity.rps;
-    let replicas = replicas(target, &rps, headroom);
+    let replicas = replicas(asked.question, &rps);
     let mut notes = found.notes;
     let count = replicas.estimate as f64;
-    let (replica_cpu, cpu) = cpu(asked, sized, &replicas, &mut notes);
+    let (replica_cpu, cpu) = cpu(asked, sized, &found.capacity, &replicas, &mut notes);
     let replica_memory = usage::memory(sized, &found.capacity);
     if replica_memory.is_none() {
         notes.push(SizeNote::new(SizeNoteKind::MemoryNotMeasured));
@@ -29,7 +39,10 @@ pub(super) fn option(
     let memory = replica_memory.map(|memory| multiplied(&replicas, &memory));
     let cost = asked.question.prices.as_ref();
     let cost = cost.and_then(|prices| Some(monthly_cost(prices, &replicas, &cpu?, memory.as_ref())));
-    let remaining_rps = (count - 1.0) * rps.estimate;
+    let planned = plan(asked, sized, &found.capacity, found.certain_rps, replica_memory.as_ref());
+    let measured = measurement(asked, found.carried);
+    let [expected_cpu_cores, expected_monthly_cost] =
+        expected(asked, sized, &found.capacity, found.certain_rps, replica_memory.as_ref());
     if group.component.ends_with("ztunnel") {
         notes.push(SizeNote::new(SizeNoteKind::SharedPerNode));
     }
@@ -40,33 +53,146 @@ pub(super) fn option(
         cpu_limit_cores: sized.limits.cpu_cores,
         memory_limit_bytes: sized.limits.memory_bytes,
         capacity: found.capacity,
+        measured,
         binds: found.binds,
         replicas,
+        planned,
         replica_cpu_cores: replica_cpu,
         replica_memory_bytes: replica_memory,
         cpu_cores: cpu,
         memory_bytes: memory,
         monthly_cost: cost,
+        expected_cpu_cores,
+        expected_monthly_cost,
         capacity_per_day: rps.map(|rps| rps * (1.0 - headroom) * count * SECONDS_PER_DAY),
         utilisation: target / (count * rps.estimate),
-        without_one: WithoutOne {
-            lost: 1.0 / count,
-            remaining_rps,
-            carries_target: remaining_rps >= target,
-            replicas_with_spare: replicas.estimate + 1,
-        },
+        without_one: without_one(asked, replicas.estimate, rps.estimate),
         notes,
     })
 }
 
-/// Replicas for a target rate, rounded up at the estimate and at each end of the capacity's interval.
-fn replicas(target: f64, rps: &Estimate, headroom: f64) -> ReplicaCount {
-    let needed = |rps: f64| {
-        // A target that is a multiple of the capacity must not need another replica because of float
-        // rounding.
-        let exact = target / (rps * (1.0 - headroom));
-        (exact * (1.0 - 1e-9)).ceil().max(1.0) as u64
-    };
+/// The load that a capacity rests on, as measured.
+fn measurement(asked: &Asked<'_>, carried: &MeasuredCell<'_>) -> SizeMeasurement {
+    let (cell, usage) = (carried.cell, carried.usage);
+    let bounded = asked.objective.times().map(|(figure, _)| figure);
+    let figures = [Figure::P50, Figure::P99].into_iter().chain(bounded);
+    let time = |figure: Figure| Some((figure.name().to_owned(), cell.response_time_us?.figure(figure)?));
+    SizeMeasurement {
+        offered_rps: cell.load.rate,
+        clients: cell.load.clients,
+        trials: cell.valid,
+        rate_completed: cell.rate_completed,
+        response_time_us: figures.filter_map(time).collect(),
+        cpu_cores: usage.map(|usage| usage.cpu_cores),
+        rps_per_core: usage.and_then(|usage| requests_per_core(&usage.cpu_cores_per_1000_rps)),
+        memory_working_set_bytes: usage.and_then(|usage| usage.working_set_bytes),
+        memory_bytes: usage.and_then(|usage| usage.memory_bytes),
+    }
+}
+
+/// Requests per second and core, from cores per 1000 requests/s. `None` if no CPU was used.
+fn requests_per_core(cores_per_1000_rps: &Estimate) -> Option<Estimate> {
+    let per_core = cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores);
+    let is_finite = |end: Option<f64>| end.is_none_or(|end| end.is_finite() && end > 0.0);
+    let has_interval = is_finite(per_core.low) && is_finite(per_core.high);
+    let plain = Estimate { low: None, high: None, ..per_core };
+    per_core.estimate.is_finite().then_some(if has_interval { per_core } else { plain })
+}
+
+/// CPU, memory and monthly cost of a fixed number of replicas: intervals are of these figures alone.
+fn used_by(
+    asked: &Asked<'_>,
+    sized: &Sized<'_>,
+    capacity: &Capacity,
+    count: u64,
+    replica_memory: Option<&Estimate>,
+) -> [Option<Estimate>; 3] {
+    let fixed = ReplicaCount { estimate: count, low: Some(count), high: Some(count) };
+    let (_, cpu_cores) = cpu(asked, sized, capacity, &fixed, &mut Vec::new());
+    let memory_bytes = replica_memory.map(|memory| multiplied(&fixed, memory));
+    let prices = asked.question.prices.as_ref().zip(cpu_cores);
+    let cost = prices.map(|(prices, cores)| monthly_cost(prices, &fixed, &cores, memory_bytes.as_ref()));
+    [cpu_cores, memory_bytes, cost]
+}
+
+/// The planned number of replicas, and what that number uses and leaves.
+fn plan(
+    asked: &Asked<'_>,
+    sized: &Sized<'_>,
+    capacity: &Capacity,
+    certain_rps: Option<f64>,
+    replica_memory: Option<&Estimate>,
+) -> SizePlan {
+    let replica_rps = certain_rps.unwrap_or(capacity.rps.estimate);
+    let planned = needed(asked.question, replica_rps);
+    let [cpu_cores, memory_bytes, monthly_cost] = used_by(asked, sized, capacity, planned, replica_memory);
+    SizePlan {
+        replicas: planned,
+        replica_rps,
+        cpu_cores,
+        memory_bytes,
+        monthly_cost,
+        utilisation: asked.question.target_rps / (planned as f64 * capacity.rps.estimate),
+        without_one: without_one(asked, planned, capacity.rps.estimate),
+    }
+}
+
+/// Points of the standard normal distribution over which costs are averaged, and its quantile at the certain end.
+const POINTS: std::ops::RangeInclusive<i32> = -8..=8;
+const POINTS_PER_DEVIATION: f64 = 4.0;
+const CERTAIN_QUANTILE: f64 = 1.645;
+
+/// CPU and monthly cost of the replicas needed, averaged over the capacity: its logarithm is taken to be normal.
+fn expected(
+    asked: &Asked<'_>,
+    sized: &Sized<'_>,
+    capacity: &Capacity,
+    certain_rps: Option<f64>,
+    replica_memory: Option<&Estimate>,
+) -> [Option<f64>; 2] {
+    let estimate = capacity.rps.estimate;
+    let deviation = certain_rps.map_or(0.0, |certain| (estimate / certain).ln().max(0.0) / CERTAIN_QUANTILE);
+    let mut weights: BTreeMap<u64, f64> = BTreeMap::new();
+    for point in POINTS {
+        let z = f64::from(point) / POINTS_PER_DEVIATION;
+        let count = needed(asked.question, estimate * (z * deviation).exp());
+        *weights.entry(count).or_default() += (-z * z / 2.0).exp();
+    }
+    let total: f64 = weights.values().sum();
+    let (mut cores, mut cost) = (Some(0.0), Some(0.0));
+    for (count, weight) in weights {
+        let [used, _, costs] = used_by(asked, sized, capacity, count, replica_memory);
+        let add = |sum: Option<f64>, part: Option<Estimate>| Some(sum? + part?.estimate * weight / total);
+        (cores, cost) = (add(cores, used), add(cost, costs));
+    }
+    [cores, cost]
+}
+
+/// What remains of a number of replicas if one fails.
+fn without_one(asked: &Asked<'_>, replicas: u64, rps: f64) -> WithoutOne {
+    let (target, headroom) = (asked.question.target_rps, asked.question.headroom);
+    let remaining_rps = (replicas as f64 - 1.0) * rps;
+    let remaining_rps_with_headroom = remaining_rps * (1.0 - headroom);
+    WithoutOne {
+        lost: 1.0 / replicas as f64,
+        remaining_rps,
+        remaining_rps_with_headroom,
+        carries_target: remaining_rps >= target,
+        carries_target_with_headroom: remaining_rps_with_headroom >= target,
+        replicas_with_spare: replicas + 1,
+    }
+}
+
+/// Replicas of a capacity that carry the target with headroom.
+fn needed(question: &SizeQuestion, rps: f64) -> u64 {
+    // A target that is a multiple of the capacity must not need another replica because of float rounding.
+    let exact = question.target_rps / (rps * (1.0 - question.headroom));
+    (exact * (1.0 - 1e-9)).ceil().max(1.0) as u64
+}
+
+/// Replicas for the target, at the estimate and at each end of the capacity's interval.
+fn replicas(question: &SizeQuestion, rps: &Estimate) -> ReplicaCount {
+    let needed = |rps: f64| needed(question, rps);
     let has_interval = rps.low.is_some() || rps.high.is_some();
     ReplicaCount {
         estimate: needed(rps.estimate),
@@ -80,6 +206,7 @@ fn replicas(target: f64, rps: &Estimate, headroom: f64) -> ReplicaCount {
 fn cpu(
     asked: &Asked<'_>,
     sized: &Sized<'_>,
+    capacity: &Capacity,
     replicas: &ReplicaCount,
     notes: &mut Vec<SizeNote>,
 ) -> (Option<Estimate>, Option<Estimate>) {
@@ -89,7 +216,7 @@ fn cpu(
     }
     let (target, headroom) = (asked.question.target_rps, asked.question.headroom);
     let count = replicas.estimate as f64;
-    let Some(cpu) = usage::cpu_at(sized, target / count) else {
+    let Some(cpu) = usage::cpu_at(sized, capacity, target / count) else {
         notes.push(SizeNote::new(SizeNoteKind::CpuNotMeasured));
         return (None, None);
     };
@@ -98,7 +225,7 @@ fn cpu(
     }
     // The share per replica is as uncertain as their number.
     let others = [replicas.low, replicas.high].into_iter().flatten();
-    let others = others.filter_map(|count| usage::cpu_at(sized, target / count as f64));
+    let others = others.filter_map(|count| usage::cpu_at(sized, capacity, target / count as f64));
     let per_1000_rps = others
         .filter(|other| other.is_measured)
         .fold(cpu.cores_per_1000_rps, |all, other| usage::hull(all, other.cores_per_1000_rps));
@@ -140,18 +267,30 @@ fn monthly_cost(
     }
 }
 
-/// The cheapest option. Without prices it is the one with the least CPU, without CPU the one with the fewest
-/// replicas.
+/// The option with the least expected cost. Without prices it is the one with the least expected CPU, without
+/// CPU the one with the fewest replicas.
 pub(super) fn cheapest(options: &[SizeOption]) -> Option<usize> {
-    let figure = |option: &SizeOption| {
-        let cost = option.monthly_cost.or(option.cpu_cores).map(|estimate| estimate.estimate);
-        (cost.unwrap_or(f64::INFINITY), option.replicas.estimate)
+    let cost = |option: &SizeOption| {
+        option.expected_monthly_cost.or(option.expected_cpu_cores).unwrap_or(f64::INFINITY)
     };
-    let by_figure = |one: &usize, other: &usize| {
-        let (one, other) = (figure(&options[*one]), figure(&options[*other]));
-        one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
+    let by_cost = |one: &usize, other: &usize| {
+        let (one, other) = (&options[*one], &options[*other]);
+        cost(one).total_cmp(&cost(other)).then(one.planned.replicas.cmp(&other.planned.replicas))
     };
-    (0..options.len()).min_by(by_figure)
+    (0..options.len()).min_by(by_cost)
+}
+
+/// Note that the plan of another size costs less than that of the recommended one.
+pub(super) fn other_plan_cheaper(options: &[SizeOption], recommended: usize) -> Option<SizeNote> {
+    let cost = |option: &SizeOption| {
+        let planned = &option.planned;
+        planned.monthly_cost.or(planned.cpu_cores).map_or(f64::INFINITY, |cost| cost.estimate)
+    };
+    let other = options.iter().min_by(|one, other| cost(one).total_cmp(&cost(other)))?;
+    let size: Vec<String> = other.size.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    let detail = format!("{} of {}", other.planned.replicas, size.join(", "));
+    let is_cheaper = cost(other) < cost(&options[recommended]);
+    is_cheaper.then(|| SizeNote::naming(SizeNoteKind::OtherPlanCheaper, detail))
 }
 
 /// Services that the proxy's filters called, with the CPU of each under the heaviest load that has it.
@@ -184,6 +323,9 @@ pub(super) fn notes_of_all(asked: &Asked<'_>, group: &Group<'_>, options: &[Size
     differing.dedup();
     if !differing.is_empty() {
         notes.push(SizeNote::naming(SizeNoteKind::MixedSettings, differing.join(", ")));
+    }
+    if asked.question.prices.as_ref().is_some_and(|prices| prices.currency.is_empty()) {
+        notes.push(SizeNote::new(SizeNoteKind::NoCurrency));
     }
     let filter_services = filter_services(group);
     if !filter_services.is_empty() {

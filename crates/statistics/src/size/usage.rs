@@ -5,7 +5,7 @@
 //! read at the highest load that a replica carries, bounded by the neighbouring measured loads: an overloaded
 //! proxy holds requests that no replica should hold.
 
-use super::groups::{Sized, Usage, level};
+use super::groups::{MeasuredCell, Sized, Usage, level};
 use results::{Capacity, Estimate};
 
 /// CPU per 1000 requests/s at a rate, and whether the rate is below the lowest measured one.
@@ -17,15 +17,21 @@ pub(super) struct CpuAtRate {
 }
 
 /// CPU interpolated between measured rates; beyond them, the CPU per request of the nearest. `None` if no CPU
-/// was measured.
-pub(super) fn cpu_at(sized: &Sized<'_>, rate: f64) -> Option<CpuAtRate> {
+/// was measured. Of a closed loop, more clients than those of the capacity that carry less are not counted: a
+/// replica at its share of the target has fewer.
+pub(super) fn cpu_at(sized: &Sized<'_>, capacity: &Capacity, rate: f64) -> Option<CpuAtRate> {
+    let is_overload = |cell: &MeasuredCell<'_>, completed: f64| {
+        completed < capacity.rps.estimate && cell.cell.load.clients > capacity.clients
+    };
     let mut points: Vec<(f64, Usage)> = sized
         .cells
         .iter()
         .filter_map(|cell| {
             let completed = cell.cell.rate_completed.map(|completed| completed.estimate);
-            Some((completed.unwrap_or_else(|| level(&cell.cell.load)), cell.usage?))
+            Some((cell, completed.unwrap_or_else(|| level(&cell.cell.load)), cell.usage?))
         })
+        .filter(|(cell, completed, _)| !is_overload(cell, *completed))
+        .map(|(_, completed, usage)| (completed, usage))
         .collect();
     points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let (lowest, first) = points.first()?;

@@ -1,10 +1,11 @@
 //! Comparison of modes with the same factors and load: times by their difference, throughput and CPU by their
 //! ratio.
 
+use super::pairs;
 use super::tables::{Subject, Tables};
 use super::verdicts::{Statement, Tested};
 use crate::figure_table::Difference;
-use results::{AddedLatency, AddedVerdicts, Conditions, Metric, Mode, ModeComparison};
+use results::{AddedLatency, AddedVerdicts, Conditions, Metric, Mode, ModeComparison, OwnedCellKey};
 
 const TIMES: [Metric; 3] = [Metric::ResponseTimeP50Us, Metric::ResponseTimeP90Us, Metric::ResponseTimeP99Us];
 const RATE: Metric = Metric::RateCompleted;
@@ -13,35 +14,31 @@ const CPU: Metric = Metric::ProxiesCpuCoresPer1000Rps;
 /// Compares every mode with every earlier one that leads to the same server, under all conditions. Also
 /// returns what each comparison tests.
 pub(super) fn comparisons(
-    conditions: &[Conditions<'_>],
+    cells: &[OwnedCellKey],
     modes: &[Mode],
     tables: &Tables<'_>,
 ) -> (Vec<ModeComparison>, Vec<Tested>) {
-    let pairs = || {
-        let later = modes.iter().enumerate();
-        later.flat_map(|(index, mode)| modes[..index].iter().map(move |than| (*mode, *than)))
-    };
-    let comparable =
-        |at| pairs().filter(|(mode, than)| mode.compares_with(*than)).map(move |pair| (at, pair));
     let (mut comparisons, mut tested) = (Vec::new(), Vec::new());
-    for (at, (mode, than)) in conditions.iter().flat_map(|at| comparable(*at)) {
+    for (cell, other) in pairs::of_modes(cells, modes) {
+        let (mode, than) = (cell.mode, other.mode);
+        let Some((factors, load)) = cell.conditions().joined(other.conditions()) else { continue };
         let position = comparisons.len();
         let mut test = |metric: Metric, difference: Option<Difference>| {
             let statement = Statement::Modes(metric, position);
             tested.extend(difference.map(|difference| Tested { statement, difference }));
             difference.map(|difference| difference.estimate)
         };
-        let differences = TIMES.map(|metric| tables.difference(metric, at.cell(mode), at.cell(than)));
+        let differences = TIMES.map(|metric| tables.difference(metric, cell.key(), other.key()));
         if differences.iter().all(Option::is_none) {
             continue;
         }
-        let change = |metric| tables.change(Subject::Path, metric, at.cell(mode), at.cell(than));
-        let is_closed_loop = at.load.rate.is_none();
+        let change = |metric| tables.change(Subject::Path, metric, cell.key(), other.key());
+        let is_closed_loop = load.rate.is_none();
         // A bypassed sidecar is idle: a ratio to almost nothing is meaningless.
         let carry_requests = than.floor().is_some() && mode.floor().is_some();
         comparisons.push(ModeComparison {
-            factors: at.factors.clone(),
-            load: at.load.clone(),
+            factors,
+            load,
             mode,
             than,
             response_time_us: AddedLatency {

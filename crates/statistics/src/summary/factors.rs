@@ -62,7 +62,7 @@ pub(super) fn effects(
                 others.push(rest);
             }
         }
-        for mode in modes {
+        for mode in modes.iter().filter(|mode| experiment.touches(**mode, &factor.key)) {
             for rest in &others {
                 let trials = groups.remove(&(*mode, rest.clone())).unwrap_or_default();
                 let group = Group { factor: &factor.key, values: &values, factors: rest, mode: *mode };

@@ -7,7 +7,9 @@ use crate::family::{Group, shown};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
 use crate::findings::resources::CpuScaling;
-use results::{CostTerm, FactorDifference, FactorEffect, FindingVerdict, Metric, ModeComparison};
+use results::{
+    CornerDifference, CostTerm, FactorDifference, FactorEffect, FindingVerdict, Metric, ModeComparison,
+};
 
 /// A difference that a run tests, by its index in the comparisons, the effects of factors, or the greatest of
 /// several.
@@ -25,6 +27,8 @@ pub(super) enum Statement {
     Values(Metric, usize),
     /// Difference between versions or programs of the mesh.
     Versions(Metric, usize),
+    /// Difference between all factors at their last values and all at their first.
+    Corners(Metric, usize),
 }
 
 impl Statement {
@@ -34,15 +38,20 @@ impl Statement {
         match self {
             Self::Modes(metric, _) | Self::Values(metric, _) => share(metric),
             Self::Versions(metric, _) => share_between_versions(metric),
-            Self::Effect(_) | Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) => OTHER_SHARE,
+            Self::Effect(_) | Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) | Self::Corners(..) => {
+                OTHER_SHARE
+            }
         }
     }
 
-    /// True if both are differences of the same figure.
+    /// True if both are differences of the same figure. A far corner is one more difference between values.
     fn is_alike(self, other: Self) -> bool {
         match (self, other) {
             (Self::Modes(one, _), Self::Modes(other, _))
-            | (Self::Values(one, _), Self::Values(other, _))
+            | (
+                Self::Values(one, _) | Self::Corners(one, _),
+                Self::Values(other, _) | Self::Corners(other, _),
+            )
             | (Self::Versions(one, _), Self::Versions(other, _)) => one == other,
             _ => std::mem::discriminant(&self) == std::mem::discriminant(&other),
         }
@@ -91,6 +100,7 @@ pub(super) struct Subjects<'a> {
     pub comparisons: &'a mut [ModeComparison],
     pub effects: &'a mut [FactorEffect],
     pub values: &'a mut [FactorDifference],
+    pub corners: &'a mut [CornerDifference],
     pub greatest: &'a mut [Greatest],
     pub costs: [Option<&'a mut CostTerm>; 4],
     pub cpu_scalings: &'a mut [CpuScaling],
@@ -108,7 +118,8 @@ pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
         }
     }
     let group = |figure: &Vec<&Tested>| Group {
-        share: figure[0].statement.share(),
+        // Corners share the budget of values, and have a small one without any.
+        share: figure.iter().map(|tested| tested.statement.share()).fold(0.0, f64::max),
         p_values: figure.iter().filter_map(|tested| tested.difference.p_value).collect(),
     };
     let shown = shown(&figures.iter().map(group).collect::<Vec<_>>());
@@ -150,6 +161,7 @@ impl Subjects<'_> {
             }
             Statement::Effect(index) => &mut self.effects[index].verdict,
             Statement::Values(_, index) | Statement::Versions(_, index) => &mut self.values[index].verdict,
+            Statement::Corners(_, index) => &mut self.corners[index].verdict,
             Statement::Greatest(index) => &mut self.greatest[index].verdict,
             Statement::CpuScaling(index) => &mut self.cpu_scalings[index].verdict,
         };

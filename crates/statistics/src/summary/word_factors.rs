@@ -4,8 +4,10 @@
 use super::factors::{is_level, quantities, without};
 use super::tables::{Subject, Tables};
 use super::verdicts::{Statement, Tested};
+use crate::figure_table::Difference;
 use experiment::Experiment;
-use results::{FactorDifference, FindingVerdict, Metric, Mode, OwnedCellKey, component_of, is_of_components};
+use experiment::definition::Factor;
+use results::{Estimate, FactorDifference, FindingVerdict, Metric, OwnedCellKey, is_of_components};
 
 /// Metrics by which values are compared, in the order in which they are listed.
 const COMPARED: [Metric; 17] = [
@@ -38,28 +40,8 @@ pub(super) fn differences(
 ) -> (Vec<FactorDifference>, Vec<Tested>) {
     let (mut differences, mut tested) = (Vec::new(), Vec::new());
     let factors = experiment.factors.iter().filter(|factor| quantities(factor).is_none());
-    for (from, to) in factors.flat_map(|factor| pairs(&factor.key, &factor.values, cells)) {
-        let factor = from.factor;
-        for figure in COMPARED {
-            let (with, base) = (to.cell.key(), from.cell.key());
-            let is_left_out = match figure {
-                Metric::IstiodMemoryBytes => {
-                    is_of_components(factor)
-                        && tables.difference(ISTIOD_MEMORY_ANONYMOUS, with, base).is_some()
-                }
-                ISTIOD_MEMORY_ANONYMOUS => !is_of_components(factor),
-                Metric::RateCompleted => from.cell.load.rate.is_some(),
-                Metric::ProxiesConfigurationBytes | Metric::ConfiguredLastUs => !is_of_components(factor),
-                _ => false,
-            };
-            let Some(difference) = tables.difference(figure, with, base).filter(|_| !is_left_out) else {
-                continue;
-            };
-            let change = tables.change(Subject::Path, figure, with, base);
-            // Without proxies there are no proxy figures to compare.
-            if change.is_none() && !figure.is_time() {
-                continue;
-            }
+    for (factor, from, to) in factors.flat_map(|factor| pairs(experiment, factor, cells)) {
+        for Change { figure, difference, relative } in changes(from, to, is_of_components(factor), tables) {
             let statement = match is_of_components(factor) {
                 true => Statement::Versions(figure, differences.len()),
                 false => Statement::Values(figure, differences.len()),
@@ -67,52 +49,83 @@ pub(super) fn differences(
             tested.push(Tested { statement, difference });
             differences.push(FactorDifference {
                 factor: factor.to_owned(),
-                mode: from.cell.mode,
-                factors: without(&from.cell.factors, factor),
-                load: from.cell.load.clone(),
-                from: from.cell.factors[factor].clone(),
-                to: to.cell.factors[factor].clone(),
+                mode: from.mode,
+                factors: without(&from.factors, factor),
+                load: from.load.clone(),
+                from: from.factors[factor].clone(),
+                to: to.factors[factor].clone(),
                 figure,
                 estimate: difference.estimate,
-                relative: change.map(|change| change.estimate),
+                relative,
                 verdict: FindingVerdict::CannotTell,
-                same_programs: is_of_components(factor) && tables.ran_same_programs(with, base),
+                same_programs: is_of_components(factor) && tables.ran_same_programs(to.key(), from.key()),
             });
         }
     }
     (differences, tested)
 }
 
-/// A cell with one of a factor's values.
-#[derive(Clone, Copy)]
-struct Side<'a> {
-    factor: &'a str,
-    cell: &'a OwnedCellKey,
+/// Difference of a figure between two cells of a mode.
+pub(super) struct Change {
+    pub figure: Metric,
+    pub difference: Difference,
+    /// As a fraction; absent if a value is zero.
+    pub relative: Option<Estimate>,
 }
 
-/// Every cell with the first value, paired with each cell that differs only in that value. Modes that no value can change
-/// are left out: a difference between their cells is chance.
+/// Differences between two cells at every figure that both have. Between `programs`, what depends on these too.
+pub(super) fn changes(
+    from: &OwnedCellKey,
+    to: &OwnedCellKey,
+    programs: bool,
+    tables: &Tables<'_>,
+) -> impl Iterator<Item = Change> {
+    let (with, base) = (to.key(), from.key());
+    COMPARED.into_iter().filter_map(move |figure| {
+        let is_left_out = match figure {
+            Metric::IstiodMemoryBytes => {
+                programs && tables.difference(ISTIOD_MEMORY_ANONYMOUS, with, base).is_some()
+            }
+            ISTIOD_MEMORY_ANONYMOUS => !programs,
+            Metric::RateCompleted => from.load.rate.is_some(),
+            Metric::ProxiesConfigurationBytes | Metric::ConfiguredLastUs => !programs,
+            _ => false,
+        };
+        let difference = tables.difference(figure, with, base).filter(|_| !is_left_out)?;
+        let change = tables.change(Subject::Path, figure, with, base);
+        // Without proxies there are no proxy figures to compare.
+        (change.is_some() || figure.is_time()).then(|| Change {
+            figure,
+            difference,
+            relative: change.map(|change| change.estimate),
+        })
+    })
+}
+
+/// The factor with every cell that has its first value and each cell that differs only in that value. Modes that the factor
+/// cannot touch are left out: a difference between their cells is chance.
 fn pairs<'a>(
-    factor: &'a str,
-    values: &'a [results::FactorValue],
+    experiment: &Experiment,
+    factor: &'a Factor,
     cells: &'a [OwnedCellKey],
-) -> Vec<(Side<'a>, Side<'a>)> {
-    let Some((first, others)) = values.split_first() else { return Vec::new() };
-    let depends = |mode: Mode| component_of(factor).is_none_or(|component| mode.depends_on(component));
+) -> Vec<(&'a str, &'a OwnedCellKey, &'a OwnedCellKey)> {
+    let Some((first, others)) = factor.values.split_first() else { return Vec::new() };
+    let key = factor.key.as_str();
     let of = |value| {
-        cells.iter().filter(move |cell| cell.factors.get(factor) == Some(value) && depends(cell.mode))
+        cells
+            .iter()
+            .filter(move |cell| cell.factors.get(key) == Some(value) && experiment.touches(cell.mode, key))
     };
     let mut pairs = Vec::new();
     for from in of(first) {
-        let rest = without(&from.factors, factor);
+        let rest = without(&from.factors, key);
         for value in others {
             let is_alike = |cell: &&OwnedCellKey| {
                 cell.mode == from.mode
                     && is_level(&cell.load, &from.load)
-                    && without(&cell.factors, factor) == rest
+                    && without(&cell.factors, key) == rest
             };
-            let to = of(value).find(is_alike);
-            pairs.extend(to.map(|to| (Side { factor, cell: from }, Side { factor, cell: to })));
+            pairs.extend(of(value).find(is_alike).map(|to| (key, from, to)));
         }
     }
     pairs

@@ -8,7 +8,7 @@ use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use results::{
-    ComponentUsage, ComponentVersion, ConfigurationPush, DriverRecord, FactorValue, Figure, Figures,
+    ComponentUsage, ComponentVersion, ConfigurationPush, DriverRecord, FactorValue, Factors, Figure, Figures,
     HistogramSummary, LoadPoint, LoadResult, PathProof, ProxyConfiguration, ProxyFootprint, Rates,
     RequestCounts, Role, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
@@ -28,7 +28,7 @@ pub struct Design {
     /// Standard deviation of the logarithm between trials, and its increase per further mode.
     pub between: f64,
     pub more_by_mode: f64,
-    /// Multiplier of the deviation for the last mode, for the last value of [`WORDS`] in that mode, and for
+    /// Multiplier of the deviation for the last mode, for the last of the `words` in that mode, and for
     /// trials under the greatest load.
     pub last_mode: f64,
     pub last_word: f64,
@@ -51,12 +51,14 @@ pub struct Design {
     /// Fractions of trials that are saturated, and with errors.
     pub saturated: f64,
     pub erroring: f64,
-    /// Values of [`WORDS`], not a factor if empty; and the increase from one value to the next, as a
+    /// Values of a factor, no factor if empty; and the increase from one value to the next in the modes that it touches, as a
     /// fraction.
     pub words: &'static str,
     pub effect_of_word: f64,
-    /// Mutual TLS on and off is another factor, without effect.
-    pub mtls: bool,
+    /// A factor of two values without effect.
+    pub another_factor: bool,
+    /// Both are factors of the load, which touch every mode, and not of the proxies.
+    pub of_load: bool,
     /// Extra cost of the second of two versions; without it, versions are not a factor.
     pub upgrade: Option<Upgrade>,
 }
@@ -86,8 +88,9 @@ const VERSIONS: &str = "components.istio";
 pub const BEFORE: &str = "1.29.4";
 pub const AFTER: &str = "1.30.1";
 
-/// A factor with non-numeric values.
-const WORDS: &str = "proxy.access-log";
+/// Factors with non-numeric values: of the proxies, and of the load.
+const OF_PROXIES: [&str; 2] = ["access-log", "mtls: [true, false]"];
+const OF_LOAD: [&str; 2] = ["protocol", "arrival: [uniform, poisson]"];
 
 impl Default for Design {
     fn default() -> Self {
@@ -114,7 +117,8 @@ impl Default for Design {
             erroring: 0.0,
             words: "",
             effect_of_word: 0.0,
-            mtls: false,
+            another_factor: false,
+            of_load: false,
             upgrade: None,
         }
     }
@@ -129,24 +133,36 @@ const QUANTILES: [(f64, f64); 3] = [(0.5, 0.0), (0.9, 1.281_552), (0.99, 2.326_3
 
 impl Design {
     pub fn experiment(&self) -> Experiment {
+        let factors = self.factors();
+        let (of_load, of_proxies) = match self.of_load {
+            true => (format!(", {factors}"), String::new()),
+            false => (String::new(), format!(", proxy: {{{factors}}}")),
+        };
+        let [of_load, of_proxies] =
+            [of_load, of_proxies].map(|part| if factors.is_empty() { String::new() } else { part });
         let text = format!(
-            "{{name: t, mesh: istio, modes: [{}], load: {{{}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}{}{}}}",
+            "{{name: t, mesh: istio, modes: [{}], load: {{{}{of_load}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}\
+             {of_proxies}{}}}",
             self.modes,
             self.load,
             self.repeats,
-            self.proxy(),
             self.components()
         );
         Experiment::parse(&text, "test").expect("a good experiment")
     }
 
-    fn proxy(&self) -> String {
-        let mtls = if self.mtls { ", mtls: [true, false]" } else { "" };
-        if self.words.is_empty() {
-            String::new()
-        } else {
-            format!(", proxy: {{access-log: [{}]{mtls}}}", self.words)
+    fn factors(&self) -> String {
+        let [words, another] = if self.of_load { OF_LOAD } else { OF_PROXIES };
+        match (self.words, self.another_factor) {
+            ("", _) => String::new(),
+            (values, false) => format!("{words}: [{values}]"),
+            (values, true) => format!("{words}: [{values}], {another}"),
         }
+    }
+
+    /// Value of the factor with `words` in a trial or a difference.
+    pub fn word<'a>(&self, factors: &'a Factors) -> Option<&'a FactorValue> {
+        factors.get(if self.of_load { "load.protocol" } else { "proxy.access-log" })
     }
 
     fn components(&self) -> String {
@@ -203,7 +219,7 @@ impl Design {
             let mut deviation = self.between * (1.0 + self.more_by_mode * mode as f64);
             if mode + 1 == experiment.modes.len() {
                 deviation *= self.last_mode;
-                let word = planned.factors.get(WORDS).map(FactorValue::to_string);
+                let word = self.word(&planned.factors).map(FactorValue::to_string);
                 if word.is_some() && word.as_deref() == self.words.split(", ").last() {
                     deviation *= self.last_word;
                 }
@@ -227,7 +243,7 @@ impl Design {
         deviation: f64,
     ) -> TrialRecord {
         let noise = common + self.shape.noise(deviation, random);
-        let of_word = planned.factors.get(WORDS).map_or(1.0, |value| self.of_word(value));
+        let of_word = self.word(&planned.factors).map_or(1.0, |value| self.of_word(value));
         let true_median = self.median(mode, &planned.load) * of_word;
         let median = true_median * noise.exp();
         let stall = if random.random::<f64>() < self.stalls { STALL_LIFTS_P99 } else { 1.0 };

@@ -70,3 +70,16 @@ fn invalid_lists_report_place_and_expectation() {
     ];
     insta::assert_snapshot!(text.join("\n\n"));
 }
+
+#[test]
+fn factor_that_touches_no_mode_is_rejected_with_the_modes_that_it_touches() {
+    let of = |mesh: &str, modes: &str, key: &str| {
+        rendered(&format!("name: f\nmesh: {mesh}\nmodes: [{modes}]\nload: {{rate: 100}}\n{key}\n"))
+    };
+    let text = [
+        of("envoy", "none", "proxy: {workers: [1, 2]}"),
+        of("envoy", "none, gateway", "proxy: {mtls: [off, strict]}"),
+        of("cilium", "none", "proxy: {workers: [1, 2]}"),
+    ];
+    insta::assert_snapshot!(text.join("\n\n"));
+}

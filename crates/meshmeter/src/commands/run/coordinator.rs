@@ -1,6 +1,7 @@
 //! Order of a run: deployment after deployment, trial after trial, each written to disk as it ends. At the
 //! end of each repeat, trials that the machine disturbed are rerun; [`statistics::retakes`] decides which.
 
+use super::after_repeat::AfterRepeat;
 use super::context::RunContext;
 use super::failures::Failures;
 use super::live::LiveMetrics;
@@ -38,6 +39,8 @@ struct RunLog<'a> {
     failures: Failures,
     retakes: Retakes,
     live: Option<&'a LiveMetrics>,
+    /// May end the run after a repeat.
+    after_repeat: Option<&'a mut dyn AfterRepeat>,
     /// Number of trials so far, reruns included.
     trials: usize,
 }
@@ -59,7 +62,8 @@ impl<'a> Coordinator<'a> {
     ) -> Self {
         let retakes = Retakes::new(plan.retakes, plan.max_reruns());
         let live = context.live;
-        let log = RunLog { folder, progress, failures: Failures::default(), retakes, live, trials: 0 };
+        let failures = Failures::default();
+        let log = RunLog { folder, progress, failures, retakes, live, after_repeat: None, trials: 0 };
         Self { plan, environment, context, log, deployments: 0, has_deployed: false, recorded: Vec::new() }
     }
 
@@ -72,6 +76,12 @@ impl<'a> Coordinator<'a> {
         self.log.failures = Failures::after(&recorded);
         self.log.progress.resume_after(recorded.len());
         self.recorded = recorded;
+        self
+    }
+
+    /// Lets `after_repeat` end the run after any repeat.
+    pub(super) fn followed_by(mut self, after_repeat: &'a mut dyn AfterRepeat) -> Self {
+        self.log.after_repeat = Some(after_repeat);
         self
     }
 
@@ -93,6 +103,9 @@ impl<'a> Coordinator<'a> {
                      trials remain",
                     self.log.retakes.taken()
                 ));
+            }
+            if !(self.context.stop)() && !self.log.goes_on_after(repeat)? {
+                break;
             }
         }
         if (self.context.stop)() { Ok(()) } else { self.log.failures.end() }
@@ -192,6 +205,14 @@ impl RunLog<'_> {
         RunFolder::trial_label(self.trials)
     }
 
+    /// True if the run goes on after a repeat.
+    fn goes_on_after(&mut self, repeat: &[PlannedTrial]) -> Result<bool, Failure> {
+        let (Some(after_repeat), Some(planned)) = (&mut self.after_repeat, repeat.first()) else {
+            return Ok(true);
+        };
+        after_repeat.goes_on(planned.repeat, self.progress)
+    }
+
     /// Announces `trials` more trials.
     fn planned(&self, trials: usize) {
         if let Some(live) = self.live {
@@ -223,6 +244,9 @@ impl RunLog<'_> {
         self.progress.trial_ended(planned, &record);
         if let Some(live) = self.live {
             live.trial_ended(&record);
+        }
+        if let Some(after_repeat) = &mut self.after_repeat {
+            after_repeat.trial_ended(&record);
         }
         self.retakes.note(&record);
         self.failures.note(&record, failure)

@@ -5,10 +5,13 @@
 //! `follow.rs` follows its drivers, `fleet.rs` has what differs for a fleet, `verdict.rs` decides whether its
 //! figures may be used. All of them use environments through an interface (`run_environment.rs`); only
 //! `on_lab.rs` depends on the lab and only `on_cluster.rs` on clusters. `pacing.rs` chooses how the
-//! generators wait, `calibrate.rs` measures what the machine can resolve.
+//! generators wait, `calibrate.rs` measures what the machine can resolve,
+//! `compare` is `meshmeter compare`: a run of two sets of settings that ends when its figures are decided.
 
+mod after_repeat;
 pub(super) mod calibrate;
 mod clock;
+pub(super) mod compare;
 mod context;
 mod coordinator;
 mod detach;

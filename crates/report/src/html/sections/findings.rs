@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Sections with the kinds of their findings.
 const SECTIONS: [(&str, &[Kind]); 19] = [
-    ("glance", &[Kind::Objective, Kind::SingleTrial]),
+    ("glance", &[Kind::FactorCorner, Kind::Objective, Kind::SingleTrial]),
     ("throughput", &[Kind::CpuPerRequest, Kind::FullMachine]),
     ("percentiles", &[Kind::HiddenWaiting, Kind::MachinePauses, Kind::FewSamples]),
     ("added", &[Kind::Order, Kind::AddedLatency]),

@@ -39,10 +39,10 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     let axes = Axes::new(&curves);
     let charts = context
         .conditions
-        .all()
+        .comparable()
         .enumerate()
         .filter_map(|(index, at)| {
-            let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.conditions() == at).collect();
+            let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.conditions().covers(at)).collect();
             let label = context.conditions.label(at);
             (!of_load.is_empty()).then(|| Chart {
                 svg: chart(&format!("percentiles-{index}"), &label, &of_load, &axes, Subject::Requests),

@@ -161,6 +161,7 @@ fn run_after(
     Ran { planned, trials, requests: handle.requests(), elapsed, ended }
 }
 
+mod comparison;
 mod course;
 mod fleets;
 mod in_memory;

@@ -1,0 +1,129 @@
+//! Reach of settings: the modes that a key of the experiment file can touch.
+//!
+//! A setting of a component touches the modes that run this component. Cells that a factor cannot touch are measured
+//! once, and not per value of the factor ([`crate::plan`]); no effect of the factor is estimated there.
+
+use crate::dataplane::{DataPlane, Entry, Exit, ModeParts};
+use crate::definition::Experiment;
+use crate::mesh_kind::MeshKind;
+use results::{Factors, Mode};
+
+impl MeshKind {
+    /// True if the setting with this dotted key can change what a mode does under this mesh. The load, the services
+    /// and the topology touch every mode.
+    #[must_use]
+    pub fn touches(self, mode: Mode, key: &str) -> bool {
+        let parts = self.parts(mode);
+        let (section, name) = key.split_once('.').unwrap_or((key, ""));
+        match section {
+            // The proxies of a fleet are simulated; its witnesses are sidecars.
+            _ if mode == Mode::ControlPlane => {
+                !matches!(key, "components.ztunnel" | "istio.ztunnel" | "istio.workload-keys")
+                    && !key.starts_with("istio.ingress")
+            }
+            "proxy" => parts.has_proxies() && (name != "mtls" || parts.has_peers()),
+            "components" => match name {
+                "ztunnel" => parts.has_ztunnel(),
+                "envoy" | "pilot-agent" => parts.has_envoy(),
+                _ => parts.has_proxies(),
+            },
+            "gateway" | "ingress" => parts.entry != Entry::Direct,
+            "istio" => parts.has_proxies() && is_of_istio(name, parts),
+            _ => true,
+        }
+    }
+}
+
+/// True if a key of the section `istio` applies to the parts of a mode that has proxies.
+fn is_of_istio(name: &str, parts: ModeParts) -> bool {
+    let section = name.split('.').next().unwrap_or_default();
+    match (section, name) {
+        ("ingress", _) => parts.entry == Entry::Ingress,
+        // In modes with requests, the control plane is shared by a whole run.
+        ("istiod", _) => false,
+        (_, "ztunnel") => parts.has_ztunnel(),
+        (_, "sidecar-scope") => parts.has_sidecars(),
+        (_, "telemetry" | "workload-keys" | "dns-capture") => parts.has_envoy(),
+        (_, "authorization.identities") => parts.exit == Exit::None,
+        (_, "tracing" | "lua" | "retries" | "timeout" | "http2-upgrade")
+        | (_, "authorization.paths" | "authorization.jwt") => parts.reads_requests(),
+        _ => true,
+    }
+}
+
+impl ModeParts {
+    /// True if any proxy of the mesh runs.
+    #[must_use]
+    pub fn has_proxies(self) -> bool {
+        !matches!(self.data_plane, DataPlane::None | DataPlane::Cilium) || self.entry != Entry::Direct
+    }
+
+    fn has_ztunnel(self) -> bool {
+        self.data_plane.proxies().node.is_some()
+    }
+
+    /// True if a proxy has another one to speak with: a gateway without a mesh behind it has none.
+    fn has_peers(self) -> bool {
+        !matches!(self.data_plane, DataPlane::None | DataPlane::Cilium)
+    }
+}
+
+impl Experiment {
+    /// True if the factor with this key can touch a mode.
+    #[must_use]
+    pub fn touches(&self, mode: Mode, key: &str) -> bool {
+        self.mesh.touches(mode, key)
+    }
+
+    /// Those of the factors that can touch a mode, with their values: the part of a combination that its cells of this mode
+    /// are known by.
+    #[must_use]
+    pub fn touching(&self, mode: Mode, factors: &Factors) -> Factors {
+        let touching = factors.iter().filter(|(key, _)| self.touches(mode, key));
+        touching.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touched(mesh: MeshKind, key: &str) -> Vec<&'static str> {
+        mesh.modes().filter(|mode| mesh.touches(*mode, key)).map(Mode::name).collect()
+    }
+
+    #[test]
+    fn settings_of_proxies_touch_modes_with_these_proxies() {
+        use MeshKind::{Cilium, Envoy, Linkerd};
+        assert_eq!(touched(Envoy, "proxy.workers"), ["gateway", "sidecar"]);
+        assert_eq!(touched(Envoy, "proxy.mtls"), ["sidecar"], "a gateway alone has no peer");
+        assert_eq!(touched(Envoy, "gateway.cpu"), ["gateway"]);
+        assert_eq!(touched(Envoy, "components.envoy"), ["gateway", "sidecar"]);
+        assert_eq!(touched(Linkerd, "proxy.cpu"), ["sidecar"]);
+        assert_eq!(touched(Cilium, "proxy.workers"), [""; 0]);
+        for key in ["load.payload", "server.delay", "client.cpu", "topology.hops"] {
+            assert_eq!(touched(Envoy, key), ["none", "gateway", "sidecar"], "{key}");
+        }
+    }
+
+    #[test]
+    fn settings_of_istio_touch_modes_that_apply_them() {
+        let touched = |key: &str| touched(MeshKind::Istio, key);
+        let ambient = ["ambient", "ambient-waypoint"];
+        assert_eq!(touched("istio.ztunnel"), ambient);
+        assert_eq!(touched("components.ztunnel"), ambient);
+        assert_eq!(touched("istio.ingress.tls"), ["ingress"]);
+        assert_eq!(touched("ingress.domains"), ["ingress"]);
+        assert_eq!(touched("istio.istiod.replicas"), ["control-plane"]);
+        assert_eq!(touched("istio.lua"), ["sidecar", "ambient-waypoint", "ingress", "control-plane"]);
+        let is_left = |key: &str, mode| !touched(key).contains(&mode);
+        assert!(
+            ["proxy.mtls", "components.istio", "istio.background-services.services", "istio.telemetry"]
+                .into_iter()
+                .all(|key| is_left(key, "none"))
+        );
+        assert!(is_left("components.envoy", "ambient") && is_left("istio.telemetry", "ambient"));
+        assert!(is_left("istio.workload-keys", "control-plane"));
+        assert!(!is_left("istio.background-services.services", "ambient"));
+    }
+}

@@ -1,0 +1,132 @@
+//! Options of `meshmeter compare`.
+
+use super::doctor::parse_measuring_time;
+use super::{AutomationArgs, OverrideArgs, ReleaseArgs};
+use clap::{Args, ValueHint};
+use results::units::{parse_duration, parse_fraction};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Compare two sets of settings in one run, and say what got worse, better, or stayed equivalent
+///
+/// Base and head are two Envoys, two releases of Istio, or two values of any key of the experiment. Each repeat measures every
+/// mode and load with the base, with the head, and with the base once more: the control. After each repeat every figure is
+/// judged: worse, better, equivalent (within a margin), or inconclusive. The comparison ends as soon as all figures are decided,
+/// or when the budget is spent. If nothing changed, at most 3 in 100 comparisons call any figure worse or better, however often
+/// they look. Where the control differs from the base, the machine drifted, and the figure is inconclusive.
+///
+/// Memory is compared by anonymous memory, which does not depend on the page cache. Modes that the settings cannot change, such
+/// as `none` with two Envoys, are not measured. A comparison runs in a lab on this machine. docs/compare.md has examples for
+/// GitHub Actions and GitLab CI.
+///
+/// Exit status: 0 no figure is worse, 1 data are missing or the comparison was interrupted, 2 usage error, 3 the environment
+/// failed, 4 a figure is worse, 5 a figure is inconclusive and --strict is given.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  meshmeter compare --base components.envoy=/opt/envoy-1.35 --head components.envoy=/opt/envoy-1.36 sidecar-cost
+  meshmeter compare --base proxy.workers=1 --head proxy.workers=2 sidecar-cost --set load.rate=[1000]
+  meshmeter compare --base components.istio=1.29.4 --head components.istio=1.30.4 mesh-modes --set modes=[none,sidecar]
+  meshmeter compare --base proxy.mtls=true --head proxy.mtls=false sidecar-cost --margin 2% --budget 20m
+  meshmeter compare --base before.yaml --head after.yaml --strict --junit compare.xml
+  meshmeter compare --base proxy.workers=1 --head proxy.workers=2 sidecar-cost --dry-run")]
+pub struct CompareArgs {
+    /// Preset study, or experiment file; none if base and head are files
+    #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
+    pub experiment: Option<String>,
+
+    /// Setting of the base, such as proxy.workers=1; may be given several times. Without a study: its experiment file
+    #[arg(long, value_name = "KEY=VALUE|FILE", required = true)]
+    pub base: Vec<String>,
+
+    /// Setting of the head, which is judged; may be given several times. Without a study: its experiment file
+    #[arg(long, value_name = "KEY=VALUE|FILE", required = true)]
+    pub head: Vec<String>,
+
+    /// Relative difference up to which base and head count as equivalent, such as 2% [default: by figure, the smallest that
+    /// this machine resolves by its calibration, otherwise 3%]
+    #[arg(long, value_name = "M", value_parser = parse_margin)]
+    pub margin: Option<f64>,
+
+    /// Time for all trials: no repeat begins that would probably exceed it
+    #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_budget)]
+    pub budget: Duration,
+
+    /// Measure each cell at most this many times, at least 4 [default: as often as the budget allows, at most 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(4..=100))]
+    pub repeats: Option<u16>,
+
+    /// Exit with status 5 if a figure is inconclusive
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Print every trial that could run, in order, and the margins, and stop
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Directory for the comparison [default: runs/<name>-<time>]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+
+    /// Replace an earlier comparison or run in that directory
+    #[arg(long, requires = "out")]
+    pub overwrite: bool,
+
+    /// Override a key of the experiment in base and head, such as load.connections=16; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Measured window of each trial, such as 5s
+    #[arg(long, value_name = "D")]
+    pub duration: Option<String>,
+
+    /// Multiply every rate (or number of clients) by this; for a fleet its proxies and the objects of its mesh
+    #[arg(long, value_name = "F")]
+    pub scale: Option<String>,
+
+    /// Rerun each trial that the machine disturbed, at most this many times, after the others of its repeat
+    #[arg(long, value_name = "N")]
+    pub retakes: Option<String>,
+
+    /// How the generators of all trials wait until a request is due: `economical` or `precise` [default: chosen before the first
+    /// trial]
+    #[arg(long, value_name = "PACING")]
+    pub pacing: Option<String>,
+
+    /// Time to measure this machine's noise floor, before the first trial [default: 2.5s]
+    #[arg(long, value_name = "D", value_parser = parse_measuring_time)]
+    pub noise_floor: Option<Duration>,
+
+    /// First calibrate this machine, as `meshmeter doctor --calibrate` does, in about four minutes, which the budget does not
+    /// include
+    #[arg(long)]
+    pub calibrate: bool,
+
+    /// Seed for the order of trials, which every comparison records
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Print comparison.json instead of a table
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub automation: AutomationArgs,
+
+    #[command(flatten)]
+    pub releases: ReleaseArgs,
+
+    /// Programs to run instead of the installed ones, in base and head.
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
+}
+
+fn parse_margin(text: &str) -> Result<f64, String> {
+    let margin = parse_fraction(text).map_err(|error| error.to_string())?;
+    if margin > 0.0 { Ok(margin) } else { Err("expected more than 0, such as 2%".to_owned()) }
+}
+
+fn parse_budget(text: &str) -> Result<Duration, String> {
+    let budget = parse_duration(text).map_err(|error| error.to_string())?;
+    if budget.is_zero() { Err("expected more than 0, such as 10m".to_owned()) } else { Ok(budget) }
+}

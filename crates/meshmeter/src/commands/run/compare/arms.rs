@@ -1,0 +1,149 @@
+//! Both arms of a comparison as experiments, and how many repeats fit into its budget.
+
+use crate::cli::CompareArgs;
+use crate::commands::run::{ExperimentSource, draw_seed};
+use crate::failure::Failure;
+use experiment::plan::{ComparedCell, compared_cells};
+use experiment::{Experiment, Override, Plan};
+use results::Mode;
+use results::units::format_duration;
+use statistics::comparison::MIN_REPEATS;
+use std::time::Duration;
+
+/// Most repeats of a comparison.
+const MAX_REPEATS: usize = 100;
+
+/// Both arms, read and planned.
+pub(super) struct Arms {
+    pub base: Experiment,
+    pub head: Experiment,
+    /// Settings of base and head, as typed.
+    pub settings: [Vec<String>; 2],
+    pub cells: Vec<ComparedCell>,
+    pub modes_not_compared: Vec<Mode>,
+    pub plan: Plan,
+    /// Maximum number of looks: repeats of the plan.
+    pub looks: usize,
+}
+
+impl Arms {
+    /// Reads both arms and plans as many repeats as fit into the budget.
+    pub(super) fn read(args: &CompareArgs) -> Result<Self, Failure> {
+        let sources = Sources::read(args)?;
+        let single = sources.parse(args, 1)?;
+        let seed = args.seed.or(single[0].seed).unwrap_or_else(draw_seed);
+        let cells = cells(&single, args)?;
+        let time = Plan::comparison(&single[0], &single[1], &cells, seed).estimated_time();
+        let looks = repeats_within(args.budget, time, args.repeats.map(usize::from))?;
+        let [mut base, mut head] = sources.parse(args, looks)?;
+        base.seed = Some(seed);
+        head.seed = Some(seed);
+        let is_compared = |mode: &Mode| cells.iter().any(|cell| cell.base.mode == *mode);
+        let modes_not_compared = base.modes.iter().copied().filter(|mode| !is_compared(mode)).collect();
+        let plan = Plan::comparison(&base, &head, &cells, seed);
+        let settings = [args.base.clone(), args.head.clone()];
+        Ok(Self { base, head, settings, cells, modes_not_compared, plan, looks })
+    }
+}
+
+/// Cells that both arms have and that their settings can change.
+fn cells([base, head]: &[Experiment; 2], args: &CompareArgs) -> Result<Vec<ComparedCell>, Failure> {
+    let named = args.base.iter().chain(&args.head).filter_map(|setting| setting.split_once('='));
+    let keys: Vec<&str> = match args.experiment {
+        Some(_) => named.map(|(key, _)| key.trim()).collect(),
+        // Two files may differ in anything.
+        None => Vec::new(),
+    };
+    let cells = compared_cells(base, head, &keys).map_err(|reason| {
+        Failure::usage(format!("compare base and head: {reason}"))
+            .with_hint("a key that holds a list in the study must be set in --base and in --head")
+    })?;
+    if cells.is_empty() {
+        let modes: Vec<&str> = base.modes.iter().map(|mode| mode.name()).collect();
+        return Err(Failure::usage(format!("{} cannot change mode {}", keys.join(", "), modes.join(" or "))));
+    }
+    Ok(cells)
+}
+
+/// Repeats of this length that fit into the budget, at most `most`.
+fn repeats_within(budget: Duration, repeat: Duration, most: Option<usize>) -> Result<usize, Failure> {
+    let fitting = (budget.as_secs_f64() / repeat.as_secs_f64().max(f64::MIN_POSITIVE)) as usize;
+    if fitting < MIN_REPEATS {
+        let seconds = Duration::from_secs((repeat.as_secs_f64() * MIN_REPEATS as f64).ceil() as u64);
+        return Err(Failure::usage(format!(
+            "a repeat takes about {}, so --budget {} has room for {fitting}, and a verdict needs {MIN_REPEATS}",
+            format_duration(Duration::from_secs(repeat.as_secs_f64().ceil() as u64)),
+            format_duration(budget)
+        ))
+        .with_hint(format!(
+            "--budget {} at least; a shorter --duration, or fewer modes and loads (--set modes=[sidecar]), make repeats shorter",
+            format_duration(seconds)
+        )));
+    }
+    Ok(fitting.min(MAX_REPEATS).min(most.unwrap_or(MAX_REPEATS)))
+}
+
+/// Texts that both arms are read from.
+enum Sources<'a> {
+    /// A study with settings for each arm.
+    Study(ExperimentSource<'a>),
+    /// A file per arm.
+    Files([ExperimentSource<'a>; 2]),
+}
+
+impl<'a> Sources<'a> {
+    fn read(args: &'a CompareArgs) -> Result<Self, Failure> {
+        let given = [("--base", &args.base), ("--head", &args.head)];
+        let Some(study) = &args.experiment else {
+            let file = |(option, values): (&str, &'a Vec<String>)| match values.as_slice() {
+                [file] if !file.contains('=') => ExperimentSource::read(file),
+                _ => Err(Failure::usage(format!("{option} {}: settings need a study", values.join(" ")))
+                    .with_hint("name the study last, or give an experiment file each to --base and --head")),
+            };
+            let [base, head] = given;
+            return Ok(Self::Files([file(base)?, file(head)?]));
+        };
+        for (option, values) in given {
+            if let Some(value) = values.iter().find(|value| !value.contains('=')) {
+                return Err(Failure::usage(format!("{option} {value}: expected KEY=VALUE beside a study"))
+                    .with_hint("two experiment files are compared without a study"));
+            }
+        }
+        ExperimentSource::read(study).map(Self::Study)
+    }
+
+    /// Base and head with this many repeats.
+    fn parse(&self, args: &CompareArgs, repeats: usize) -> Result<[Experiment; 2], Failure> {
+        let mut common: Vec<Override> = args.set.iter().map(Override::set).collect();
+        common.push(Override::repeats(repeats.to_string()));
+        common.extend(args.retakes.as_ref().map(Override::retakes));
+        common.extend(args.duration.as_ref().map(Override::duration));
+        common.extend(args.pacing.as_ref().map(Override::pacing));
+        common.extend(args.scale.as_ref().map(Override::scale));
+        let with = |option: &str, settings: &[String]| -> Vec<Override> {
+            let own = settings.iter().map(|setting| Override::assignment_by(option, setting));
+            common.iter().cloned().chain(own).collect()
+        };
+        match self {
+            Self::Study(source) => {
+                Ok([source.parse(&with("--base", &args.base))?, source.parse(&with("--head", &args.head))?])
+            }
+            Self::Files([base, head]) => Ok([base.parse(&common)?, head.parse(&common)?]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budget_decides_how_often_cells_are_measured() {
+        let second = Duration::from_secs(1);
+        assert_eq!(repeats_within(600 * second, 30 * second, None).unwrap(), 20);
+        assert_eq!(repeats_within(600 * second, 30 * second, Some(8)).unwrap(), 8);
+        assert_eq!(repeats_within(600 * second, 30 * second, Some(50)).unwrap(), 20);
+        assert_eq!(repeats_within(600 * second, second, None).unwrap(), 100);
+        assert!(repeats_within(100 * second, 30 * second, None).is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! A comparison on the terminal.
+
+use super::{COLUMNS, Description};
+use crate::terminal::Options;
+use results::{Comparison, ComparisonVerdict, FigureVerdict};
+use std::fmt::Write as _;
+
+/// Text of a comparison, ending with a line break.
+#[must_use]
+pub fn text(comparison: &Comparison, options: Options) -> String {
+    let description = Description::new(comparison);
+    let mut text = String::new();
+    let headline = coloured(&description.headline, colour(comparison.verdict), options);
+    let _ = writeln!(text, "{}: {headline}", comparison.name);
+    for line in description.worse.iter().chain(&description.failures) {
+        let _ = writeln!(text, "  {line}");
+    }
+    if !description.rows.is_empty() {
+        text.push('\n');
+        text.push_str(&table(&description, comparison, options));
+    }
+    text.push('\n');
+    for note in &description.notes {
+        let _ = writeln!(text, "{note}");
+    }
+    text
+}
+
+/// Columns as wide as their widest text, two spaces apart.
+fn table(description: &Description, comparison: &Comparison, options: Options) -> String {
+    let rows: Vec<[&str; 8]> = description.rows.iter().map(super::Row::cells).collect();
+    let width = |column: usize| {
+        let texts = rows.iter().map(|row| row[column]).chain([COLUMNS[column]]);
+        texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let line = |cells: &[&str; 8]| {
+        let padded: Vec<String> =
+            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    let mut text = line(&COLUMNS) + "\n";
+    for (row, figure) in rows.iter().zip(&comparison.figures) {
+        let colour = match figure.verdict {
+            FigureVerdict::Worse => Some(RED),
+            FigureVerdict::Better => Some(GREEN),
+            FigureVerdict::Inconclusive | FigureVerdict::Equivalent => None,
+        };
+        text.push_str(&coloured(&line(row), colour, options));
+        text.push('\n');
+    }
+    text
+}
+
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+
+fn colour(verdict: ComparisonVerdict) -> Option<&'static str> {
+    match verdict {
+        ComparisonVerdict::Worse | ComparisonVerdict::Failed => Some(RED),
+        ComparisonVerdict::Better | ComparisonVerdict::Equivalent => Some(GREEN),
+        ComparisonVerdict::Inconclusive => None,
+    }
+}
+
+fn coloured(text: &str, colour: Option<&str>, options: Options) -> String {
+    match colour.filter(|_| options.colours) {
+        Some(colour) => format!("{colour}{text}\u{1b}[0m"),
+        None => text.to_owned(),
+    }
+}

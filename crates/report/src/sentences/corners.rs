@@ -1,0 +1,47 @@
+//! All factors at their last values compared with all at their first.
+
+use results::finding::Corner;
+use results::{Conditions, Factors, FindingVerdict, Metric};
+use statistics::words;
+
+/// Example: `proxy.access-log json and proxy.mtls strict instead of proxy.access-log off and proxy.mtls off (mode sidecar, 300
+/// requests/s in this run): the median +35 µs (11–60); CPU of all proxies per request not shown (−2 to 8 %).`.
+pub(super) fn corner(group: &[&Corner]) -> String {
+    let (first, none) = (group[0], Factors::new());
+    let named = |factors: &Factors| {
+        words::list(&factors.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>())
+    };
+    let clauses: Vec<String> = group.iter().filter_map(|corner| clause(corner)).collect();
+    format!(
+        "{} instead of {} (mode {}, {} in this run): {}.",
+        named(&first.place.factors),
+        named(&first.from),
+        first.place.mode,
+        words::described(Conditions { factors: &none, load: &first.place.load }),
+        clauses.join("; ")
+    )
+}
+
+fn clause(corner: &Corner) -> Option<String> {
+    let name = match corner.measured.figure {
+        Metric::ResponseTimeP50Us => "the median",
+        Metric::ResponseTimeP99Us => "the 99th percentile",
+        Metric::RateCompletedChange => "throughput",
+        Metric::CpuPerRequestChange => "CPU of all proxies per request",
+        Metric::MemoryAnonymousChange => "anonymous memory of all proxies",
+        Metric::ConvergenceP99Us => "the 99th percentile of convergence",
+        Metric::IstiodCpuS => "CPU time of istiod",
+        Metric::IstiodMemoryBytes => "resident memory of istiod",
+        Metric::BytesPerProxy => "bytes per proxy",
+        _ => return None,
+    };
+    let estimate = &corner.measured.estimate;
+    let is_time = corner.measured.figure.is_time();
+    let size = if is_time { words::latency(estimate) } else { words::change(estimate) };
+    let sign = if estimate.estimate > 0.0 { "+" } else { "" };
+    Some(match corner.verdict {
+        FindingVerdict::Shown => format!("{name} {sign}{size}"),
+        FindingVerdict::NotShown => format!("{name} {sign}{size}, not shown"),
+        FindingVerdict::CannotTell => format!("{name} {sign}{size}, which one repeat cannot show"),
+    })
+}

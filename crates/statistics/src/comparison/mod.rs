@@ -1,0 +1,274 @@
+//! Comparison of two sets of settings, measured in one run with a control arm: worse, better, equivalent or inconclusive.
+//!
+//! [`Judge`] reads trials and judges every figure after each repeat. [`judge`] has the verdict on one figure from its values
+//! alone, [`boundary`] the levels that keep the error rate over all looks, [`margins`] the margins of equivalence. The method and
+//! what else was tried: docs/decisions/0029-compare.md.
+
+mod boundary;
+mod judge;
+mod margins;
+#[cfg(test)]
+mod simulation_tests;
+
+pub use boundary::Look;
+pub use judge::{ALARM_RATE, ArmValues, Judgement, MIN_REPEATS, MISS_RATE, Rule, Tests, WorseIf};
+pub use margins::{DEFAULT_MARGIN, Margins};
+
+use crate::trials::{TrialsByCell, is_valid, usable};
+use crate::words;
+use experiment::plan::{ComparedCell, ComparisonArm};
+use experiment::{Experiment, MeshKind};
+use results::{
+    ComparedArm, ComparedFigure, ComponentVersion, Estimate, FigureVerdict, InconclusiveReason, MarginSource,
+    Metric, Mode, OwnedCellKey, TrialRecord,
+};
+use std::collections::BTreeMap;
+
+/// Figures of a load whose requests are compared.
+const OF_LOAD: [Metric; 6] = [
+    Metric::ResponseTimeP50Us,
+    Metric::ResponseTimeP99Us,
+    Metric::RateCompleted,
+    Metric::ProxiesCpuCoresPer1000Rps,
+    Metric::ProxiesMemoryAnonymousBytes,
+    Metric::ProxiesConfigurationBytes,
+];
+/// Figures of a fleet.
+const OF_FLEET: [Metric; 6] = [
+    Metric::ConvergenceP50Us,
+    Metric::ConvergenceP99Us,
+    Metric::FirstConfigurationLastUs,
+    Metric::IstiodCpuS,
+    Metric::IstiodMemoryAnonymousBytes,
+    Metric::BytesPerProxy,
+];
+/// Requests of a trial that p99 needs.
+const P99_REQUESTS: f64 = crate::SAMPLES_BEYOND_A_PERCENTILE / 0.01;
+/// Relative resolution of a difference of two times: each is rounded to three digits.
+const RESOLUTION_OF_TIMES: f64 = 0.002;
+/// Fraction of the repeats that must have a figure. Fewer are the ones in which an arm happened to be measurable.
+const MIN_SHARE_OF_REPEATS: f64 = 0.5;
+
+/// Judges the figures of a comparison.
+#[derive(Debug)]
+pub struct Judge {
+    cells: Vec<(ComparedCell, Vec<PlannedFigure>)>,
+    tests: Tests,
+    looks: usize,
+}
+
+/// A figure of a cell that is compared if it is measured.
+#[derive(Clone, Copy, Debug)]
+struct PlannedFigure {
+    metric: Metric,
+    rule: Rule,
+    source: MarginSource,
+}
+
+impl Judge {
+    /// For these cells of an experiment, at up to `looks` looks. The error rate is shared among all figures that the cells can
+    /// have, before any is measured.
+    #[must_use]
+    pub fn new(experiment: &Experiment, cells: &[ComparedCell], looks: usize, margins: &Margins) -> Self {
+        let metrics: Vec<Vec<Metric>> = cells.iter().map(|cell| metrics(experiment, &cell.base)).collect();
+        let weights: Vec<u32> = metrics.iter().flatten().map(|metric| weight(*metric)).collect();
+        let tests = Tests::new(&weights, looks);
+        let planned = |cell: &ComparedCell, metrics: Vec<Metric>| -> Vec<PlannedFigure> {
+            let figure = |metric: Metric| {
+                let (margin, source) = margins.of(metric, cell.base.mode, &tests, looks);
+                let resolution = if metric.is_time() { RESOLUTION_OF_TIMES } else { 0.0 };
+                let rule = Rule { weight: weight(metric), worse_if: worse_if(metric), margin, resolution };
+                PlannedFigure { metric, rule, source }
+            };
+            metrics.into_iter().map(figure).collect()
+        };
+        let cells = cells.iter().zip(metrics).map(|(cell, metrics)| (cell.clone(), planned(cell, metrics)));
+        Self { cells: cells.collect(), tests, looks }
+    }
+
+    /// Maximum number of looks.
+    #[must_use]
+    pub fn looks(&self) -> usize {
+        self.looks
+    }
+
+    /// Figures of the planned comparison: key, cell, margin and its source.
+    pub fn planned(&self) -> impl Iterator<Item = (Metric, &OwnedCellKey, f64, MarginSource)> {
+        self.cells.iter().flat_map(|(cell, planned)| {
+            planned.iter().map(|figure| (figure.metric, &cell.base, figure.rule.margin, figure.source))
+        })
+    }
+
+    /// Every figure that was measured, or must have been, at a look; the worse ones first.
+    #[must_use]
+    pub fn figures(&self, trials: &[TrialRecord], look: Look) -> Vec<ComparedFigure> {
+        let by_cell = TrialsByCell::new(trials);
+        let mut figures = Vec::new();
+        for (cell, planned) in &self.cells {
+            for (number, figure) in planned.iter().enumerate() {
+                let values = values(&by_cell, cell, figure.metric);
+                // A cell always has its first figure; others may not exist in its mode.
+                if number == 0 || !values.is_empty() {
+                    figures.push(self.figure(cell, *figure, &values, look));
+                }
+            }
+        }
+        figures.sort_by_key(|figure| figure.verdict);
+        figures
+    }
+
+    fn figure(
+        &self,
+        cell: &ComparedCell,
+        planned: PlannedFigure,
+        values: &ArmValues,
+        look: Look,
+    ) -> ComparedFigure {
+        let PlannedFigure { metric, rule, source } = planned;
+        let mut judged = self.tests.judge(values, rule, look);
+        if (judged.repeats as f64) < MIN_SHARE_OF_REPEATS * look.number as f64 {
+            judged.verdict = FigureVerdict::Inconclusive;
+            judged.reason = Some(InconclusiveReason::TooFewTrials);
+        }
+        ComparedFigure {
+            key: metric,
+            cell: cell.base.clone(),
+            base: judged.base,
+            head: judged.head,
+            difference: difference(judged.base, judged.ratio),
+            ratio: judged.ratio,
+            control_ratio: judged.control_ratio,
+            equivalence_ratio: judged.equivalence_ratio,
+            margin: rule.margin,
+            margin_source: source,
+            verdict: judged.verdict,
+            reason: judged.reason,
+            error_rate: self.tests.error_rate(rule.weight),
+        }
+    }
+}
+
+/// Head less base, by the ratio and the mean of the base.
+fn difference(base: Option<Estimate>, ratio: Option<Estimate>) -> Option<Estimate> {
+    let base = base?.estimate;
+    Some(ratio?.map(|ratio| base * (ratio - 1.0)))
+}
+
+/// Figures that a cell can have; the first is one that it must have.
+fn metrics(experiment: &Experiment, cell: &OwnedCellKey) -> Vec<Metric> {
+    if cell.load.is_fleet() {
+        return OF_FLEET.to_vec();
+    }
+    let requests = cell.load.rate.map(|rate| rate * experiment.load.duration.as_secs_f64());
+    let can_have = |metric: &Metric| match metric {
+        Metric::ResponseTimeP99Us => requests.is_none_or(|requests| requests >= P99_REQUESTS),
+        Metric::RateCompleted => cell.load.clients.is_some(),
+        Metric::ProxiesCpuCoresPer1000Rps | Metric::ProxiesMemoryAnonymousBytes => cell.mode != Mode::None,
+        Metric::ProxiesConfigurationBytes => cell.mode != Mode::None && experiment.mesh != MeshKind::Envoy,
+        _ => true,
+    };
+    OF_LOAD.into_iter().filter(can_have).collect()
+}
+
+/// Part of the error rate, relative to the other figures: medians and CPU are looked at first, as everywhere
+/// (docs/decisions/0017-families.md). The other figures vary much, or hardly at all.
+fn weight(metric: Metric) -> u32 {
+    match metric {
+        Metric::ResponseTimeP50Us
+        | Metric::RateCompleted
+        | Metric::ProxiesCpuCoresPer1000Rps
+        | Metric::ConvergenceP50Us
+        | Metric::IstiodCpuS => 4,
+        _ => 1,
+    }
+}
+
+fn worse_if(metric: Metric) -> WorseIf {
+    if metric == Metric::RateCompleted { WorseIf::Lower } else { WorseIf::Higher }
+}
+
+/// Usable values of a figure in each arm, by repeat.
+fn values(trials: &TrialsByCell<'_>, cell: &ComparedCell, metric: Metric) -> ArmValues {
+    let of = |arm: ComparisonArm| -> BTreeMap<usize, f64> {
+        let key = arm.cell(cell);
+        let usable = usable(trials.of(key.key()), metric.spoiled_by()).into_iter();
+        usable.filter_map(|trial| Some((trial.repeat, metric.read(trial)?))).collect()
+    };
+    ArmValues {
+        base: of(ComparisonArm::Base),
+        head: of(ComparisonArm::Head),
+        control: of(ComparisonArm::Control),
+    }
+}
+
+/// Summary of the trials of an arm.
+#[must_use]
+pub fn arm(trials: &[TrialRecord], arm: ComparisonArm, settings: &[String]) -> ComparedArm {
+    let of_arm: Vec<&TrialRecord> =
+        trials.iter().filter(|trial| ComparisonArm::from_factors(&trial.factors) == Some(arm)).collect();
+    ComparedArm {
+        settings: settings.to_vec(),
+        trials: of_arm.len(),
+        valid: of_arm.iter().filter(|trial| is_valid(trial)).count(),
+        versions: versions(&of_arm),
+    }
+}
+
+/// Distinct programs of trials.
+fn versions(trials: &[&TrialRecord]) -> Vec<ComponentVersion> {
+    let mut versions: Vec<ComponentVersion> = Vec::new();
+    for version in trials.iter().flat_map(|trial| &trial.versions) {
+        if !versions.contains(version) {
+            versions.push(version.clone());
+        }
+    }
+    versions
+}
+
+/// Programs of which an arm ran several builds, or of which the control ran another build than the base.
+#[must_use]
+pub fn environment_changes(arms: [&ComparedArm; 3]) -> Vec<String> {
+    let builds = |arm: &ComparedArm, name: &str| -> Vec<(String, Option<String>)> {
+        let own = arm.versions.iter().filter(|version| version.name == name);
+        let mut builds: Vec<_> =
+            own.map(|version| (version.version.clone(), version.sha256.clone())).collect();
+        builds.sort();
+        builds.dedup();
+        builds
+    };
+    let mut names: Vec<&str> =
+        arms.iter().flat_map(|arm| &arm.versions).map(|version| version.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let [base, head, control] = arms;
+    let has_changed = |name: &&str| {
+        builds(base, name).len() > 1
+            || builds(head, name).len() > 1
+            || control.trials > 0 && base.trials > 0 && builds(base, name) != builds(control, name)
+    };
+    let changed = names.into_iter().filter(has_changed);
+    changed.map(|name| format!("{name} was replaced by another build during the comparison")).collect()
+}
+
+/// Reasons why a comparison fails for lack of trials: a cell has no median, or one arm has a figure that the other mostly lacks.
+/// A tail that the machine spoiled in all arms alike is inconclusive, and no more.
+#[must_use]
+pub fn missing(figures: &[ComparedFigure], looks: usize) -> Vec<String> {
+    let count = |estimate: Option<Estimate>| estimate.map_or(0, |estimate| estimate.n);
+    let has_enough = |estimate| count(estimate) as f64 >= MIN_SHARE_OF_REPEATS * looks as f64;
+    let is_failure = |figure: &&ComparedFigure| {
+        let must_be_there = [OF_LOAD[0], OF_FLEET[0]].contains(&figure.key);
+        figure.reason == Some(InconclusiveReason::TooFewTrials)
+            && (must_be_there || has_enough(figure.base) != has_enough(figure.head))
+    };
+    let sentence = |figure: &ComparedFigure| {
+        format!(
+            "too few trials: of {looks} repeats {} of the base and {} of the head have {} of {}",
+            count(figure.base),
+            count(figure.head),
+            figure.key.key(),
+            words::place(figure.cell.key())
+        )
+    };
+    figures.iter().filter(is_failure).map(sentence).collect()
+}
