@@ -16,6 +16,7 @@ impl MeshKind {
         let parts = self.parts(mode);
         let (section, name) = key.split_once('.').unwrap_or((key, ""));
         match section {
+            "gateway" | "ingress" => parts.entry != Entry::Direct,
             // The proxies of a fleet are simulated; its witnesses are sidecars.
             _ if mode == Mode::ControlPlane => {
                 !matches!(key, "components.ztunnel" | "istio.ztunnel" | "istio.workload-keys")
@@ -27,7 +28,6 @@ impl MeshKind {
                 "envoy" | "pilot-agent" => parts.has_envoy(),
                 _ => parts.has_proxies(),
             },
-            "gateway" | "ingress" => parts.entry != Entry::Direct,
             "istio" => parts.has_proxies() && is_of_istio(name, parts),
             _ => true,
         }

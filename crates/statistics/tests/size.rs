@@ -378,6 +378,27 @@ fn services_called_by_filters_are_named_in_notes() {
 }
 
 #[test]
+fn published_figure_that_differs_twofold_is_a_warning() {
+    let text = "{name: t, mesh: envoy, modes: gateway, load: {clients: 50}, published: {source: A study, differs: a cluster, \
+                figures: [{figure: throughput-per-cpu, mode: gateway, component: gateway, value: 1k}, \
+                {figure: cpu, mode: gateway, component: gateway, value: 250m}, \
+                {figure: throughput-per-cpu, mode: gateway, component: waypoint, value: 1k}]}}";
+    let mut run = ClosedLoop { between: 0.0, repeat: 0.0, ..ClosedLoop::default() }.run(1);
+    run.experiment.published = Experiment::parse(text, "test").expect("a good experiment").published;
+    let result = ask(&question(50_000.0), "", &[run]);
+    let answer = only_answer(&result);
+    let ratios: Vec<f64> = answer.published.iter().filter_map(|figure| figure.ratio).collect();
+    assert!(matches!(ratios[..], [4.0..4.2, 0.97..0.99]), "of this proxy alone: {ratios:?}");
+    let notes: Vec<_> =
+        answer.notes.iter().filter(|note| note.kind == SizeNoteKind::PublishedDiffers).collect();
+    let [note] = notes[..] else { panic!("one differs: {notes:?}") };
+    let detail = note.detail.as_deref().expect("a detail");
+    assert!(detail.ends_with("4.1 times the published 1000 requests/s"), "{detail}");
+    assert!(answer.filters.contains(&"access log off".to_owned()), "{:?}", answer.filters);
+    assert!(answer.programs.iter().any(|program| program.name == "envoy" && program.version == "1.40.0"));
+}
+
+#[test]
 fn scaling_law_marks_values_with_full_machine() {
     let mut run = ClosedLoop::default().run(1);
     for trial in &mut run.trials {

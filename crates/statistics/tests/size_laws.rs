@@ -11,7 +11,7 @@ mod generated_run;
 mod generated_trial;
 
 use generated_laws::{Law, World};
-use results::SizeOption;
+use results::{BindingResource, SizeNote, SizeNoteKind, SizeOption};
 use statistics::size::size;
 
 const SEEDS: u64 = 100;
@@ -49,6 +49,23 @@ fn assert_right_in_90_of_100(law: Law) {
     assert!(right >= 90, "{law:?}: {right} of {SEEDS}:\n{}", wrong.join("\n"));
     // The capacity's interval holds in 95 of 100.
     assert!(too_few <= 5, "{law:?}: too few replicas in {too_few} of {SEEDS}");
+}
+
+#[test]
+fn capacity_is_that_of_the_best_clients_where_throughput_falls() {
+    const WORLDS: u64 = 10;
+    let mut noted = 0;
+    for seed in 0..WORLDS {
+        let world = World::new(Law::Falling, seed);
+        let option = recommended(&world, seed).expect("an answer");
+        let (clients, most) = (option.capacity.clients.expect("a closed loop"), generated_laws::CLIENTS[8]);
+        assert!(clients < most && option.measured.clients == Some(clients), "{option:?}");
+        assert!(option.capacity.rps.high.is_some() && option.binds != BindingResource::Load, "{option:?}");
+        let is_noted = |note: &SizeNote| note.kind == SizeNoteKind::MoreClientsCarryLess;
+        noted += u64::from(option.notes.iter().any(is_noted));
+    }
+    // A decline within the noise has no note.
+    assert!(noted >= WORLDS / 2, "{noted}");
 }
 
 #[test]

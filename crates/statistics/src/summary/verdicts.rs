@@ -38,9 +38,9 @@ impl Statement {
         match self {
             Self::Modes(metric, _) | Self::Values(metric, _) => share(metric),
             Self::Versions(metric, _) => share_between_versions(metric),
-            Self::Effect(_) | Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) | Self::Corners(..) => {
-                OTHER_SHARE
-            }
+            // Where words are factors, corners share the budget of their values.
+            Self::Corners(metric, _) => share(metric) / 4.0,
+            Self::Effect(_) | Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) => OTHER_SHARE,
         }
     }
 
@@ -118,7 +118,6 @@ pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
         }
     }
     let group = |figure: &Vec<&Tested>| Group {
-        // Corners share the budget of values, and have a small one without any.
         share: figure.iter().map(|tested| tested.statement.share()).fold(0.0, f64::max),
         p_values: figure.iter().filter_map(|tested| tested.difference.p_value).collect(),
     };

@@ -157,7 +157,7 @@ impl<'a> Looks<'a> {
         match self.ended {
             ComparisonEnd::Interrupted => failures.push(format!("interrupted after {} repeats", self.looks)),
             ComparisonEnd::Failed => {
-                failures.push(format!("the environment failed after {} repeats", self.looks))
+                failures.push(format!("the environment failed after {} repeats", self.looks));
             }
             ComparisonEnd::Unfinished => failures.push("the comparison has not ended".to_owned()),
             ComparisonEnd::Decided | ComparisonEnd::Budget | ComparisonEnd::Repeats => {}

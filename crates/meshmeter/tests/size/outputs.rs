@@ -1,0 +1,75 @@
+//! The same answer on the terminal, as Markdown, as a page and as JSON.
+
+use super::command::{stderr, stdout};
+use super::{json, size};
+use std::fs;
+use std::path::Path;
+
+/// Text as it is read: one space between words, no syntax of Markdown or HTML.
+fn flat(text: &str) -> String {
+    let entities =
+        [("&#x27;", "'"), ("&#x2f;", "/"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
+    let text = text.replace(['\u{a0}', '\\'], " ").replace("<td", " <td");
+    let text = entities.into_iter().fold(text, |text, (entity, character)| text.replace(entity, character));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn terminal_markdown_page_and_json_have_the_same_sentences_and_figures() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).to_str().expect("a plain name").to_owned();
+    let (page, markdown) = (path("size.html"), path("size.md"));
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/size_gateway_run");
+    let asked = [
+        "--target",
+        "50k",
+        "--objective",
+        "p99=20ms",
+        "--headroom",
+        "30%",
+        "--cpu-hour=0.04",
+        "--gb-hour=0.005",
+    ];
+    let asked = [&asked[..], &["--from", run.to_str().expect("a plain name")]].concat();
+    let written = size(&[&asked[..], &["--output", &page, "--markdown", &markdown]].concat());
+    assert!(written.status.success(), "{}", stderr(&written));
+    let result = json(&size(&[&asked[..], &["--json"]].concat()));
+    let markdown = fs::read_to_string(markdown).unwrap();
+    let (terminal, page) = (flat(&stdout(&written)), flat(&fs::read_to_string(page).unwrap()));
+    let rows: Vec<&str> = markdown.lines().filter(|line| line.starts_with("| gateway")).collect();
+    let answer = &result.answers[0];
+    assert_eq!(rows.len(), answer.options.len());
+    for (row, option) in rows.iter().zip(&answer.options) {
+        let cells: Vec<String> = row.trim_matches('|').split(" | ").map(flat).collect();
+        assert!(cells[3].starts_with(&format!("{} (", option.planned.replicas)), "{cells:?}");
+        for cell in cells {
+            assert!(
+                terminal.contains(&cell) && page.contains(&format!(">{cell}<")),
+                "{cell}: {terminal}\n{page}"
+            );
+        }
+    }
+    let sentences = markdown.lines().filter_map(|line| {
+        line.strip_prefix("- ").or(line.strip_prefix("**").and_then(|line| line.strip_suffix("**")))
+    });
+    let sentences: Vec<String> = sentences.map(flat).collect();
+    assert!(sentences.len() > 8, "{markdown}");
+    for sentence in &sentences {
+        assert!(terminal.contains(sentence) && page.contains(sentence), "{sentence}: {terminal}");
+    }
+    let planned = &answer.recommendation().expect("a recommendation").planned;
+    for text in [
+        format!("Cheapest: {} replicas of gateway.cpu 1", planned.replicas),
+        "no currency given".to_owned(),
+        "Rests on 50 clients".to_owned(),
+        "of the gateway alone".to_owned(),
+        "envoy 1.40.0 (8aa137a7d009".to_owned(),
+        "access log off".to_owned(),
+        "with headroom 30 %".to_owned(),
+    ] {
+        assert!(terminal.contains(&text), "{text}: {terminal}");
+    }
+    for note in answer.notes.iter().chain(answer.options.iter().flat_map(|option| &option.notes)) {
+        assert!(terminal.contains(&flat(&note.text)), "{}", note.text);
+    }
+}
