@@ -29,6 +29,8 @@ pub struct Experiment {
     pub name: String,
     /// Question in the user's words; may be empty.
     pub question: String,
+    /// Figure that the headline states; absent: that of the kind of run.
+    pub headline: Option<HeadlineFigure>,
     /// Shape and size of the topology.
     pub topology: TopologySettings,
     /// Mesh type: what configures the proxies.
@@ -126,6 +128,23 @@ impl Experiment {
         self.factors.iter().find(|factor| factor.key == key)
     }
 }
+
+/// Figure that a headline states.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HeadlineFigure {
+    /// Median response time.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 99th percentile.
+    P99,
+    /// Responses per second of a closed loop.
+    Throughput,
+    /// CPU of all proxies.
+    Cpu,
+}
+
+words!(HeadlineFigure { P50 = "p50", P90 = "p90", P99 = "p99", Throughput = "throughput", Cpu = "cpu" });
 
 /// Lifetime of a deployment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -24,7 +24,7 @@ mod touch;
 pub mod xds;
 mod yaml;
 
-pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
+pub use definition::{Arrival, Experiment, Fresh, HeadlineFigure, LoadLevels, LoadSettings, Resolve};
 pub use diagnostic::ExperimentError;
 pub use file::{Files, NoFiles, Override};
 pub use mesh_kind::MeshKind;

@@ -205,7 +205,13 @@ mod tests {
             between_deployments: deviation / 2.0,
         };
         let estimate = |estimate: f64, half: f64| {
-            Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n: 5 })
+            Some(Estimate {
+                estimate,
+                low: Some(estimate - half),
+                high: Some(estimate + half),
+                n: 5,
+                alone: None,
+            })
         };
         let known = |figure, truth, found, half| CalibratedDifference {
             figure,

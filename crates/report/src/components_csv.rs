@@ -47,7 +47,7 @@ mod tests {
         let mut summary = summary();
         let names = table(&summary).lines().next().unwrap().split(',').count();
         let component = &mut summary.cells[1].components[0];
-        let in_s = Estimate { estimate: 0.5, low: None, high: Some(0.75), n: 2 };
+        let in_s = Estimate { estimate: 0.5, low: None, high: Some(0.75), n: 2, alone: None };
         let unreadable = Estimate::single(f64::NAN);
         component.estimates.set(Metric::ConfiguredInS, Some(in_s));
         component.estimates.set(Metric::MemoryBeforeLoadBytes, Some(unreadable));

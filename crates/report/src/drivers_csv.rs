@@ -71,7 +71,7 @@ mod tests {
     fn summary() -> Summary {
         let text = include_str!("../tests/fixture/summary.json");
         let mut summary: Summary = serde_json::from_str(text).expect("the kept summary is good");
-        let estimate = Estimate { estimate: 200.5, low: Some(190.0), high: None, n: 4 };
+        let estimate = Estimate { estimate: 200.5, low: Some(190.0), high: None, n: 4, alone: None };
         let p50 = estimate;
         let times = Percentiles {
             mean: None,

@@ -19,6 +19,7 @@ pub mod components_csv;
 mod conditions;
 pub mod csv;
 mod csv_fields;
+mod differences;
 pub mod drivers;
 pub mod drivers_csv;
 pub mod edges;

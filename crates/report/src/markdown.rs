@@ -18,6 +18,9 @@ const MAX_LENGTH: usize = 60_000;
 /// The Markdown renderer lays out tables, so no line is broken here.
 const LAYOUT: Options = Options { width: WIDE, colours: false };
 
+/// Width of the tables in a block of code, which scrolls: no difference is broken.
+const PARTS: usize = 200;
+
 /// The Markdown page of a run.
 #[must_use]
 pub fn render(run: &RunData) -> String {
@@ -33,7 +36,7 @@ pub fn render(run: &RunData) -> String {
         page.add(&load(&table, group));
     }
     page.add(&folded("Further findings", &list(sentences::others(summary))));
-    let parts = terminal::parts(summary, LAYOUT);
+    let parts = terminal::parts(summary, Options { width: PARTS, ..LAYOUT });
     if !parts.is_empty() {
         page.add(&folded(
             "Further tables",

@@ -4,7 +4,7 @@
 use crate::conditions::ConditionLabels;
 use crate::format;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use results::{Cell, Figure, Figures, FindingVerdict, SpoiledTrials, Summary};
+use results::{AddedLatency, Cell, Figure, Figures, SpoiledTrials, Summary};
 
 /// Mark of a cell's figure, with the reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,25 +141,32 @@ pub fn notes(summary: &Summary) -> Vec<String> {
     spoiled.chain(few).chain(not_shown(summary)).collect()
 }
 
-/// Explains differences that are not shown although their intervals do not contain zero; `None` if there are none.
+/// Explains differences that are not shown although their own intervals exclude zero; `None` if there are none.
 fn not_shown(summary: &Summary) -> Option<String> {
-    let added = summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
-    let added = added.flat_map(|added| Figure::TIMES.into_iter().filter_map(|figure| added.judged(figure)));
-    let of_factors = summary.factor_differences.iter().map(|one| (one.estimate, one.verdict));
-    let mut differences = added.chain(of_factors);
-    let has_any =
-        differences.any(|(estimate, verdict)| verdict != FindingVerdict::Shown && estimate.excludes_zero());
-    has_any.then(|| {
-        "None shown beside an interval without 0: a difference is shown if it holds among all that this run tests \
-         together, not by its own interval alone; more repeats show more"
-            .to_owned()
+    let added =
+        |added: AddedLatency| Figure::TIMES.into_iter().filter_map(move |figure| added.difference(figure));
+    let of_modes = summary.comparisons.iter().flat_map(|one| {
+        let others = [one.throughput, one.proxy_cpu_per_request];
+        added(one.response_time_us).chain(others.into_iter().flatten())
+    });
+    let of_cells = summary.cells.iter().filter_map(|cell| cell.added_us).flat_map(added);
+    let of_values =
+        summary.factor_differences.iter().flat_map(|one| [Some(one.estimate), one.relative]).flatten();
+    let of_factors = summary.factor_effects.iter().flat_map(|one| [one.per_unit, one.from_least_to_greatest]);
+    let mut all = of_modes.chain(of_cells).chain(of_values).chain(of_factors);
+    all.any(|difference| difference.alone.is_some()).then(|| {
+        format!(
+            "Not shown: with {} comparisons in this run, chance is not excluded. Where a difference by itself would exclude \
+             zero, its interval is the one that holds for all of its figure together; more repeats show more",
+            summary.tests
+        )
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::{AddedLatency, AddedVerdicts, Estimate};
+    use results::Estimate;
     use std::collections::BTreeMap;
 
     fn summary() -> Summary {
@@ -171,20 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn difference_that_is_not_shown_beside_an_interval_without_zero_is_explained() {
-        let notes = |low, verdict| {
+    fn difference_that_is_not_shown_among_all_is_explained() {
+        let notes = |alone| {
             let mut summary = summary();
-            let p50 = Some(Estimate { estimate: 300.0, low: Some(low), high: Some(500.0), n: 2 });
-            let verdicts = AddedVerdicts { p50: Some(verdict), ..AddedVerdicts::default() };
-            summary.factor_differences.clear();
+            summary.tests = 6;
+            let p50 = Some(Estimate { estimate: 300.0, low: Some(-9.0), high: Some(600.0), n: 2, alone });
             for cell in &mut summary.cells {
-                cell.added_us = Some(AddedLatency { p50, verdicts, ..AddedLatency::default() });
+                cell.added_us = Some(AddedLatency { p50, ..AddedLatency::default() });
             }
-            notes(&summary).iter().filter(|note| note.starts_with("None shown beside")).count()
+            notes(&summary).iter().filter(|note| note.starts_with("Not shown: with 6 comparisons")).count()
         };
-        assert_eq!(notes(100.0, FindingVerdict::NotShown), 1);
-        assert_eq!(notes(100.0, FindingVerdict::Shown), 0);
-        assert_eq!(notes(-100.0, FindingVerdict::NotShown), 0);
+        assert_eq!(notes(Some([100.0, 500.0])), 1);
+        assert_eq!(notes(None), 0);
     }
 
     fn spoiled_trials(figure: Figure, trials: usize, reason: &str) -> SpoiledTrials {

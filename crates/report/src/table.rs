@@ -160,10 +160,22 @@ impl Difference {
         Self::scaled(fraction, 100.0)
     }
 
+    /// A difference in its own unit.
+    #[must_use]
+    pub fn plain(judged: (&Estimate, FindingVerdict)) -> Self {
+        Self::scaled(judged, 1.0)
+    }
+
     /// A difference of bytes, in MB.
     #[must_use]
     pub fn megabytes(bytes: (&Estimate, FindingVerdict)) -> Self {
         Self::scaled(bytes, 1e-6)
+    }
+
+    /// A difference of bytes in this unit.
+    #[must_use]
+    pub fn size(bytes: (&Estimate, FindingVerdict), unit: SizeUnit) -> Self {
+        Self::scaled(bytes, 1.0 / unit.bytes())
     }
 
     fn scaled((difference, verdict): (&Estimate, FindingVerdict), factor: f64) -> Self {
@@ -175,13 +187,25 @@ impl Difference {
         }
     }
 
-    /// The difference as text, without its unit.
+    /// The difference as text, without its unit: `+0.21 (0.18–0.24)`, `+0.02 (−0.01 to 0.05), not shown`.
     #[must_use]
     pub fn text(&self) -> String {
-        match (&self.interval.range, self.shown) {
-            (_, true) => self.interval.text(),
-            (Some(range), false) => format!("no difference shown ({range})"),
-            (None, false) => format!("{}, no interval", self.interval.estimate),
+        self.text_with_unit("")
+    }
+
+    /// The difference as text: `+0.02 ms (−0.01 to 0.05), not shown`.
+    #[must_use]
+    pub fn text_with_unit(&self, unit: &str) -> String {
+        format!("{}{}", self.interval.text_with_unit(unit), self.unless_shown())
+    }
+
+    /// Words behind a difference that is not shown; empty if it is.
+    #[must_use]
+    pub fn unless_shown(&self) -> &'static str {
+        match (self.shown, self.has_interval) {
+            (true, _) => "",
+            (false, true) => ", not shown",
+            (false, false) => ", no interval",
         }
     }
 }

@@ -171,7 +171,8 @@ fn proxy_holdings_are_shown_with_warnings() {
     for proxy in
         proxies.flat_map(|cell| &mut cell.components).filter(|component| component.name == "client-proxy")
     {
-        let configured_in_s = Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 };
+        let configured_in_s =
+            Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3, alone: None };
         proxy.estimates.set(Metric::ConfiguredInS, Some(configured_in_s));
         let configuration = proxy.configuration.as_mut().expect("the fixture has one");
         configuration.counts.rejected_updates = Some(3);

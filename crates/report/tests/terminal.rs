@@ -79,7 +79,8 @@ fn proxy_configuration_and_memory_table() {
         cell.components.iter_mut().map(move |component| (mode, component))
     }) {
         if cell == Mode::Sidecar && component.configuration.is_some() {
-            let configured_in_s = Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 };
+            let configured_in_s =
+                Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3, alone: None };
             component.estimates.set(Metric::ConfiguredInS, Some(configured_in_s));
         }
     }

@@ -15,13 +15,17 @@ pub struct Estimate {
     /// Number of trials. For a difference between two modes: number of repeats that have both, or if repeats
     /// cannot be paired, number of trials of the mode that has fewer.
     pub n: usize,
+    /// Ends of the 95 % interval of this difference by itself, which excludes zero, if the difference is not shown among all that
+    /// the run tests: `low` and `high` then hold for these differences together. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<[f64; 2]>,
 }
 
 impl Estimate {
     /// Single figure without an interval.
     #[must_use]
     pub fn single(estimate: f64) -> Self {
-        Self { estimate, low: None, high: None, n: 1 }
+        Self { estimate, low: None, high: None, n: 1, alone: None }
     }
 
     /// Applies an increasing function to the estimate and both ends.
@@ -32,6 +36,7 @@ impl Estimate {
             low: self.low.map(&function),
             high: self.high.map(&function),
             n: self.n,
+            alone: self.alone.map(|ends| ends.map(&function)),
         }
     }
 
@@ -39,7 +44,8 @@ impl Estimate {
     #[must_use]
     pub fn map_reversed(self, function: impl Fn(f64) -> f64) -> Self {
         let mapped = self.map(function);
-        Self { low: mapped.high, high: mapped.low, ..mapped }
+        let alone = mapped.alone.map(|[low, high]| [high, low]);
+        Self { low: mapped.high, high: mapped.low, alone, ..mapped }
     }
 
     /// True if the interval is entirely on one side of zero: the difference is significant.

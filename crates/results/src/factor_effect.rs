@@ -37,3 +37,25 @@ pub struct FactorEffect {
     /// Verdict on the slope, adjusted for all tests of the run.
     pub verdict: FindingVerdict,
 }
+
+impl FactorEffect {
+    /// True if both are effects of the factor in the same cells.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        (&self.factor, self.mode, &self.factors, &self.load)
+            == (&other.factor, other.mode, &other.factors, &other.load)
+    }
+
+    /// Change from the factor's minimum to its maximum, as it stands beside the verdict. The verdict is on the slope over all
+    /// values: where the two ends alone do not show what the slope shows, it is the change along the line.
+    #[must_use]
+    pub fn change(&self) -> Estimate {
+        let ends = self.from_least_to_greatest;
+        match (self.verdict, self.values.first(), self.values.last()) {
+            (FindingVerdict::Shown, Some(least), Some(greatest)) if !ends.excludes_zero() => {
+                self.per_unit.map(|slope| slope * (greatest - least))
+            }
+            _ => ends,
+        }
+    }
+}

@@ -64,6 +64,9 @@ pub struct Summary {
     /// Cost of the control plane as a function of mesh size and changes; absent if fleets did not vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_model: Option<ControlPlaneModel>,
+    /// Number of differences that the run tests together: what is shown, is shown among these.
+    #[serde(default)]
+    pub tests: usize,
     /// Findings, the headline first.
     pub findings: Vec<StatedFinding>,
     /// Published figures for the same question.

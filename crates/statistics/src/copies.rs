@@ -46,7 +46,7 @@ impl Spread {
     #[must_use]
     pub fn with_range(&self) -> Estimate {
         let (low, high) = (Some(self.least), Some(self.greatest));
-        Estimate { estimate: self.median, low, high, n: self.copies }
+        Estimate { estimate: self.median, low, high, n: self.copies, alone: None }
     }
 }
 

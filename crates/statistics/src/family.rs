@@ -16,19 +16,34 @@ pub(crate) struct Group {
     pub p_values: Vec<f64>,
 }
 
-/// True for each test whose difference is shown, by group.
-pub(crate) fn shown(groups: &[Group]) -> Vec<Vec<bool>> {
-    let mut shown: Vec<Vec<bool>> = groups.iter().map(|group| vec![false; group.p_values.len()]).collect();
-    let mut open: Vec<usize> = (0..groups.len()).filter(|group| !shown[*group].is_empty()).collect();
+/// Outcome of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// True for each test whose difference is shown.
+    pub shown: Vec<bool>,
+    /// Level of the tests whose difference is not shown: their intervals of one less this level hold together, and include
+    /// zero (as in K. Strassburger and F. Bretz, 2008, for Holm's procedure).
+    pub level: f64,
+}
+
+/// Outcome of each group.
+pub(crate) fn decide(groups: &[Group]) -> Vec<Outcome> {
+    let nothing = |group: &Group| Outcome { shown: vec![false; group.p_values.len()], level: LEVEL };
+    let mut outcomes: Vec<Outcome> = groups.iter().map(nothing).collect();
+    let mut open: Vec<usize> =
+        (0..groups.len()).filter(|group| !groups[*group].p_values.is_empty()).collect();
     loop {
         let shares: f64 = open.iter().map(|group| groups[*group].share).sum();
         for group in &open {
-            shown[*group] = step_up(&groups[*group].p_values, LEVEL * groups[*group].share / shares);
+            let level = LEVEL * groups[*group].share / shares;
+            let shown = step_up(&groups[*group].p_values, level);
+            let rest = shown.iter().filter(|shown| !**shown).count().max(1);
+            outcomes[*group] = Outcome { shown, level: level / rest as f64 };
         }
         let before = open.len();
-        open.retain(|group| shown[*group].contains(&false));
+        open.retain(|group| outcomes[*group].shown.contains(&false));
         if open.len() == before {
-            return shown;
+            return outcomes;
         }
     }
 }
@@ -47,6 +62,21 @@ fn step_up(p_values: &[f64], level: f64) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shown(groups: &[Group]) -> Vec<Vec<bool>> {
+        decide(groups).into_iter().map(|outcome| outcome.shown).collect()
+    }
+
+    #[test]
+    fn tests_that_are_not_shown_miss_the_level_of_their_intervals() {
+        for p_values in [&[0.06, 0.04][..], &[0.02, 0.01, 0.9], &[0.001, 0.03, 0.04, 0.2], &[0.051]] {
+            let outcome = decide(&[Group { share: 1.0, p_values: p_values.to_vec() }]).remove(0);
+            let rest = p_values.iter().zip(&outcome.shown).filter(|(_, shown)| !**shown);
+            for (p_value, _) in rest {
+                assert!(*p_value > outcome.level, "{p_value} of {p_values:?}: {outcome:?}");
+            }
+        }
+    }
 
     fn alone(p_values: &[f64]) -> Vec<bool> {
         shown(&[Group { share: 2.0, p_values: p_values.to_vec() }]).remove(0)

@@ -1,7 +1,7 @@
 //! The short form of `tests/studies.rs` for two repeats: one figure of modes crossed with conditions.
 
 use super::FigureTable;
-use crate::family::{Group, shown};
+use crate::family::{Group, decide};
 use crate::noise::{Place, Values};
 use crate::normal::normal;
 use rand::SeedableRng as _;
@@ -73,7 +73,8 @@ impl Design {
             share: 1.0,
             p_values: p_values.into_iter().map(|p_value| p_value.expect("two trials")).collect(),
         };
-        shown(&[group(modes.collect()), group(values.collect())]).try_into().expect("two groups")
+        let outcomes = decide(&[group(modes.collect()), group(values.collect())]).into_iter();
+        outcomes.map(|outcome| outcome.shown).collect::<Vec<_>>().try_into().expect("two groups")
     }
 }
 

@@ -21,6 +21,38 @@ pub(crate) struct FigureTable {
 pub(crate) struct Difference {
     pub estimate: Estimate,
     pub p_value: Option<f64>,
+    /// Degrees of freedom of the interval.
+    pub freedom: f64,
+    /// True for a relative change, whose interval is one of logarithms.
+    pub is_relative: bool,
+}
+
+impl Difference {
+    /// A difference in its unit.
+    pub(crate) fn new(estimate: Estimate, p_value: Option<f64>, freedom: f64) -> Self {
+        Self { estimate, p_value, freedom, is_relative: false }
+    }
+
+    /// The estimate for a difference that is not shown among all that a run tests. If its own interval excludes zero, the
+    /// interval of one less this level takes its place: it holds for all of these differences together. Zero is never excluded
+    /// there, since the test at this level does not exclude it; the test is of logarithms, so that both can differ by a little.
+    pub(crate) fn not_shown(&self, level: f64) -> Estimate {
+        let own = self.estimate;
+        let (Some(low), Some(high)) = (own.low, own.high) else { return own };
+        if !own.excludes_zero() {
+            return own;
+        }
+        let factor = student::quantile(self.freedom, 1.0 - level / 2.0) / student::t_95(self.freedom);
+        let further = |end: f64| match self.is_relative {
+            true => {
+                let center = own.estimate.ln_1p();
+                (center + (end.ln_1p() - center) * factor).exp_m1()
+            }
+            false => own.estimate + (end - own.estimate) * factor,
+        };
+        let (low, high, alone) = (further(low).min(0.0), further(high).max(0.0), Some([low, high]));
+        Estimate { low: Some(low), high: Some(high), alone, ..own }
+    }
 }
 
 /// A variance with its degrees of freedom; variances can be added.
@@ -76,6 +108,7 @@ impl FigureTable {
             low: Some(low.min(estimate - resolution)),
             high: Some(high.max(estimate + resolution)),
             n,
+            alone: None,
         })
     }
 
@@ -91,7 +124,7 @@ impl FigureTable {
         let best = contrasts.min_by(|one, other| one.sum.variance.total_cmp(&other.sum.variance))?;
         let (difference, sum) = best.of_logarithms();
         let estimate = best.interval(self.noise.allowance(), resolution);
-        Some(Difference { estimate, p_value: Some(self.p_value(difference, sum)) })
+        Some(Difference::new(estimate, Some(self.p_value(difference, sum)), best.sum.freedom()))
     }
 
     /// The relative change from one cell to another, as a fraction. `None` if a value has no logarithm.
@@ -104,7 +137,11 @@ impl FigureTable {
             sides.map(|values| values.iter().map(|(repeat, value)| (*repeat, value.ln())).collect());
         let (Some(trials), Some(repeats)) = (self.spreads(with, without), self.noise.of_repeats()) else {
             let plain = plain_difference(logarithms.each_ref(), 0.0)?;
-            return Some(Difference { estimate: plain.estimate.map(f64::exp_m1), ..plain });
+            return Some(Difference {
+                estimate: plain.estimate.map(f64::exp_m1),
+                is_relative: true,
+                ..plain
+            });
         };
         let choices = [paired(logarithms.each_ref()), logarithms];
         let choices = choices.iter().filter(|sides| sides.iter().all(|values| values.len() >= 2));
@@ -117,9 +154,11 @@ impl FigureTable {
             low: Some(difference - half),
             high: Some(difference + half),
             n: sides[0].len().min(sides[1].len()),
+            alone: None,
         };
         let p_value = self.p_value(difference, sum);
-        Some(Difference { estimate: estimate.map(f64::exp_m1), p_value: Some(p_value) })
+        let estimate = estimate.map(f64::exp_m1);
+        Some(Difference { is_relative: true, ..Difference::new(estimate, Some(p_value), sum.freedom()) })
     }
 
     /// Slope of the line through the means of cells, by least squares, over the quantity of each. `None` with
@@ -144,8 +183,9 @@ impl FigureTable {
         let sum = sum.with(self.noise.of_repeats()?, estimate * estimate / n as f64);
         let half = self.half_width(sum).max(resolution);
         let p_value = self.p_value(estimate, sum);
-        let estimate = Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n };
-        Some(Difference { estimate, p_value: Some(p_value) })
+        let estimate =
+            Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n, alone: None };
+        Some(Difference::new(estimate, Some(p_value), sum.freedom()))
     }
 
     /// Half-width of the interval of a figure with this variance.
@@ -166,7 +206,8 @@ impl FigureTable {
 /// The difference of two cells by their own noise, with the p-value of Student's test.
 fn plain_difference(sides: [&Values; 2], resolution: f64) -> Option<Difference> {
     let estimate = interval::difference(sides[0], sides[1], resolution)?;
-    Some(Difference { estimate, p_value: interval::p_value(sides[0], sides[1]) })
+    let p_value = interval::p_value(sides[0], sides[1]);
+    Some(Difference::new(estimate, p_value, interval::freedom(sides[0], sides[1])))
 }
 
 /// Values of the repeats that both sides have.
@@ -245,6 +286,7 @@ impl<'a> Contrast<'a> {
             low: Some(estimate - below),
             high: Some(estimate + above),
             n: self.sides[0].len().min(self.sides[1].len()),
+            alone: None,
         }
     }
 

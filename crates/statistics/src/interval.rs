@@ -45,7 +45,7 @@ fn mean_with(values: &[f64], resolution: f64, quantile: impl Fn(f64) -> f64) -> 
     let t = quantile(values.len() as f64 - 1.0) * ALLOWANCE;
     let half = (t * standard_error).max(resolution);
     let (low, high) = widened_by_logarithms(values, estimate, half, t);
-    Some(Estimate { estimate, low: Some(low), high: Some(high), n: values.len() })
+    Some(Estimate { estimate, low: Some(low), high: Some(high), n: values.len(), alone: None })
 }
 
 /// The difference of two modes. Each repeat measured both, one or neither. The difference is taken by pairs,
@@ -74,6 +74,14 @@ pub(crate) fn p_value(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64
             let (difference, error, freedom) = welch(&with, &without)?;
             Some(if difference == 0.0 { 1.0 } else { student::two_sided(difference / error, freedom) })
         }
+    }
+}
+
+/// Degrees of freedom of a difference.
+pub(crate) fn freedom(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> f64 {
+    match Sides::new(with, without) {
+        Sides::Paired(pairs) => pairs.len() as f64 - 1.0,
+        Sides::Unpaired(with, without) => welch(&with, &without).map_or(1.0, |(.., freedom)| freedom),
     }
 }
 
@@ -135,10 +143,10 @@ pub fn unpaired_difference(with: &[f64], without: &[f64], resolution: f64) -> Op
     let estimate = means[0] - means[1];
     let n = with.len().min(without.len());
     let Some((_, error, freedom)) = welch(with, without) else {
-        return Some(Estimate { estimate, low: None, high: None, n });
+        return Some(Estimate { estimate, low: None, high: None, n, alone: None });
     };
     let half = (student::t_95(freedom) * ALLOWANCE * error).max(resolution);
-    Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n })
+    Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n, alone: None })
 }
 
 /// The difference of two means, its standard error and degrees of freedom (B. L. Welch, Biometrika 34 (1947), 28-35).

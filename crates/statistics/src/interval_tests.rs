@@ -323,7 +323,7 @@ fn few_or_equal_values_use_resolution_or_no_interval() {
     assert_eq!(mean(&[7.0], 0.0), Some(Estimate::single(7.0)));
     assert_eq!(
         mean(&[7.0, 7.0], 0.5),
-        Some(Estimate { estimate: 7.0, low: Some(6.5), high: Some(7.5), n: 2 })
+        Some(Estimate { estimate: 7.0, low: Some(6.5), high: Some(7.5), n: 2, alone: None })
     );
     assert_eq!(unpaired_difference(&[1.0], &[], 0.0), None);
     assert_eq!(unpaired_difference(&[3.0], &[1.0, 2.0], 0.0).unwrap().low, None);

@@ -83,10 +83,9 @@ pub fn summarize(
     let (mut corner_differences, between_corners) = corners::differences(experiment, &keys, &tables);
     tested.extend(between_corners);
     let mut greatest = findings::graph::greatest(&keys, trials);
-    tested.extend(greatest.iter().enumerate().map(|(index, greatest)| Tested {
-        statement: Statement::Greatest(index),
-        difference: greatest.difference,
-    }));
+    let greatest_tested = greatest.iter().enumerate();
+    tested
+        .extend(greatest_tested.map(|(index, one)| Tested::new(Statement::Greatest(index), one.difference)));
     let (mut control_plane_model, chances) =
         control_plane::model_with_chances(experiment, trials.all()).unzip();
     let costs = control_plane_model
@@ -94,10 +93,10 @@ pub fn summarize(
         .map_or([const { None }; 4], |model| control_plane::first_slopes(&mut model.main));
     tested.extend(costs_tested(&costs, chances.unwrap_or_default()));
     let mut cpu_scalings = cpu_scalings(&keys, &modes, &tables);
-    tested.extend(cpu_scalings.iter().enumerate().map(|(index, scaling)| Tested {
-        statement: Statement::CpuScaling(index),
-        difference: scaling.difference,
-    }));
+    let scalings_tested = cpu_scalings.iter().enumerate();
+    tested.extend(
+        scalings_tested.map(|(index, one)| Tested::new(Statement::CpuScaling(index), one.difference)),
+    );
     let mut subjects = Subjects {
         comparisons: &mut comparisons,
         effects: &mut factor_effects,
@@ -107,7 +106,7 @@ pub fn summarize(
         costs,
         cpu_scalings: &mut cpu_scalings,
     };
-    verdicts::check(&tested, &mut subjects);
+    let tests = verdicts::check(&tested, &mut subjects);
     let mut cells: Vec<Cell> =
         keys.iter().map(|key| cell(key, experiment, trials, &tables, &comparisons)).collect();
     versions::note_differing(&mut cells, trials);
@@ -129,6 +128,7 @@ pub fn summarize(
         corner_differences,
         scaling: scaling::scaling(experiment, &keys, trials),
         control_plane_model,
+        tests,
     };
     summary.published = published::figures(experiment, &summary);
     summary.findings = findings::findings(experiment, &summary, trials, &greatest, &cpu_scalings)
@@ -144,8 +144,9 @@ fn costs_tested(
 ) -> impl Iterator<Item = Tested> {
     let slopes = slopes.each_ref().map(|slope| slope.as_ref().map(|slope| slope.coefficient));
     let tested = |(index, (estimate, chance)): (usize, (Option<Estimate>, Option<f64>))| {
-        let difference = Difference { estimate: estimate?, p_value: chance };
-        Some(Tested { statement: Statement::Cost(index), difference })
+        let estimate = estimate?;
+        let difference = Difference::new(estimate, chance, estimate.n as f64 - 1.0);
+        Some(Tested::new(Statement::Cost(index), difference))
     };
     slopes.into_iter().zip(chances).enumerate().filter_map(tested)
 }

@@ -88,6 +88,7 @@ pub fn percent(fraction: f64) -> String {
 /// A change such as `−10 % (−14 to −6)`.
 pub fn change(fraction: &Estimate) -> String {
     let decimals = usize::from(fraction.estimate.abs() < 0.0995);
+    let decimals = decimals_off_zero(fraction, 0.01, decimals);
     let percent = |fraction: f64| number(fraction * 100.0, decimals);
     let value = percent(fraction.estimate);
     match (fraction.low, fraction.high) {
@@ -163,6 +164,12 @@ pub fn sentence(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
+/// A difference as text, with a plus sign if it is above zero: `+6 µs (−39 to 50)`.
+pub fn signed(difference: &Estimate, text: impl Fn(&Estimate) -> String) -> String {
+    let sign = if difference.estimate > 0.0 { "+" } else { "" };
+    format!("{sign}{}", text(difference))
+}
+
 /// A figure relative to a baseline: `×7.1`, or `+12 %` if it is less than doubled.
 pub fn relative(value: f64, baseline: f64) -> Option<String> {
     let ratio = Some(value / baseline).filter(|ratio| baseline > 0.0 && ratio.is_finite())?;
@@ -176,6 +183,7 @@ pub fn relative(value: f64, baseline: f64) -> Option<String> {
 /// `0.38 ms (0.35–0.41)`; `0.01 ms (−0.02 to 0.03)` if the interval reaches below zero; `41 MB` if it is
 /// narrower than the last digit.
 fn with_interval(estimate: &Estimate, unit_size: f64, decimals: usize, unit: &str) -> String {
+    let decimals = decimals_off_zero(estimate, unit_size, decimals);
     let value = number(estimate.estimate / unit_size, decimals);
     let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return format!("{value} {unit}") };
     let between = if low < 0.0 { " to " } else { "–" };
@@ -184,6 +192,20 @@ fn with_interval(estimate: &Estimate, unit_size: f64, decimals: usize, unit: &st
         return format!("{value} {unit}");
     }
     format!("{value} {unit} ({low}{between}{high})")
+}
+
+/// Decimals with which an end that is not zero does not read as zero: an interval that excludes zero is told from one that
+/// includes it.
+fn decimals_off_zero(estimate: &Estimate, unit_size: f64, decimals: usize) -> usize {
+    const MOST: usize = 3;
+    let reads_as_zero =
+        |end: f64, decimals: usize| (end / unit_size).abs() < 0.5 * 0.1_f64.powi(decimals as i32);
+    let near = match (estimate.low, estimate.high) {
+        (Some(low), _) if low > 0.0 => low,
+        (_, Some(high)) if high < 0.0 => high,
+        _ => return decimals,
+    };
+    (decimals..decimals + MOST).find(|decimals| !reads_as_zero(near, *decimals)).unwrap_or(decimals + MOST)
 }
 
 /// A number with this many decimals and a true minus sign; never `−0`.
@@ -201,7 +223,7 @@ mod tests {
     use super::*;
 
     fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
-        Estimate { estimate, low: Some(low), high: Some(high), n: 3 }
+        Estimate { estimate, low: Some(low), high: Some(high), n: 3, alone: None }
     }
 
     #[test]

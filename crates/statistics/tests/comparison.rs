@@ -151,7 +151,6 @@ fn upper(rate: f64) -> f64 {
 fn assert_quiet(name: &str, design: &Design) {
     let all = design.all();
     let alarms = share(&all, |said| said.alarms > 0);
-    println!("{name}: {:.1} % of comparisons say worse or better at some look", 100.0 * alarms);
     assert!(alarms <= upper(ALARM_RATE), "{name}: {alarms}");
 }
 

@@ -45,7 +45,6 @@ fn assert_right_in_90_of_100(law: Law) {
             ));
         }
     }
-    println!("{law:?}: {right} right, {too_few} too few\n{}", wrong.join("\n"));
     assert!(right >= 90, "{law:?}: {right} of {SEEDS}:\n{}", wrong.join("\n"));
     // The capacity's interval holds in 95 of 100.
     assert!(too_few <= 5, "{law:?}: too few replicas in {too_few} of {SEEDS}");

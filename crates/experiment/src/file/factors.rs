@@ -44,9 +44,10 @@ const NAMES_A_FILE: &str =
     "it names a file: runs with different files are shown side by side by `meshmeter report --beside`";
 
 /// Keys that apply to the whole run and cannot be factors, with the reason. Sections end with a dot.
-const SINGLE: [(&str, &str); 25] = [
+const SINGLE: [(&str, &str); 26] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
+    ("headline", "a run has one headline"),
     ("mesh", "runs of different meshes are shown side by side by `meshmeter report --beside`"),
     ("repeats", "every cell is repeated equally often"),
     ("retakes", "one rule holds for the whole run"),

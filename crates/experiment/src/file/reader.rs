@@ -12,7 +12,7 @@ use super::overrides::Scale;
 use super::published;
 use super::sections::SECTIONS;
 use super::topology;
-use crate::definition::{Experiment, Fresh, LoadSettings};
+use crate::definition::{Experiment, Fresh, HeadlineFigure, LoadSettings};
 use crate::diagnostic::ExperimentError;
 use crate::keys::settings::read;
 use crate::keys::words::Words as _;
@@ -57,6 +57,7 @@ pub(super) fn experiment(
     let experiment = Experiment {
         name,
         question,
+        headline: headline(&root, fleet.is_some())?,
         topology,
         mesh,
         modes,
@@ -86,6 +87,15 @@ pub(super) fn experiment(
         None => checks::contradictions(&experiment, &given)?,
     }
     Ok(experiment)
+}
+
+fn headline(root: &Section<'_>, is_fleet: bool) -> Result<Option<HeadlineFigure>> {
+    let Some(field) = root.field("headline")? else { return Ok(None) };
+    if is_fleet {
+        let hint = "leave `headline` out: that of a fleet states its convergence";
+        return Err(field.place().error("no request has a response time here", hint));
+    }
+    field.choice(HeadlineFigure::WORDS).map(Some)
 }
 
 fn name(field: &Field<'_>) -> Result<String> {

@@ -34,6 +34,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         .number("repeats", experiment.repeats)
         .number("retakes", experiment.retakes)
         .with_some("seed", experiment.seed.map(Yaml::Number))
+        .with_some("headline", experiment.headline.map(|figure| text(figure.name())))
         .with_some("objective", section(experiment, "objective", &experiment.objective))
         .with_some("resolve", section(experiment, "resolve", &experiment.resolve))
         .with_some("proxy", section(experiment, "proxy", &experiment.proxy))

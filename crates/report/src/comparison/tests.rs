@@ -7,7 +7,7 @@ use results::{
 };
 
 fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
-    Estimate { estimate, low: Some(low), high: Some(high), n: 12 }
+    Estimate { estimate, low: Some(low), high: Some(high), n: 12, alone: None }
 }
 
 fn figure(key: Metric, base: f64, ratio: Estimate, verdict: FigureVerdict) -> ComparedFigure {

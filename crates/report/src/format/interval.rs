@@ -45,6 +45,10 @@ impl Interval {
         let (low, high) = (low * factor, high * factor);
         let greatest = [middle, low, high].into_iter().map(f64::abs).fold(0.0, f64::max);
         let decimals = decimals_for(greatest, 3).min(decimals_for((high - low) / 2.0, 2)).min(most_decimals);
+        // An interval that excludes zero is told from one that includes it.
+        let near = if low > 0.0 { low } else { -high };
+        let decimals =
+            if near > 0.0 { decimals.max(decimals_for(near, 1).min(decimals + 3)) } else { decimals };
         let separator = if low < 0.0 { " to " } else { "–" };
         Self {
             estimate: fixed(middle, decimals),

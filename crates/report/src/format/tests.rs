@@ -2,7 +2,7 @@ use super::*;
 use results::Estimate;
 
 fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
-    Estimate { estimate, low: Some(low), high: Some(high), n: 3 }
+    Estimate { estimate, low: Some(low), high: Some(high), n: 3, alone: None }
 }
 
 #[test]

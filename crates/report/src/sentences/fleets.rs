@@ -92,18 +92,18 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> String {
     };
     let others = group[0].conditions().filter(|at| !at.factors.is_empty());
     let beside = others.map_or_else(String::new, |at| format!(" ({})", of_factors(at)));
-    let clauses: Vec<String> = group.iter().map(|effect| clause(effect)).collect();
+    let clauses: Vec<String> = group.iter().map(|effect| clause(run, effect)).collect();
     format!("{opening}{beside}, in this run: {}.", clauses.join("; "))
 }
 
-fn clause(effect: &Effect) -> String {
+fn clause(run: &Context<'_>, effect: &Effect) -> String {
     let Measured { figure, estimate, .. } = &effect.measured;
     let (what, text): (&str, fn(&Estimate) -> String) = match figure {
         Metric::ConvergenceP99Us => ("99th percentile of convergence", words::latency),
         Metric::IstiodCpuS => ("CPU time of istiod", cpu_seconds),
         _ => ("memory of istiod", words::memory),
     };
-    format!("{what}: {}", super::sizes::change(estimate, effect.verdict, text))
+    format!("{what}: {}", super::sizes::change(run, estimate, effect.verdict, text))
 }
 
 fn cpu_seconds(estimate: &Estimate) -> String {

@@ -1,8 +1,8 @@
 //! Response times.
 
-use super::{Context, at_first, fleets, higher_or_lower, place, sizes, throughput, word_factors};
+use super::{Context, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput, word_factors};
 use results::finding::{Added, Headline, OfCell, Value};
-use results::{FindingVerdict, Metric, Mode, OwnedCellKey};
+use results::{FindingVerdict, Metric, Mode, OwnedCellKey, is_of_components};
 use statistics::words;
 
 /// The answer in one sentence.
@@ -20,34 +20,52 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
             format!("{join} uses {} a proxy", words::cores_value(cpu.content.value))
         })
     };
-    let median = |of: &OwnedCellKey, text: &str| {
+    let median = |of: &OwnedCellKey, figure: Metric, text: &str| {
         let through = match of.mode {
             Mode::None => "without a mesh".to_owned(),
             Mode::EgressBypass => "past the sidecar".to_owned(),
             mode => format!("through {}", run.subject(mode)),
         };
         let at = at_first(of.conditions());
-        format!("{at} the median response time {through} {text}{}.", cpu("; it"))
+        let what = match figure {
+            Metric::ResponseTimeP50Us => "the median response time".to_owned(),
+            other => format!("{} of the response time", percentile_name(other)),
+        };
+        format!("{at} {what} {through} {text}{}.", cpu("; it"))
     };
     match group[0] {
-        Headline::Values(_) => word_factors::headline(&all!(Values).collect::<Vec<_>>()),
+        Headline::Values(first) if is_of_components(&first.difference.subject) => {
+            word_factors::headline(run, &all!(Values).collect::<Vec<_>>())
+        }
+        Headline::Values(_) => headlines::differences(run, group),
+        Headline::Effect(effect) if effect.load.is_some() => headlines::differences(run, group),
+        Headline::Capacity(_) => headlines::capacity(&all!(Capacity).collect::<Vec<_>>()),
+        Headline::Proxies(_) => headlines::proxies(run, &all!(Proxies).collect::<Vec<_>>()),
+        Headline::Added(added) if all!(Call).next().is_some() => {
+            let call = all!(Call).next();
+            headlines::entry(run, &compared(run, added), added, call, all!(Proxies).next())
+        }
         Headline::Fleet(_) => fleets::convergence(&all!(Fleet).collect::<Vec<_>>()),
-        Headline::Held(_) => sizes::held(run, &all!(Held).collect::<Vec<_>>()),
+        Headline::Effect(_) => sizes::held(run, &all!(Effect).collect::<Vec<_>>()),
         Headline::Measured(baseline) if baseline.content.figure == Metric::RateCompleted => {
             throughput::headline(baseline, &all!(Loss).collect::<Vec<_>>())
         }
         Headline::Measured(one) => {
-            median(&one.place, &format!("is {}", words::latency(&one.content.estimate)))
+            median(&one.place, one.content.figure, &format!("is {}", words::latency(&one.content.estimate)))
+        }
+        Headline::Unanswered(one) if one.content.figure != Metric::ResponseTimeP50Us => {
+            median(&one.place, one.content.figure, "falls among requests without a response")
         }
         Headline::Unanswered(one) => median(
             &one.place,
+            one.content.figure,
             "falls among requests without a response: every second request or more had none",
         ),
         Headline::Added(added) => {
             let join = if is_shown(&added.content) { " and" } else { "; it" };
             format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added), cpu(join))
         }
-        Headline::Nothing(_) | Headline::Loss(_) | Headline::Cpu(_) => {
+        Headline::Nothing(_) | Headline::Loss(_) | Headline::Cpu(_) | Headline::Call(_) => {
             "Nothing can be said: no trial is valid.".to_owned()
         }
     }
@@ -69,15 +87,9 @@ fn compared(run: &Context<'_>, added: &OfCell<Added>) -> String {
     if is_shown(added) {
         return format!("{subject} {}", changes(added));
     }
-    if difference.excludes_zero() {
-        let by = higher_or_lower(difference, words::latency);
-        return format!(
-            "{what} of {subject} is {by} than of {baseline} by its own interval, but not shown among all that this \
-             run tests (more repeats show more)"
-        );
-    }
-    let interval = words::latency(difference);
-    format!("no difference is shown between {subject} and {baseline} in {what}: {interval}")
+    let difference = words::signed(difference, words::latency);
+    let why = run.chance(&added.added.difference).map(|why| format!("; {why}")).unwrap_or_default();
+    format!("no difference is shown between {subject} and {baseline} in {what}: {difference}{why}")
 }
 
 /// `adds 0.38 ms (0.35–0.41) to the median (×7.1)`, for a difference that is shown.
@@ -94,7 +106,15 @@ fn changes(added: &Added) -> String {
 }
 
 fn percentile(added: &Added) -> &'static str {
-    if added.value.figure == Metric::ResponseTimeP99Us { "the 99th percentile" } else { "the median" }
+    percentile_name(added.value.figure)
+}
+
+pub(super) fn percentile_name(figure: Metric) -> &'static str {
+    match figure {
+        Metric::ResponseTimeP99Us => "the 99th percentile",
+        Metric::ResponseTimeP90Us => "the 90th percentile",
+        _ => "the median",
+    }
 }
 
 /// What a mode adds to both percentiles.

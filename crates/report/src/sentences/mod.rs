@@ -10,6 +10,7 @@ mod corners;
 mod fleets;
 mod footprint;
 mod graph;
+mod headlines;
 mod latency;
 mod order;
 mod resources;
@@ -50,6 +51,19 @@ impl<'a> Context<'a> {
     /// A cell with its estimates.
     fn cell(&self, key: CellKey<'_>) -> Option<&'a Cell> {
         self.summary.cells.iter().find(|cell| cell.key() == key)
+    }
+
+    /// A difference that is not shown: `+6 µs (−39 to 50), not shown`; with the reason if it would be shown by itself.
+    fn not_shown(&self, difference: &Estimate, text: impl Fn(&Estimate) -> String) -> String {
+        let why = self.chance(difference).map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{}, not shown{why}", words::signed(difference, text))
+    }
+
+    /// Reason why a difference is not shown although its own interval excludes zero; `None` for others.
+    fn chance(&self, difference: &Estimate) -> Option<String> {
+        let tests = self.summary.tests;
+        let why = || format!("with {tests} comparisons in this run, chance is not excluded");
+        difference.alone.map(|_| why())
     }
 
     /// A mode as the subject of a sentence.
@@ -121,9 +135,9 @@ fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
         NotConverged(one) => fleets::not_converged(one);
         Scaling(one) => scaling::scaling(run, one);
         ControlPlaneCost(one) => control_plane_model::cost(run, one.law);
-        SlowestDriver(one) => graph::slowest_driver(one);
-        GreatestAddedTime(one) => graph::added_time(one);
-        GreatestAddedCpu(one) => graph::added_cpu(one);
+        SlowestDriver(one) => graph::slowest_driver(run, one);
+        GreatestAddedTime(one) => graph::added_time(run, one);
+        GreatestAddedCpu(one) => graph::added_cpu(run, one);
         RejectedUpdates(one) => footprint::rejected_updates(one);
         Saturation(one) => validity::saturation(run, one);
         DriverObjective(one) => validity::driver_objective(one);
@@ -159,7 +173,7 @@ fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
         FactorEffect(group; one, next if (one.mode, &one.subject) == (next.mode, &next.subject)) =>
             sizes::factor_effect(run, group);
         FactorDifference(group; one, next if (&one.place, &one.subject) == (&next.place, &next.subject)) =>
-            word_factors::difference(group);
+            word_factors::difference(run, group);
         FactorCorner(group; one, next if one.place == next.place) => corners::corner(group);
         Order(group; one, next if order::baseline(one) == order::baseline(next)) => order::order(group);
         HiddenWaiting(group; one, next if one.place == next.place) => latency::hidden_waiting(group);

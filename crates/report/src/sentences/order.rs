@@ -2,7 +2,7 @@
 
 use super::at;
 use results::finding::{Standing, Step};
-use results::{FindingVerdict, Metric, Mode, OwnedCellKey};
+use results::{Metric, Mode, OwnedCellKey};
 use statistics::words;
 
 /// The baseline of an order of modes, which all its modes share.
@@ -47,7 +47,7 @@ fn steps<'a>(standings: &[&'a Standing]) -> impl Iterator<Item = &'a Step> {
 }
 
 fn is_shown(step: &Step) -> bool {
-    step.verdict == FindingVerdict::Shown
+    step.is_shown_worse()
 }
 
 /// Example: `sidecar, 0.25 ms (0.24–0.26) above gateway (none shown to ambient)`.

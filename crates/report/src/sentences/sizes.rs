@@ -21,7 +21,7 @@ pub(super) fn part(effect: &Effect) -> u8 {
 pub(super) fn mesh_size(run: &Context<'_>, group: &[&Effect]) -> String {
     match part(group[0]) {
         0 => held(run, group),
-        1 => propagation(group),
+        1 => propagation(run, group),
         _ => requests(run, group),
     }
 }
@@ -31,8 +31,9 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> String {
     let costs: Vec<String> = group
         .chunk_by(|one, next| one.subject == next.subject)
         .filter_map(|of_proxy| {
-            let cost =
-                |figure| of_proxy.iter().find(|effect| effect.measured.figure == figure).map(|one| cost(one));
+            let cost = |figure| {
+                of_proxy.iter().find(|effect| effect.measured.figure == figure).map(|one| cost(run, one))
+            };
             let heap = cost(Metric::HeapAllocatedBeforeLoadBytes);
             let heap = heap.map_or_else(String::new, |heap| format!(", {heap} of heap in use"));
             let memory = cost(Metric::MemoryAnonymousBeforeLoadBytes)?;
@@ -54,20 +55,20 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> String {
 }
 
 /// Such as `90 kB (88–92)`, and said so if it is not shown.
-fn cost(effect: &Effect) -> String {
-    let bytes = words::size_interval(&effect.measured.estimate);
+fn cost(run: &Context<'_>, effect: &Effect) -> String {
+    let estimate = &effect.measured.estimate;
     match effect.verdict {
-        FindingVerdict::NotShown => format!("nothing that is shown ({bytes})"),
-        _ => bytes,
+        FindingVerdict::NotShown => run.not_shown(estimate, words::size_interval),
+        _ => words::size_interval(estimate),
     }
 }
 
-fn propagation(group: &[&Effect]) -> String {
+fn propagation(run: &Context<'_>, group: &[&Effect]) -> String {
     let later = group.iter().map(|effect| {
         let of_thousand = effect.measured.estimate.map(|time_s| time_s * THOUSAND * 1e6);
         let time = words::latency(&of_thousand);
         let later = match (effect.verdict, of_thousand.estimate) {
-            (FindingVerdict::NotShown, _) => format!("no difference shown ({time})"),
+            (FindingVerdict::NotShown, _) => format!("by {}", run.not_shown(&of_thousand, words::latency)),
             (_, slope) if slope < 0.0 => format!("sooner ({time})"),
             _ => format!("{time} later"),
         };
@@ -86,7 +87,7 @@ fn requests(run: &Context<'_>, group: &[&Effect]) -> String {
     format!(
         "Among {largest} other services instead of {smallest}, mode {} under {offered} in this run: {}.",
         group[0].mode,
-        changes(group)
+        changes(run, group)
     )
 }
 
@@ -110,7 +111,7 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> String {
         typed(values.first()),
         first.mode,
         first.conditions().map(words::described).unwrap_or_default(),
-        changes(group),
+        changes(run, group),
         cost_of_one(run, first, key)
     )
 }
@@ -135,7 +136,7 @@ fn cost_of_one(run: &Context<'_>, stated: &Effect, key: &str) -> String {
     let cost = |figure, of: &str, text: fn(&Estimate) -> String| {
         let effect = effect(run, stated, key, figure)?;
         let is_shown = effect.verdict == FindingVerdict::Shown;
-        is_shown.then(|| format!("{} {of}", change(&effect.per_unit, FindingVerdict::Shown, text)))
+        is_shown.then(|| format!("{} {of}", change(run, &effect.per_unit, FindingVerdict::Shown, text)))
     };
     let costs: Vec<String> = [
         cost(Metric::ResponseTimeP50Us, "in the median", words::latency),
@@ -147,7 +148,7 @@ fn cost_of_one(run: &Context<'_>, stated: &Effect, key: &str) -> String {
     if costs.is_empty() { String::new() } else { format!(" Each further {what}: {}.", words::list(&costs)) }
 }
 
-fn changes(group: &[&Effect]) -> String {
+fn changes(run: &Context<'_>, group: &[&Effect]) -> String {
     let clause = |effect: &&Effect| {
         let (what, text): (_, fn(&Estimate) -> String) = match effect.measured.figure {
             Metric::ResponseTimeP50Us => ("median response time", words::latency),
@@ -155,12 +156,13 @@ fn changes(group: &[&Effect]) -> String {
             Metric::MemoryAnonymousBytes => ("anonymous memory of all proxies", words::size_interval),
             _ => ("CPU of all proxies per request", words::cpu_time),
         };
-        format!("{what}: {}", change(&effect.measured.estimate, effect.verdict, text))
+        format!("{what}: {}", change(run, &effect.measured.estimate, effect.verdict, text))
     };
     group.iter().map(clause).collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn change(
+    run: &Context<'_>,
     difference: &Estimate,
     verdict: FindingVerdict,
     text: fn(&Estimate) -> String,
@@ -169,7 +171,7 @@ pub(super) fn change(
         (FindingVerdict::CannotTell, _) => {
             format!("{} more in one repeat, which shows no difference", text(difference))
         }
-        (FindingVerdict::NotShown, _) => format!("no difference shown ({})", text(difference)),
+        (FindingVerdict::NotShown, _) => run.not_shown(difference, text),
         (FindingVerdict::Shown, true) => {
             format!("{} less", text(&difference.map_reversed(std::ops::Neg::neg)))
         }

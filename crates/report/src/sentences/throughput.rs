@@ -11,10 +11,10 @@ pub(super) fn headline(baseline: &OfCell<Measured>, losses: &[&OfCell<Loss>]) ->
     for OfCell { place, content: Loss { change, .. }, .. } in losses {
         let mode = words::mode(place.mode);
         match change.verdict {
-            FindingVerdict::Shown => {
+            FindingVerdict::Shown if change.difference.estimate < 0.0 => {
                 shown.push(format!("{} less with {mode}", words::change_value(-change.difference.estimate)));
             }
-            _ => alike.push(mode.to_owned()),
+            _ => alike.push(format!("{mode} ({})", words::signed(&change.difference, words::change))),
         }
     }
     let alike = if alike.is_empty() {

@@ -1,24 +1,29 @@
 //! Values of a factor compared with its first value.
 
+use super::Context;
 use results::finding::{Difference, ValuesHeadline};
 use results::{Conditions, Estimate, Factors, FindingVerdict, Metric, short_names};
 use statistics::words;
 
 /// Example: `waf instead of no-filters adds 0.21 ms (0.18–0.24) to the median and takes 18 % (16 to 20) of
 /// throughput`.
-pub(super) fn difference(group: &[&Difference]) -> String {
+pub(super) fn difference(run: &Context<'_>, group: &[&Difference]) -> String {
     let first = group[0];
     let key = &first.subject;
     let Some((to, from)) = values(first) else { return String::new() };
     let shown: Vec<String> = group.iter().filter_map(|difference| shown(difference)).collect();
-    let not_shown = group.iter().filter(|difference| difference.verdict != FindingVerdict::Shown);
-    let not_shown: Vec<String> =
-        not_shown.filter_map(|difference| name(difference)).map(str::to_owned).collect();
+    let rest: Vec<&Difference> =
+        group.iter().copied().filter(|difference| difference.verdict != FindingVerdict::Shown).collect();
+    let not_shown: Vec<String> = rest.iter().filter_map(|difference| by_name(difference)).collect();
     let cannot_tell = group.iter().all(|difference| difference.verdict == FindingVerdict::CannotTell);
+    let why = rest.iter().find_map(|difference| run.chance(&difference.measured.estimate));
     let not_shown = match (not_shown.is_empty(), cannot_tell) {
         (true, _) => String::new(),
-        (false, true) => "one repeat shows no difference".to_owned(),
-        (false, false) => format!("no difference is shown in {}", words::list(&not_shown)),
+        (false, true) => format!("one repeat shows no difference: {}", words::list(&not_shown)),
+        (false, false) => {
+            let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("not shown: {}{why}", words::list(&not_shown))
+        }
     };
     let clauses: Vec<String> =
         [words::list(&shown), not_shown].into_iter().filter(|clause| !clause.is_empty()).collect();
@@ -31,9 +36,15 @@ pub(super) fn difference(group: &[&Difference]) -> String {
     )
 }
 
+/// Example: `+6 µs (−39 to 50) in the median`.
+fn by_name(difference: &Difference) -> Option<String> {
+    let text: fn(&Estimate) -> String = if is_time(difference) { words::latency } else { words::change };
+    Some(format!("{} in {}", words::signed(&difference.measured.estimate, text), name(difference)?))
+}
+
 /// Example: `1.30.1 against 1.29.4 (components.istio): raises CPU of all proxies per request by 10 % (9 to
 /// 11) in mode sidecar at 1000 requests/s`.
-pub(super) fn headline(group: &[&ValuesHeadline]) -> String {
+pub(super) fn headline(run: &Context<'_>, group: &[&ValuesHeadline]) -> String {
     let ValuesHeadline { difference: first, of } = group[0];
     let Some((to, from)) = values(first) else { return String::new() };
     let clauses: Vec<String> = group.iter().filter_map(|one| clause(&one.difference)).collect();
@@ -43,19 +54,16 @@ pub(super) fn headline(group: &[&ValuesHeadline]) -> String {
         }
         (true, FindingVerdict::CannotTell) => "it cannot be told: one repeat shows no difference.".into(),
         (true, _) => {
-            let nearest = || {
-                let name = name(first).unwrap_or_default();
-                format!("; {name}{}: {}", place(first), words::latency(&first.measured.estimate))
-            };
-            let nearest = if is_time(first) { nearest() } else { String::new() };
-            format!("no difference is shown, of {of} in this run{nearest}.")
+            let nearest = by_name(first).map(|by| format!("; {by}{}", place(first))).unwrap_or_default();
+            let why = run.chance(&first.measured.estimate).map(|why| format!(": {why}")).unwrap_or_default();
+            format!("no difference is shown, of {of} in this run{nearest}{why}.")
         }
     };
     format!("{to} against {from} ({}): {rest}{}", first.subject, same_programs(first))
 }
 
 /// Short names of the value and of the first one.
-fn values(difference: &Difference) -> Option<(String, String)> {
+pub(super) fn values(difference: &Difference) -> Option<(String, String)> {
     Some(short_names(difference.place.factors.get(&difference.subject)?, &difference.from))
 }
 
@@ -84,14 +92,19 @@ fn same_programs(difference: &Difference) -> &'static str {
 }
 
 fn name(difference: &Difference) -> Option<&'static str> {
-    Some(match difference.measured.figure {
+    figure_name(difference.measured.figure)
+}
+
+pub(super) fn figure_name(figure: Metric) -> Option<&'static str> {
+    Some(match figure {
         Metric::ResponseTimeP50Us => "the median",
+        Metric::ResponseTimeP90Us => "the 90th percentile",
         Metric::ResponseTimeP99Us => "the 99th percentile",
         Metric::MemoryAnonymousChange => "anonymous memory of all proxies",
         Metric::ConfigurationSizeChange => "the size of the proxies' configuration",
         Metric::ConfiguredLastUs => "the time until the last proxy is configured",
-        Metric::RateCompletedChange => "throughput",
-        Metric::CpuPerRequestChange => "CPU of all proxies per request",
+        Metric::RateCompletedChange | Metric::RateCompleted => "throughput",
+        Metric::CpuPerRequestChange | Metric::CpuCoresPer1000Rps => "CPU of all proxies per request",
         Metric::ConvergenceP99Us => "the 99th percentile of convergence",
         Metric::IstiodCpuS => "CPU time of istiod",
         Metric::IstiodMemoryBytes => "resident memory of istiod",

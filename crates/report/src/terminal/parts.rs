@@ -3,6 +3,7 @@
 use super::style::{Options, WIDE, bold, wrap};
 use super::{footprint, tables};
 use crate::clocks::ClockTable;
+use crate::differences::{self, DifferenceTable};
 use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
 use crate::fleets::FleetTable;
@@ -10,13 +11,18 @@ use crate::footprint::FootprintTable;
 use crate::gateways::GatewayTable;
 use crate::reservations::ReservationTable;
 use crate::services::ServiceTable;
+use crate::table::floor;
 use crate::tables::Table;
 use results::Summary;
 
-/// Tables of fleets, clocks, drivers, services, calls, reservations, gateways and proxies.
+/// Tables of differences, fleets, clocks, drivers, services, calls, reservations, gateways and proxies.
 pub(crate) fn parts(summary: &Summary, options: Options) -> String {
     let section = |heading: &str, table: &Table, all: &str| tables::section(heading, table, all, options);
+    let listed = |heading: &str, table: &Table| tables::listed(heading, table, options);
     let sections = [
+        differences::added(summary).map(|table| listed(&format!("Added to {}", floor(summary)), &table)),
+        DifferenceTable::new(summary).map(|of| listed("Between values of factors", &of.table)),
+        differences::effects(summary).map(|table| listed("Changes over factors", &table)),
         FleetTable::new(summary).map(|table| fleets(&table, options)),
         ClockTable::new(summary).map(|table| clocks(&table, options)),
         DriverTable::new(summary)

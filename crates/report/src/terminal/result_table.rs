@@ -106,9 +106,10 @@ fn starred(interval: &Interval, mark: &Option<Mark>, valid: usize) -> Interval {
 fn difference_cell(added: &Difference, options: Options) -> Cell {
     let text = if added.shown || !added.has_interval {
         stacked(&added.interval, options)
+    } else if options.width >= WIDE {
+        added.text()
     } else {
-        let range = added.interval.range.as_deref().unwrap_or_default();
-        format!("none shown{}({range})", if options.width >= WIDE { " " } else { "\n" })
+        format!("{}\nnot shown", stacked(&added.interval, options))
     };
     Cell::new(if options.colours && added.shown { marked(&text, CellStyle::Bold) } else { text })
 }

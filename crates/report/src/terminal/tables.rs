@@ -41,6 +41,19 @@ pub(super) fn groups(table: &Table, options: Options) -> Vec<String> {
     lines
 }
 
+/// Each group below its name, with whole texts.
+pub(super) fn listed(heading: &str, table: &Table, options: Options) -> Vec<String> {
+    let mut lines = vec![bold(heading, options)];
+    for group in &table.groups {
+        if !group.place.is_empty() {
+            lines.extend(wrap(&plain(&group.place), options.width));
+        }
+        lines.extend(drawn(table, &group.rows, estimate, options));
+        lines.push(String::new());
+    }
+    lines
+}
+
 /// All rows in one table, with estimates alone: terminal tables are narrow.
 pub(super) fn flat(heading: &str, table: &Table, options: Options) -> Vec<String> {
     let groups = table.groups.iter().filter(|group| !group.only_html);

@@ -45,8 +45,13 @@ fn untrusted_text_is_never_markup() {
 #[test]
 fn missing_figures_do_not_break_page() {
     let mut run = fixture::run(fixture::usual_trials());
-    let missing =
-        Estimate { estimate: f64::NAN, low: Some(f64::NEG_INFINITY), high: Some(f64::INFINITY), n: 2 };
+    let missing = Estimate {
+        estimate: f64::NAN,
+        low: Some(f64::NEG_INFINITY),
+        high: Some(f64::INFINITY),
+        n: 2,
+        alone: None,
+    };
     for cell in &mut run.summary.cells {
         if let Some(times) = &mut cell.response_time_us {
             times.p50 = Some(missing);

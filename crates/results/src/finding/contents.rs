@@ -90,6 +90,16 @@ pub enum Standing {
     Alone(OfCell<Option<Measured>>),
 }
 
+impl Step {
+    /// True if the mode is shown to be worse than the other.
+    #[must_use]
+    pub fn is_shown_worse(&self) -> bool {
+        let is_rate = self.figure == Some(Metric::RateCompletedChange);
+        let is_worse = |by: &Estimate| if is_rate { by.estimate < 0.0 } else { by.estimate > 0.0 };
+        self.verdict == FindingVerdict::Shown && self.difference.as_ref().is_some_and(is_worse)
+    }
+}
+
 impl Standing {
     /// Cell of the mode.
     #[must_use]
@@ -123,6 +133,21 @@ pub struct Step {
     pub difference: Option<Estimate>,
     /// Verdict on it.
     pub verdict: FindingVerdict,
+}
+
+/// Requests that a gateway carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GatewayCapacity {
+    /// The gateway.
+    pub subject: String,
+    /// Its throughput.
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// Requests per second and core of CPU that it used.
+    pub per_core: Estimate,
+    /// CPU limit of a replica, cores; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_limit_cores: Option<f64>,
 }
 
 /// A load under which all CPUs of the machine were busy.

@@ -1,7 +1,7 @@
 //! Contents of the headline: it has the form of the question that a run answers.
 
-use super::contents::{Added, Convergence, Difference, Effect};
-use super::parts::{Against, Measured, OfCell, Trials, Value};
+use super::contents::{Added, Convergence, Difference, Effect, GatewayCapacity};
+use super::parts::{About, Against, Measured, OfCell, Trials, Usage, Value};
 use crate::finding_verdict::FindingVerdict;
 use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Headline {
-    /// A version or program compared with the first one.
+    /// A value of a factor, a version or a program compared with the first one.
     Values(ValuesHeadline),
     /// The largest fleet of simulated proxies.
     Fleet(OfCell<Convergence>),
@@ -19,8 +19,14 @@ pub enum Headline {
     Added(OfCell<Added>),
     /// Throughput of a mode against the baseline's.
     Loss(OfCell<Loss>),
-    /// Memory of a proxy per background service.
-    Held(Effect),
+    /// Change from the minimum to the maximum of a factor, or memory of a proxy per background service.
+    Effect(Effect),
+    /// Requests that a gateway carries.
+    Capacity(OfCell<GatewayCapacity>),
+    /// CPU of all proxies.
+    Proxies(Usage),
+    /// Slowest call between services.
+    Call(OfCell<About<String, Value>>),
     /// Median of a mode without a baseline, or throughput of the baseline.
     Measured(OfCell<Measured>),
     /// CPU of a proxy.
@@ -31,7 +37,7 @@ pub enum Headline {
     Nothing(Nothing),
 }
 
-/// A version or program compared with the first one.
+/// A value of a factor, a version or a program compared with the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValuesHeadline {
     /// The difference; its `n` is the number of differences between the two values that are shown.

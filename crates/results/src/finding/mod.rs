@@ -9,9 +9,9 @@ mod parts;
 
 pub use contents::{
     Added, Convergence, Corner, CpuPayer, Decisive, Difference, DriversObjective, Effect, Event,
-    ExcludedTrials, Footprint, FullMachine, Greatest, GreatestAdded, LateGenerator, Law, LawCost,
-    MachinePauses, ObjectiveOutcome, PathCheck, ProxyUsage, PublishedCheck, RejectedUpdates, Reservation,
-    Reserving, Standing, Step, Timed, UnavailableModeReason,
+    ExcludedTrials, Footprint, FullMachine, GatewayCapacity, Greatest, GreatestAdded, LateGenerator, Law,
+    LawCost, MachinePauses, ObjectiveOutcome, PathCheck, ProxyUsage, PublishedCheck, RejectedUpdates,
+    Reservation, Reserving, Standing, Step, Timed, UnavailableModeReason,
 };
 pub use headline::{Headline, Loss, Nothing, Unanswered, ValuesHeadline};
 pub use parts::{About, Against, Empty, Judged, Measured, OfCell, Trials, Usage, Value};

@@ -237,6 +237,7 @@ impl Logarithms {
             low: end(self.mean - self.half),
             high: end(self.mean + self.half),
             n: self.n,
+            alone: None,
         }
     }
 }

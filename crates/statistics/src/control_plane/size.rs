@@ -234,6 +234,7 @@ fn monthly_cost(
         low: end(istiods.map(|count| count.low), cpu.low, memory.low),
         high: end(istiods.map(|count| count.high), cpu.high, memory.high),
         n: cpu.n,
+        alone: None,
     })
 }
 

@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn a_slope_is_shown_by_its_verdict_among_all_that_the_run_tests() {
         let law = |verdict| {
-            let coefficient = Estimate { estimate: 2.0, low: Some(1.0), high: Some(3.0), n: 5 };
+            let coefficient = Estimate { estimate: 2.0, low: Some(1.0), high: Some(3.0), n: 5, alone: None };
             let slope = CostTerm { variable: "bytes/s".into(), coefficient, verdict };
             CostLaw { terms: vec![CostTerm::default(), slope], ..CostLaw::default() }
         };

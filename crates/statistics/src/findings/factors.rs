@@ -28,9 +28,8 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str) -> Vec<Effect> {
         let place = (&median.load, &median.factors);
         effects().find(move |effect| effect.figure == figure && (&effect.load, &effect.factors) == place)
     };
-    let change = |of: Metric, figure: Metric| {
-        beside(of).map(|effect| content(effect, key, figure, &effect.from_least_to_greatest))
-    };
+    let change =
+        |of: Metric, figure: Metric| beside(of).map(|effect| content(effect, key, figure, &effect.change()));
     // What each other service costs before the load is more exact.
     let memory = change(Metric::ProxiesMemoryAnonymousBytes, Metric::MemoryAnonymousBytes);
     let changes = [

@@ -56,7 +56,7 @@ fn of_effect(effect: &FactorEffect) -> Finding {
     let estimate = if counts_things(&effect.factor) {
         effect.per_unit.map(|slope| slope * 1000.0)
     } else {
-        effect.from_least_to_greatest
+        effect.change()
     };
     Finding::FactorEffect(content(effect, &effect.factor, effect.figure, &estimate))
 }

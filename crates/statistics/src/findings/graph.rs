@@ -209,7 +209,7 @@ impl Greatest {
             name: (*name).clone(),
             value: mean(&own),
             candidates: candidates.len(),
-            difference: Difference { estimate, p_value },
+            difference: Difference::new(estimate, p_value, by.len() as f64 - 1.0),
             verdict: FindingVerdict::CannotTell,
         })
     }
@@ -221,11 +221,7 @@ impl Greatest {
             candidates: self.candidates,
             value: Value { figure: self.figure, value: self.value },
             difference,
-            // A candidate below its reference is not the greatest.
-            verdict: match self.verdict {
-                FindingVerdict::Shown if difference.estimate < 0.0 => FindingVerdict::NotShown,
-                verdict => verdict,
-            },
+            verdict: self.verdict,
         };
         let added = |against| {
             OfCell::new(cell, GreatestAdded { greatest: greatest.clone(), against }).resting_on(&difference)

@@ -11,12 +11,12 @@ use results::{Cell, Clock, Figure, Finding, FindingVerdict, Metric, Mode};
 const HIDES_FACTOR: f64 = 3.0;
 const MIN_HIDDEN_US: f64 = 1000.0;
 
-/// The median of the first mode with proxies and what it adds, then the CPU of a proxy. Without such a mode,
-/// the median of the baseline; without a valid trial, a finding without a mode.
-pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
+/// A percentile of the first mode with proxies and what it adds, then the CPU of a proxy. Without such a mode,
+/// that of the baseline; without a valid trial, a finding without a mode.
+pub(super) fn headline(run: &Run<'_>, figure: Metric) -> Vec<Finding> {
     for mode in run.modes_with_proxies() {
         let Some(cell) = run.reference_cell(mode) else { continue };
-        if let Some(median) = median(cell) {
+        if let Some(median) = percentile(cell, figure) {
             let cpu = resources::cores_per_proxy(cell).map(|cores| {
                 Headline::Cpu(OfCell::new(cell, Value { figure: Metric::CpuCores, value: cores }))
             });
@@ -24,25 +24,24 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
         }
     }
     let floors = [Mode::None, Mode::EgressBypass].into_iter();
-    let floor = floors.filter_map(|mode| run.reference_cell(mode)).find_map(median);
+    let floor = floors.filter_map(|mode| run.reference_cell(mode)).find_map(|cell| percentile(cell, figure));
     let trials = Trials { n: 0, of: run.trials.all().len() };
     let nothing = Headline::Nothing(Nothing { verdict: FindingVerdict::CannotTell, trials });
     vec![Finding::Headline(floor.unwrap_or(nothing))]
 }
 
-fn median(cell: &Cell) -> Option<Headline> {
-    const FIGURE: Metric = Metric::ResponseTimeP50Us;
+fn percentile(cell: &Cell, figure: Metric) -> Option<Headline> {
     let times = cell.response_time_us?;
-    let Some(median) = times.p50 else {
-        let unanswered = Unanswered { figure: FIGURE, verdict: FindingVerdict::CannotTell };
+    let Some(value) = times.figure(figure.spoiled_by()) else {
+        let unanswered = Unanswered { figure, verdict: FindingVerdict::CannotTell };
         return Some(Headline::Unanswered(OfCell::new(cell, unanswered)));
     };
-    let added = added_to_floor(cell, FIGURE).map(Headline::Added);
-    Some(added.unwrap_or_else(|| Headline::Measured(OfCell::measured(cell, FIGURE, &median))))
+    let added = added_to_floor(cell, figure).map(Headline::Added);
+    Some(added.unwrap_or_else(|| Headline::Measured(OfCell::measured(cell, figure, &value))))
 }
 
 /// A percentile of a cell and what its mode adds to the baseline's; `None` if either is unknown.
-fn added_to_floor(cell: &Cell, figure: Metric) -> Option<OfCell<Added>> {
+pub(super) fn added_to_floor(cell: &Cell, figure: Metric) -> Option<OfCell<Added>> {
     let value = cell.response_time_us?.figure(figure.spoiled_by())?.estimate;
     let (difference, verdict) = cell.added_us?.judged(figure.spoiled_by())?;
     let added = Against { against: cell.mode.floor()?, difference, verdict };

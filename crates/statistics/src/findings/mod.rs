@@ -5,6 +5,7 @@
 //!
 //! Read [`findings`] for the order.
 //!
+//! - [`headline`] – the answer to the question of the run.
 //! - [`latency`] – what the modes add.
 //! - [`order`] – the order of the modes.
 //! - [`throughput`] – closed loops.
@@ -29,6 +30,7 @@ mod factors;
 mod fleets;
 mod footprint;
 pub(crate) mod graph;
+mod headline;
 mod latency;
 mod order;
 mod pauses;
@@ -61,14 +63,7 @@ pub(crate) fn findings(
     cpu_scalings: &[CpuScaling],
 ) -> Vec<Finding> {
     let run = Run { experiment, summary, trials, greatest, cpu_scalings };
-    let headlines = [
-        components::headline(&run),
-        fleets::headline(&run),
-        sizes::headline(&run),
-        throughput::headline(&run),
-    ];
-    let headline = headlines.into_iter().find(|findings| !findings.is_empty());
-    let mut findings = headline.unwrap_or_else(|| latency::headline(&run));
+    let mut findings = headline::headline(&run);
     debug_assert!(findings.iter().all(|finding| matches!(finding, Finding::Headline(_))));
     findings.extend(fleets::convergence(&run));
     findings.extend(fleets::not_converged(&run));

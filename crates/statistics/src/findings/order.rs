@@ -97,7 +97,6 @@ fn against(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Standing {
         difference: by.map(|(difference, _)| difference),
         verdict: match by {
             None => FindingVerdict::CannotTell,
-            Some(by) if by.1 == FindingVerdict::Shown && !is_worse(at, &by) => FindingVerdict::NotShown,
             Some((_, verdict)) => verdict,
         },
     })

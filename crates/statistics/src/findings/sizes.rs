@@ -22,7 +22,7 @@ pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
 /// Headline of a run that compares sizes but no modes.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let held = headline_mode(run).into_iter().flat_map(|mode| held(run, mode));
-    held.map(|effect| Finding::Headline(Headline::Held(effect))).collect()
+    held.map(|effect| Finding::Headline(Headline::Effect(effect))).collect()
 }
 
 fn headline_mode(run: &Run<'_>) -> Option<Mode> {

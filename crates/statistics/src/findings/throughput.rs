@@ -5,7 +5,7 @@ use super::run::{Run, distance_from_reference};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
 use results::finding::{About, Against, CpuPayer, FullMachine, Headline, Loss, Measured, OfCell, Value};
-use results::{Cell, Conditions, Finding, FindingVerdict, Metric, Role, RoleTotal};
+use results::{Cell, Conditions, Finding, Metric, Role, RoleTotal};
 
 /// Throughput of the baseline and the loss with each mode; empty without a closed loop, or if no loss is
 /// shown.
@@ -29,16 +29,16 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
             let judged = difference(run, at, comparison.mode, baseline.mode)?;
             let change = judged.0;
             change.low?;
-            let is_worse = is_worse(at, &judged);
-            let verdict = if is_worse { FindingVerdict::Shown } else { FindingVerdict::NotShown };
             let is_it = |cell: &&Cell| cell.mode == comparison.mode && cell.conditions().covers(at);
             let cell = run.summary.cells.iter().find(is_it)?;
-            let change = Against { against: baseline.mode, difference: change, verdict };
+            let change = Against { against: baseline.mode, difference: change, verdict: judged.1 };
             let loss = Loss { figure: Metric::RateCompletedChange, change };
             Some(OfCell::under(at, cell, loss).resting_on(&judged.0))
         })
         .collect();
-    if !losses.iter().any(|loss| loss.content.change.verdict == FindingVerdict::Shown) {
+    let is_shown =
+        |loss: &OfCell<Loss>| is_worse(at, &(loss.content.change.difference, loss.content.change.verdict));
+    if !losses.iter().any(is_shown) {
         return Vec::new();
     }
     let measured = Measured::new(Metric::RateCompleted, &rate);

@@ -70,17 +70,30 @@ pub(super) fn figure_and_change(
     Some((change, relative?))
 }
 
+/// Like [`reported`], with every percentile.
+pub(super) fn headline_change(difference: &FactorDifference) -> Option<(Metric, Estimate)> {
+    match difference.figure {
+        figure if figure.is_time() => Some((figure, difference.estimate)),
+        _ => reported(difference),
+    }
+}
+
 pub(super) fn content(difference: &FactorDifference) -> Option<Difference> {
     let (figure, estimate) = reported(difference)?;
+    Some(of_change(difference, figure, &estimate))
+}
+
+/// A difference with the figure and the change to report.
+pub(super) fn of_change(difference: &FactorDifference, figure: Metric, estimate: &Estimate) -> Difference {
     let mut factors = difference.factors.clone();
     factors.insert(difference.factor.clone(), difference.to.clone());
-    Some(Difference {
+    Difference {
         place: OwnedCellKey { mode: difference.mode, factors, load: difference.load.clone() },
         subject: difference.factor.clone(),
         from: difference.from.clone(),
         same_programs: difference.same_programs,
-        measured: Measured::new(figure, &estimate),
+        measured: Measured::new(figure, estimate),
         verdict: difference.verdict,
         n: estimate.n,
-    })
+    }
 }

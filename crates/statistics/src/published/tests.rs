@@ -25,11 +25,11 @@ fn figure_agrees_if_interval_is_within_margin() {
         (p99, 100.0, 400.0, None),
         (p99, 300.0, 400.0, Some(false)),
     ] {
-        let measured = Estimate { estimate: low, low: Some(low), high: Some(high), n: 3 };
+        let measured = Estimate { estimate: low, low: Some(low), high: Some(high), n: 3, alone: None };
         let margin = margin(published, None).unwrap();
         assert_eq!(agrees(published, margin, &measured), expected, "{published:?} and {low} to {high}");
     }
-    let measured = Estimate { estimate: 300.0, low: Some(290.0), high: Some(310.0), n: 3 };
+    let measured = Estimate { estimate: 300.0, low: Some(290.0), high: Some(310.0), n: 3, alone: None };
     assert_eq!(agrees(p99, margin(p99, Some(0.5)).unwrap(), &measured), Some(true), "within half");
     let single = Estimate::single(-0.1);
     assert_eq!(agrees(relative(Relation::Change(-0.1)), 0.1, &single), None);
@@ -37,7 +37,7 @@ fn figure_agrees_if_interval_is_within_margin() {
 
 #[test]
 fn inverted_change_keeps_interval() {
-    let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2), n: 3 };
+    let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2), n: 3, alone: None };
     let doubled = inverted(&halved);
     assert!((doubled.estimate - 1.0).abs() < 1e-12, "{doubled:?}");
     assert!((doubled.low.unwrap() - 0.25).abs() < 1e-12 && (doubled.high.unwrap() - 1.5).abs() < 1e-12);

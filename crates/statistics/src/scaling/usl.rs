@@ -73,6 +73,7 @@ pub(super) fn fit(observations: &[Observation]) -> Option<FittedLaw> {
         low: ends.map(|(low, _)| low),
         high: ends.map(|(_, high)| high).filter(|high| high.is_finite()),
         n: observations.len(),
+        alone: None,
     };
     let [sigma, kappa] = best.shape;
     let level = within.as_ref().zip(variance).map(|(within, variance)| within.level(variance));

@@ -278,6 +278,7 @@ fn rate_at_objective<'a>(
         low: Some(rate(cell)),
         high: missed.map(|place| rate(measured[place])),
         n: cell.cell.valid,
+        alone: None,
     };
     let basis = if missed.is_some() { CapacityBasis::Objective } else { CapacityBasis::HighestRate };
     let mut found = found(cell, rps, basis);

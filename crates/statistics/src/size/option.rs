@@ -241,6 +241,7 @@ fn multiplied(replicas: &ReplicaCount, each: &Estimate) -> Estimate {
         low: ends(replicas.low, each.low),
         high: ends(replicas.high, each.high),
         n: each.n,
+        alone: None,
     }
 }
 
@@ -264,6 +265,7 @@ fn monthly_cost(
         low: end(cpu.low, memory.map(|memory| memory.low), replicas.low),
         high: end(cpu.high, memory.map(|memory| memory.high), replicas.high),
         n: cpu.n,
+        alone: None,
     }
 }
 

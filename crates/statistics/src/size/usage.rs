@@ -60,6 +60,7 @@ fn mixed(from: &Estimate, to: &Estimate, share: f64) -> Estimate {
         low: mix_ends(from.low, to.low),
         high: mix_ends(from.high, to.high),
         n: from.n.min(to.n),
+        alone: None,
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn comparisons(
         let position = comparisons.len();
         let mut test = |metric: Metric, difference: Option<Difference>| {
             let statement = Statement::Modes(metric, position);
-            tested.extend(difference.map(|difference| Tested { statement, difference }));
+            tested.extend(difference.map(|difference| Tested::new(statement, difference)));
             difference.map(|difference| difference.estimate)
         };
         let differences = TIMES.map(|metric| tables.difference(metric, cell.key(), other.key()));

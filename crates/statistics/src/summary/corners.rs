@@ -20,7 +20,8 @@ pub(super) fn differences(
     let (mut differences, mut tested) = (Vec::new(), Vec::new());
     for (from, to) in corners(experiment, cells) {
         for Change { figure, difference, relative } in changes(from, to, false, tables) {
-            tested.push(Tested { statement: Statement::Corners(figure, differences.len()), difference });
+            let statement = Statement::Corners(figure, differences.len());
+            tested.push(Tested { beside: relative, ..Tested::new(statement, difference) });
             differences.push(CornerDifference {
                 mode: from.mode,
                 load: from.load.clone(),
@@ -28,7 +29,7 @@ pub(super) fn differences(
                 to: to.factors.clone(),
                 figure,
                 estimate: difference.estimate,
-                relative,
+                relative: relative.map(|relative| relative.estimate),
                 verdict: FindingVerdict::CannotTell,
             });
         }

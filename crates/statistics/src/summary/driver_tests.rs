@@ -166,7 +166,7 @@ fn each_driver_and_service_has_own_estimates() {
         assert_eq!((driver.valid, driver.verdict.as_str()), (5, VALID));
         assert_eq!(
             driver.rate_completed,
-            Some(Estimate { estimate: 100.0, low: Some(100.0), high: Some(100.0), n: 5 })
+            Some(Estimate { estimate: 100.0, low: Some(100.0), high: Some(100.0), n: 5, alone: None })
         );
     }
     assert!(p99(&cell.drivers[4]).low.unwrap() > 2.0 * p99(&cell.drivers[0]).high.unwrap());

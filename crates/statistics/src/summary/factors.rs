@@ -15,8 +15,8 @@ use crate::trials::usable;
 use experiment::Experiment;
 use experiment::definition::Factor;
 use results::{
-    BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Factors, Figure, FindingVerdict, LoadPoint,
-    Metric, Mode, Role, TrialRecord,
+    BACKGROUND_SERVICES, Conditions, FactorEffect, Factors, Figure, FindingVerdict, LoadPoint, Metric, Mode,
+    Role, TrialRecord,
 };
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -71,17 +71,18 @@ pub(super) fn effects(
         }
     }
     let tested = |(index, slope): (usize, &Slope)| Tested {
-        statement: Statement::Effect(index),
-        difference: Difference { estimate: slope.effect.per_unit, p_value: slope.p_value },
+        beside: Some(slope.ends),
+        ..Tested::new(Statement::Effect(index), slope.line)
     };
     let tested = effects.iter().enumerate().map(tested).collect();
     (effects.into_iter().map(|slope| slope.effect).collect(), tested)
 }
 
-/// The slope of a figure against a factor, with its p-value.
+/// The slope of a figure against a factor, as it is tested, and the difference between its ends.
 struct Slope {
     effect: FactorEffect,
-    p_value: Option<f64>,
+    line: Difference,
+    ends: Difference,
 }
 
 /// The values of a factor as numbers, ascending; `None` if one is not a number.
@@ -236,12 +237,18 @@ impl Group<'_> {
         };
         let range = self.values[greatest] - self.values[least];
         let per_unit = interval::mean(&slopes, resolution / range)?;
-        let own = Difference { estimate: per_unit, p_value: interval::p_value_of_mean(&slopes) };
+        let own = Difference::new(per_unit, interval::p_value_of_mean(&slopes), slopes.len() as f64 - 1.0);
         let line = row.and_then(|row| row.slope(&positions, self.values, resolution / range)).unwrap_or(own);
-        let from_least_to_greatest = row
-            .filter(|_| slopes.len() <= 2)
-            .and_then(|row| row.difference(greatest, least, resolution))
-            .or_else(|| interval::difference(&at(greatest), &at(least), resolution))?;
+        let ends =
+            row.filter(|_| slopes.len() <= 2).and_then(|row| row.difference(greatest, least, resolution));
+        let ends = match ends {
+            Some(ends) => ends,
+            None => {
+                let (with, without) = (at(greatest), at(least));
+                let estimate = interval::difference(&with, &without, resolution)?;
+                Difference::new(estimate, None, interval::freedom(&with, &without))
+            }
+        };
         let effect = FactorEffect {
             factor: self.factor.to_owned(),
             values: positions.iter().map(|position| self.values[*position]).collect(),
@@ -251,10 +258,10 @@ impl Group<'_> {
             component: None,
             load: None,
             per_unit: line.estimate,
-            from_least_to_greatest,
+            from_least_to_greatest: ends.estimate,
             verdict: FindingVerdict::CannotTell,
         };
-        Some(Slope { effect, p_value: line.p_value })
+        Some(Slope { effect, line, ends })
     }
 
     /// Least squares slope through the values of one repeat; `None` with a single value.
@@ -287,9 +294,9 @@ impl Row<'_> {
         self.table.slope(&points, resolution)
     }
 
-    fn difference(self, with: usize, without: usize, resolution: f64) -> Option<Estimate> {
+    fn difference(self, with: usize, without: usize, resolution: f64) -> Option<Difference> {
         let (with, without) = (*self.cells.get(&with)?, *self.cells.get(&without)?);
-        Some(self.table.difference(with, without, resolution)?.estimate)
+        self.table.difference(with, without, resolution)
     }
 }
 

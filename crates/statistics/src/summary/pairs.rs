@@ -7,26 +7,17 @@ use results::{BACKGROUND_SERVICES, Factors, LoadPoint, Mode, OwnedCellKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Part of a cell's conditions.
-pub(super) type Shared = (Factors, LoadPoint);
+type Shared = (Factors, LoadPoint);
 
 /// Keys of factors.
-pub(super) type Keys<'a> = BTreeSet<&'a str>;
-
-/// Keys of the factors that all cells have.
-pub(super) fn common_keys(cells: &[OwnedCellKey]) -> Keys<'_> {
-    let mut cells = cells.iter();
-    let first: Keys<'_> = cells.next().map_or_else(Keys::new, |cell| keys(cell).collect());
-    cells.fold(first, |common, cell| {
-        common.into_iter().filter(|key| cell.factors.contains_key(*key)).collect()
-    })
-}
+type Keys<'a> = BTreeSet<&'a str>;
 
 fn keys(cell: &OwnedCellKey) -> impl Iterator<Item = &str> {
     cell.factors.keys().map(String::as_str)
 }
 
 /// The part of a cell's conditions that consists of the load and of the factors with these keys.
-pub(super) fn shared(cell: &OwnedCellKey, keys: &Keys<'_>) -> Shared {
+fn shared(cell: &OwnedCellKey, keys: &Keys<'_>) -> Shared {
     let factors = cell.factors.iter().filter(|(key, _)| keys.contains(key.as_str()));
     let services = cell.load.surrounding_services.filter(|_| keys.contains(BACKGROUND_SERVICES));
     (

@@ -1,13 +1,12 @@
 //! Figures of a run in tables over all cells, the source of estimates and differences.
 
 use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
-use super::pairs;
 use crate::figure_table::{Difference, FigureTable};
 use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
 use results::{
-    CellKey, Clock, ComponentUsage, Estimate, Figure, HistogramSummary, LoadResult, Metric, OwnedCellKey,
-    Percentiles, Role, TrialRecord,
+    CellKey, Clock, ComponentUsage, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Metric,
+    OwnedCellKey, Percentiles, Role, TrialRecord,
 };
 use std::collections::HashMap;
 
@@ -41,12 +40,10 @@ const CPU: [Metric; 2] = [Metric::CpuCores, Metric::CpuCoresPer1000Rps];
 impl<'a> Tables<'a> {
     pub(super) fn new(cells: &'a [OwnedCellKey], trials: &'a TrialsByCell<'a>) -> Self {
         let keys: Vec<CellKey<'a>> = cells.iter().map(OwnedCellKey::key).collect();
-        // Cells of all modes are alike under the conditions that all have.
-        let common = pairs::common_keys(cells);
-        let mut conditions: HashMap<pairs::Shared, usize> = HashMap::new();
+        let mut conditions: HashMap<Conditions<'_>, usize> = HashMap::new();
         let mut place = |cell: &'a OwnedCellKey| {
             let next = conditions.len();
-            let conditions = *conditions.entry(pairs::shared(cell, &common)).or_insert(next);
+            let conditions = *conditions.entry(cell.conditions()).or_insert(next);
             Place { mode: cell.mode as usize, conditions }
         };
         let mut tables = Self {

@@ -3,12 +3,13 @@
 //! The error budget is divided among figures, so that many figures of little weight do not cost the median its
 //! power.
 
-use crate::family::{Group, shown};
+use crate::family::{Group, decide};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
 use crate::findings::resources::CpuScaling;
 use results::{
-    CornerDifference, CostTerm, FactorDifference, FactorEffect, FindingVerdict, Metric, ModeComparison,
+    CornerDifference, CostTerm, Estimate, FactorDifference, FactorEffect, FindingVerdict, Metric,
+    ModeComparison,
 };
 
 /// A difference that a run tests, by its index in the comparisons, the effects of factors, or the greatest of
@@ -42,6 +43,11 @@ impl Statement {
             Self::Corners(metric, _) => share(metric) / 4.0,
             Self::Effect(_) | Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) => OTHER_SHARE,
         }
+    }
+
+    /// True if the other form of the difference is the same one in another unit.
+    fn is_two_forms(self) -> bool {
+        matches!(self, Self::Values(..) | Self::Versions(..) | Self::Corners(..))
     }
 
     /// True if both are differences of the same figure. A far corner is one more difference between values.
@@ -93,6 +99,37 @@ fn share_between_versions(metric: Metric) -> f64 {
 pub(super) struct Tested {
     pub statement: Statement,
     pub difference: Difference,
+    /// Another form of the difference that stands beside the same verdict: as a fraction, or between the ends of a line.
+    pub beside: Option<Difference>,
+}
+
+impl Tested {
+    pub(super) fn new(statement: Statement, difference: Difference) -> Self {
+        Self { statement, difference, beside: None }
+    }
+
+    /// Judges a difference. What is shown has an interval without zero; one that is not shown, an interval with zero.
+    fn judged(&self, shown: bool, level: f64) -> Judgement {
+        // The change between the ends of a line may be less clear than its slope.
+        let both = [Some(self.difference), self.beside.filter(|_| self.statement.is_two_forms())];
+        let exclude_zero = both.iter().flatten().all(|difference| difference.estimate.excludes_zero());
+        if shown && exclude_zero {
+            let [difference, beside] =
+                [Some(self.difference), self.beside].map(|one| one.map(|one| one.estimate));
+            return Judgement { verdict: FindingVerdict::Shown, difference, beside };
+        }
+        let [difference, beside] =
+            [Some(self.difference), self.beside].map(|one| one.map(|one| one.not_shown(level)));
+        Judgement { verdict: FindingVerdict::NotShown, difference, beside }
+    }
+}
+
+/// A verdict, and the intervals that stand beside it.
+#[derive(Clone, Copy, Debug)]
+struct Judgement {
+    verdict: FindingVerdict,
+    difference: Option<Estimate>,
+    beside: Option<Estimate>,
 }
 
 /// What a run tests; verdicts are written into it.
@@ -106,10 +143,12 @@ pub(super) struct Subjects<'a> {
     pub cpu_scalings: &'a mut [CpuScaling],
 }
 
-/// Writes into the subjects whether each difference is shown.
-pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
+/// Writes the verdict on each difference into the subjects, with the intervals that stand beside it. Returns the number of
+/// differences that the run tests.
+pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) -> usize {
     let (testable, others): (Vec<&Tested>, Vec<&Tested>) =
         tested.iter().partition(|tested| tested.difference.p_value.is_some());
+    let count = testable.len();
     let mut figures: Vec<Vec<&Tested>> = Vec::new();
     for tested in testable {
         match figures.iter_mut().find(|figure| figure[0].statement.is_alike(tested.statement)) {
@@ -121,49 +160,62 @@ pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
         share: figure.iter().map(|tested| tested.statement.share()).fold(0.0, f64::max),
         p_values: figure.iter().filter_map(|tested| tested.difference.p_value).collect(),
     };
-    let shown = shown(&figures.iter().map(group).collect::<Vec<_>>());
-    for (tested, shown) in figures.into_iter().flatten().zip(shown.into_iter().flatten()) {
-        // If the interval includes zero, a verdict that excludes zero would contradict it.
-        let verdict = if shown && tested.difference.estimate.excludes_zero() {
-            FindingVerdict::Shown
-        } else {
-            FindingVerdict::NotShown
-        };
-        subjects.write(tested.statement, verdict);
+    let outcomes = decide(&figures.iter().map(group).collect::<Vec<_>>());
+    for (figure, outcome) in figures.into_iter().zip(outcomes) {
+        for (tested, shown) in figure.into_iter().zip(outcome.shown) {
+            subjects.write(tested.statement, &tested.judged(shown, outcome.level));
+        }
     }
     for tested in others {
-        subjects.write(tested.statement, FindingVerdict::CannotTell);
+        let [difference, beside] =
+            [Some(tested.difference), tested.beside].map(|one| one.map(|one| one.estimate));
+        subjects
+            .write(tested.statement, &Judgement { verdict: FindingVerdict::CannotTell, difference, beside });
     }
+    count
 }
 
 impl Subjects<'_> {
-    fn write(&mut self, statement: Statement, verdict: FindingVerdict) {
-        let place = match statement {
+    fn write(&mut self, statement: Statement, judgement: &Judgement) {
+        let Judgement { verdict, difference: Some(estimate), beside } = *judgement else { return };
+        match statement {
             Statement::Modes(metric, index) => {
                 let comparison = &mut self.comparisons[index];
-                let times = &mut comparison.response_time_us.verdicts;
-                let place = match metric {
-                    Metric::ResponseTimeP50Us => &mut times.p50,
-                    Metric::ResponseTimeP90Us => &mut times.p90,
-                    Metric::ResponseTimeP99Us => &mut times.p99,
-                    Metric::RateCompleted => &mut comparison.throughput_verdict,
-                    _ => &mut comparison.proxy_cpu_verdict,
+                let times = &mut comparison.response_time_us;
+                let (place, of_verdict) = match metric {
+                    Metric::ResponseTimeP50Us => (&mut times.p50, &mut times.verdicts.p50),
+                    Metric::ResponseTimeP90Us => (&mut times.p90, &mut times.verdicts.p90),
+                    Metric::ResponseTimeP99Us => (&mut times.p99, &mut times.verdicts.p99),
+                    Metric::RateCompleted => (&mut comparison.throughput, &mut comparison.throughput_verdict),
+                    _ => (&mut comparison.proxy_cpu_per_request, &mut comparison.proxy_cpu_verdict),
                 };
-                *place = Some(verdict);
-                return;
+                (*place, *of_verdict) = (Some(estimate), Some(verdict));
             }
             Statement::Cost(index) => {
                 if let Some(slope) = &mut self.costs[index] {
-                    slope.verdict = Some(verdict);
+                    (slope.coefficient, slope.verdict) = (estimate, Some(verdict));
                 }
-                return;
             }
-            Statement::Effect(index) => &mut self.effects[index].verdict,
-            Statement::Values(_, index) | Statement::Versions(_, index) => &mut self.values[index].verdict,
-            Statement::Corners(_, index) => &mut self.corners[index].verdict,
-            Statement::Greatest(index) => &mut self.greatest[index].verdict,
-            Statement::CpuScaling(index) => &mut self.cpu_scalings[index].verdict,
-        };
-        *place = verdict;
+            Statement::Effect(index) => {
+                let effect = &mut self.effects[index];
+                (effect.per_unit, effect.verdict) = (estimate, verdict);
+                effect.from_least_to_greatest = beside.unwrap_or(effect.from_least_to_greatest);
+            }
+            Statement::Values(_, index) | Statement::Versions(_, index) => {
+                let difference = &mut self.values[index];
+                (difference.estimate, difference.verdict) = (estimate, verdict);
+                difference.relative = beside.or(difference.relative);
+            }
+            Statement::Corners(_, index) => {
+                let corner = &mut self.corners[index];
+                (corner.estimate, corner.verdict) = (estimate, verdict);
+                corner.relative = beside.or(corner.relative);
+            }
+            Statement::Greatest(index) => {
+                let greatest = &mut self.greatest[index];
+                (greatest.difference.estimate, greatest.verdict) = (estimate, verdict);
+            }
+            Statement::CpuScaling(index) => self.cpu_scalings[index].verdict = verdict,
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::verdicts::{Statement, Tested};
 use crate::figure_table::Difference;
 use experiment::Experiment;
 use experiment::definition::Factor;
-use results::{Estimate, FactorDifference, FindingVerdict, Metric, OwnedCellKey, is_of_components};
+use results::{FactorDifference, FindingVerdict, Metric, OwnedCellKey, is_of_components};
 
 /// Metrics by which values are compared, in the order in which they are listed.
 const COMPARED: [Metric; 17] = [
@@ -46,7 +46,7 @@ pub(super) fn differences(
                 true => Statement::Versions(figure, differences.len()),
                 false => Statement::Values(figure, differences.len()),
             };
-            tested.push(Tested { statement, difference });
+            tested.push(Tested { beside: relative, ..Tested::new(statement, difference) });
             differences.push(FactorDifference {
                 factor: factor.to_owned(),
                 mode: from.mode,
@@ -56,7 +56,7 @@ pub(super) fn differences(
                 to: to.factors[factor].clone(),
                 figure,
                 estimate: difference.estimate,
-                relative,
+                relative: relative.map(|relative| relative.estimate),
                 verdict: FindingVerdict::CannotTell,
                 same_programs: is_of_components(factor) && tables.ran_same_programs(to.key(), from.key()),
             });
@@ -70,7 +70,7 @@ pub(super) struct Change {
     pub figure: Metric,
     pub difference: Difference,
     /// As a fraction; absent if a value is zero.
-    pub relative: Option<Estimate>,
+    pub relative: Option<Difference>,
 }
 
 /// Differences between two cells at every figure that both have. Between `programs`, what depends on these too.
@@ -94,11 +94,7 @@ pub(super) fn changes(
         let difference = tables.difference(figure, with, base).filter(|_| !is_left_out)?;
         let change = tables.change(Subject::Path, figure, with, base);
         // Without proxies there are no proxy figures to compare.
-        (change.is_some() || figure.is_time()).then(|| Change {
-            figure,
-            difference,
-            relative: change.map(|change| change.estimate),
-        })
+        (change.is_some() || figure.is_time()).then_some(Change { figure, difference, relative: change })
     })
 }
 

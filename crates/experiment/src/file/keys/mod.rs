@@ -3,7 +3,7 @@
 pub(super) mod load;
 pub(super) mod published;
 
-use crate::definition::{Fresh, Resolve};
+use crate::definition::{Fresh, HeadlineFigure, Resolve};
 use crate::keys::settings::tables;
 use crate::keys::words::words_of;
 use crate::keys::{DescribedKey, Key, Kind, names};
@@ -76,7 +76,7 @@ pub(super) fn shapes() -> Vec<&'static str> {
     SHAPES.map(|shape| shape.name).to_vec()
 }
 
-const ROOT: [Key; 21] = [
+const ROOT: [Key; 22] = [
     Key::new(
         "name",
         Kind::Matching(|| "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$".to_owned()),
@@ -84,6 +84,11 @@ const ROOT: [Key; 21] = [
     )
     .required(),
     Key::new("question", Kind::Text, "the question; heads the report"),
+    Key::new(
+        "headline",
+        Kind::OneOf(words_of::<HeadlineFigure>),
+        "the figure that the headline states; by the kind of run if absent",
+    ),
     Key::new("topology", Kind::Named("topology"), "which services call which").default("pair"),
     Key::new(
         "mesh",

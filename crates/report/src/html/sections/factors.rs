@@ -2,13 +2,12 @@
 //! the other factors and a level of load has its own chart.
 
 use super::against::{Against, Panel, charts, drawn};
-use super::context::{Chart, Context, ModeRow};
-use crate::format::TimeUnit;
-use crate::table::Difference;
+use super::context::{Chart, Context};
+use crate::differences;
+use crate::tables::Table;
 use experiment::definition::Factor;
-use results::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, Figure, Metric};
+use results::{Cell, Estimate, FactorEffect, Figure, Metric};
 use serde::Serialize;
-use std::cmp::Ordering;
 
 /// Further charts are collapsed.
 const MAX_OPEN_CHARTS: usize = 12;
@@ -22,11 +21,8 @@ pub struct FactorSection {
     panels: String,
     charts: Vec<Chart>,
     folded: Vec<Chart>,
-    /// Smallest value, as written in the experiment.
-    least: String,
-    greatest: String,
-    columns: Vec<String>,
-    changes: Vec<ModeRow>,
+    /// Changes of each factor.
+    effects: Option<Table>,
 }
 
 /// `None` if no factor has numeric values.
@@ -44,34 +40,13 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
     let drawn = drawn(context, &TIMES);
     let all = drawn.iter().flat_map(|drawn| charts(context, &panels, &drawn_against, drawn));
     let mut charts: Vec<Chart> = all.collect();
-    let times = context.run.summary.cells.iter();
-    let unit = TimeUnit::for_times(times.filter_map(|cell| Some(cell.response_time_us?.p50?.estimate)));
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
-    let mut values: Vec<_> = against.values.iter().collect();
-    values.sort_by(|one, other| {
-        one.quantity(&against.key).partial_cmp(&other.quantity(&against.key)).unwrap_or(Ordering::Equal)
-    });
-    let (least, greatest) = (values.first()?, values.last()?);
     (!charts.is_empty()).then(|| FactorSection {
         against: against.key.clone(),
         panels: others.join(" and "),
         charts,
         folded,
-        least: least.to_string(),
-        greatest: greatest.to_string(),
-        columns: CHANGES
-            .iter()
-            .map(|(figure, name)| match figure {
-                Metric::ProxiesMemoryAnonymousBytes => format!("{name}, MB"),
-                _ => format!("{name}, {}", unit.symbol()),
-            })
-            .collect(),
-        // The size of the mesh has its own section.
-        changes: if against.key == BACKGROUND_SERVICES {
-            Vec::new()
-        } else {
-            changes(context, against, unit)
-        },
+        effects: differences::effects(&context.run.summary),
     })
 }
 
@@ -99,46 +74,8 @@ const TIMES: [(Figure, &str, &str); 3] = [
     (Figure::P99, "p99", "99th percentile of response time"),
 ];
 
-const CHANGES: [(Metric, &str); 4] = [
-    (Metric::ResponseTimeP50Us, "p50"),
-    (Metric::ResponseTimeP99Us, "p99"),
-    (Metric::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
-    (Metric::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies"),
-];
-
-/// One row per mode and load, with the other factors fixed.
-fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<ModeRow> {
-    let effects: Vec<&FactorEffect> =
-        context.run.summary.factor_effects.iter().filter(|effect| effect.factor == against.key).collect();
-    let medians = effects.iter().filter(|effect| effect.figure == Metric::ResponseTimeP50Us);
-    medians
-        .filter_map(|median| {
-            let load = median.load.as_ref()?;
-            let value = |(figure, _): &(Metric, &str)| {
-                let same = |effect: &&&FactorEffect| {
-                    effect.figure == *figure
-                        && (effect.mode, &effect.factors, &effect.load)
-                            == (median.mode, &median.factors, &median.load)
-                };
-                effects.iter().find(same).map_or_else(String::new, |effect| {
-                    let verdict = effect.verdict;
-                    match figure {
-                        Metric::ProxiesMemoryAnonymousBytes => {
-                            Difference::megabytes((&effect.from_least_to_greatest, verdict)).text()
-                        }
-                        _ => Difference::new((&in_us(effect), verdict), unit).text(),
-                    }
-                })
-            };
-            let at = Conditions { factors: &median.factors, load };
-            let name = format!("{} at {}", median.mode, context.conditions.label_without(at, &against.key));
-            Some(ModeRow::new(median.mode, name, CHANGES.iter().map(value)))
-        })
-        .collect()
-}
-
 /// A difference in microseconds; cores per 1000 requests/s equal milliseconds per request.
 pub(super) fn in_us(effect: &FactorEffect) -> Estimate {
     let factor = if effect.figure == Metric::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
-    effect.from_least_to_greatest.map(|difference| difference * factor)
+    effect.change().map(|difference| difference * factor)
 }

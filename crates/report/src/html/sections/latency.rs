@@ -90,7 +90,7 @@ fn added_chart(context: &Context, figure: Figure, unit: TimeUnit) -> Option<RowC
                 Line::Row(Row {
                     label: mode.name().to_owned(),
                     symbol: Some((style.marker, style.class)),
-                    value: value_text(&Difference::new((&estimate, verdict), unit), unit),
+                    value: Difference::new((&estimate, verdict), unit).text_with_unit(unit.symbol()),
                     mark: Mark::Whisker {
                         estimate: estimate.estimate / unit.us(),
                         interval: estimate
@@ -111,12 +111,4 @@ fn added_chart(context: &Context, figure: Figure, unit: TimeUnit) -> Option<RowC
     let axis =
         format!("added to the {} of {}, {}", figure.name(), floor(&context.run.summary), unit.symbol());
     (!lines.is_empty()).then_some(RowChart { axis, lines, shared: Vec::new(), may_be_logarithmic: false })
-}
-
-fn value_text(difference: &Difference, unit: TimeUnit) -> String {
-    match (&difference.interval.range, difference.shown) {
-        (_, true) => difference.interval.text_with_unit(unit.symbol()),
-        (Some(range), false) => format!("none shown ({range} {})", unit.symbol()),
-        (None, false) => format!("{}, no interval", difference.interval.text_with_unit(unit.symbol())),
-    }
 }

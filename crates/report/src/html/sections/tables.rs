@@ -2,6 +2,7 @@
 //! charts.
 
 use super::context::Context;
+use crate::differences::{self, PERCENTILES};
 use crate::drivers::over_copies_estimate;
 use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
@@ -43,7 +44,7 @@ impl Tables {
             floor: table.floor,
             closed_loop: table.closed_loop,
             cells: times(context, &cells, &table),
-            added: added(context, &cells, &table).filter(|_| table.compares),
+            added: differences::added(summary),
             comparisons: comparisons(context, &table),
             components: components.table(cells.iter().flat_map(|cell| components.rows(cell))),
             all_components: components.table(cells.iter().flat_map(|cell| components.folded_rows(cell))),
@@ -76,9 +77,6 @@ const FULL: [(&str, Figure); 6] = [
     ("p99.9", Figure::P99_9),
 ];
 
-/// Percentiles whose differences are in the table.
-const DIFFERENCES: [(&str, Figure); 3] = [("p50", Figure::P50), ("p90", Figure::P90), ("p99", Figure::P99)];
-
 fn times(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Table> {
     let mut columns = place_columns();
     columns.push(Column::number("Valid"));
@@ -104,24 +102,10 @@ fn times(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Tabl
     table(columns, cells.iter().map(row))
 }
 
-fn added(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Table> {
-    let mut columns = place_columns();
-    columns.extend(DIFFERENCES.map(|(name, _)| Column::number(name)));
-    let row = |cell: &&Cell| {
-        let mut row = place(context, cell);
-        row.extend(DIFFERENCES.map(|(_, figure)| {
-            let judged = cell.added_us.as_ref().and_then(|added| added.judged(figure));
-            difference(judged, |judged| Difference::new(judged, shown.unit))
-        }));
-        row
-    };
-    table(columns, cells.iter().map(row))
-}
-
 fn comparisons(context: &Context, shown: &ResultTable) -> Option<Table> {
     let mut columns = place_columns();
     columns.push(Column::text("Against"));
-    columns.extend(DIFFERENCES.map(|(name, _)| Column::number(name)));
+    columns.extend(PERCENTILES.map(|(name, _)| Column::number(name)));
     columns.extend(shown.closed_loop.then(|| Column::number("Throughput, %")));
     columns.push(Column::number("Proxy CPU per request, %"));
     let row = |comparison: &ModeComparison| {
@@ -131,7 +115,7 @@ fn comparisons(context: &Context, shown: &ResultTable) -> Option<Table> {
             comparison.mode.name().into(),
             comparison.than.name().into(),
         ];
-        row.extend(DIFFERENCES.map(|(_, figure)| {
+        row.extend(PERCENTILES.map(|(_, figure)| {
             difference(times.judged(figure), |judged| Difference::new(judged, shown.unit))
         }));
         let throughput = || difference(comparison.judged_throughput(), Difference::percent);

@@ -19,7 +19,7 @@ pub fn throughput(context: &Context) -> Option<Vec<Chart>> {
     let change = |cell: &Cell| {
         let (change, verdict) = throughput_change(summary, cell)?;
         let percent = change.map(|fraction| fraction * 100.0);
-        Some((percent, change_text(&Difference::percent((&change, verdict)))))
+        Some((percent, Difference::percent((&change, verdict)).text_with_unit("%")))
     };
     let unit = TimeUnit::for_times(
         summary.cells.iter().filter_map(|cell| Some(cpu_us(cell, Role::Proxy)?.estimate)),
@@ -94,12 +94,4 @@ fn row(cell: &Cell, read: &dyn Fn(&Cell) -> Option<(Estimate, String)>) -> Optio
             class: style.class,
         },
     })
-}
-
-fn change_text(change: &Difference) -> String {
-    match (&change.interval.range, change.shown) {
-        (_, true) => change.interval.text_with_unit("%"),
-        (Some(range), false) => format!("none shown ({range} %)"),
-        (None, false) => format!("{}, no interval", change.interval.text_with_unit("%")),
-    }
 }

@@ -9,7 +9,7 @@ fn drivers_calls_and_services_are_named_only_if_shown() {
             subject: "a".to_owned(),
             candidates: 5,
             value: Value { figure: Metric::ResponseTimeP99Us, value: 2.0 },
-            difference: Estimate { estimate: 0.5, low: Some(0.4), high: Some(0.6), n: 5 },
+            difference: Estimate { estimate: 0.5, low: Some(0.4), high: Some(0.6), n: 5, alone: None },
             verdict,
         };
         let mut alone = summary.clone();

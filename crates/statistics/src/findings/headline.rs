@@ -1,0 +1,184 @@
+//! The headline: the answer to the question of the run, in the form that fits the kind of run.
+//!
+//! In this order: versions and programs, fleets, sizes of the mesh, capacity of a gateway, values of factors, a topology's entry,
+//! throughput, latency. The experiment's `headline` selects another figure than that of the kind.
+
+use super::run::{Run, distance_from_reference};
+use super::word_factors::{headline_change, of_change};
+use super::{components, factors, fleets, latency, sizes, throughput};
+use experiment::HeadlineFigure;
+use experiment::definition::Factor;
+use results::finding::{About, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
+use results::{
+    BACKGROUND_SERVICES, Cell, EdgeSummary, Estimate, FactorDifference, FactorEffect, Finding,
+    FindingVerdict, LoadPoint, Metric, Mode, Role, RoleTotal, is_of_components,
+};
+
+/// Maximum number of differences between values of factors.
+const MAX_DIFFERENCES: usize = 4;
+const GATEWAY_CPU: &str = "gateway.cpu";
+
+pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
+    let figure = run.experiment.headline;
+    let forms: [&dyn Fn() -> Vec<Finding>; 8] = [
+        &|| components::headline(run),
+        &|| fleets::headline(run),
+        &|| sizes::headline(run),
+        &|| findings(capacity(run, figure)),
+        &|| findings(differences(run, figure)),
+        &|| findings(entry(run, figure)),
+        &|| findings(cpu(run, figure)),
+        &|| throughput_of(run, figure),
+    ];
+    let first = forms.iter().map(|form| form()).find(|findings| !findings.is_empty());
+    first.unwrap_or_else(|| latency::headline(run, time(figure)))
+}
+
+fn findings(headlines: Vec<Headline>) -> Vec<Finding> {
+    headlines.into_iter().map(Finding::Headline).collect()
+}
+
+/// The percentile of the response time that a headline states.
+fn time(figure: Option<HeadlineFigure>) -> Metric {
+    match figure {
+        Some(HeadlineFigure::P90) => Metric::ResponseTimeP90Us,
+        Some(HeadlineFigure::P99) => Metric::ResponseTimeP99Us,
+        _ => Metric::ResponseTimeP50Us,
+    }
+}
+
+fn throughput_of(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Finding> {
+    match figure {
+        None | Some(HeadlineFigure::Throughput) => throughput::headline(run),
+        Some(_) => Vec::new(),
+    }
+}
+
+/// CPU of all proxies of each mode, if the experiment wants it.
+fn cpu(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
+    if figure != Some(HeadlineFigure::Cpu) {
+        return Vec::new();
+    }
+    run.reference_cells().filter_map(all_proxies).map(Headline::Proxies).collect()
+}
+
+/// Requests per core of a single gateway, and its throughput under each CPU limit, the lowest first.
+fn capacity(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
+    let is_gateway = matches!(run.experiment.modes.as_slice(), [Mode::Gateway | Mode::Ingress]);
+    let varies_otherwise = run.experiment.factors.iter().any(|factor| factor.key != GATEWAY_CPU);
+    if !is_gateway || varies_otherwise || !matches!(figure, None | Some(HeadlineFigure::Throughput)) {
+        return Vec::new();
+    }
+    let closed = || run.summary.cells.iter().filter(|cell| cell.valid > 0 && cell.load.clients.is_some());
+    let load = closed()
+        .map(|cell| &cell.load)
+        .min_by(|one, other| distance_from_reference(one).total_cmp(&distance_from_reference(other)));
+    let cells = closed().filter(|cell| Some(&cell.load) == load);
+    cells.filter_map(|cell| gateway(run, cell)).map(Headline::Capacity).collect()
+}
+
+fn gateway(run: &Run<'_>, cell: &Cell) -> Option<OfCell<GatewayCapacity>> {
+    let gateway = cell.gateways.first().map_or("gateway", |gateway| gateway.name.as_str());
+    let proxy = cell.components.iter().find(|component| component.name == gateway)?;
+    let rate = cell.rate_completed?;
+    let limit = cell.factors.get(GATEWAY_CPU).and_then(|value| value.quantity(GATEWAY_CPU));
+    let capacity = GatewayCapacity {
+        subject: gateway.to_owned(),
+        measured: Measured::new(Metric::RateCompleted, &rate),
+        per_core: proxy.cpu_cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores),
+        cpu_limit_cores: limit.or(run.experiment.gateway.cpu_limit_cores),
+    };
+    let is_known = proxy.cpu_cores_per_1000_rps.estimate > 0.0;
+    is_known.then(|| OfCell::new(cell, capacity).resting_on(&rate))
+}
+
+/// Differences between values of each factor in the first mode with proxies, at the reference load and with the first values of
+/// the other factors. Those that are shown come first.
+fn differences(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
+    let factors = run.experiment.factors.iter();
+    let factors =
+        factors.filter(|factor| factor.key != BACKGROUND_SERVICES && !is_of_components(&factor.key));
+    let mode = run.modes_with_proxies().first().or(run.experiment.modes.first()).copied();
+    let Some(mode) = mode else { return Vec::new() };
+    let mut found: Vec<(FindingVerdict, Headline)> =
+        factors.flat_map(|factor| of_factor(run, factor, mode, figure)).collect();
+    found.sort_by_key(|(verdict, _)| *verdict != FindingVerdict::Shown);
+    found.into_iter().take(MAX_DIFFERENCES).map(|(_, headline)| headline).collect()
+}
+
+fn of_factor(
+    run: &Run<'_>,
+    factor: &Factor,
+    mode: Mode,
+    figure: Option<HeadlineFigure>,
+) -> Vec<(FindingVerdict, Headline)> {
+    let metric = |load: &LoadPoint| match figure {
+        None if load.rate.is_none() => Metric::RateCompleted,
+        Some(HeadlineFigure::Throughput) => Metric::RateCompleted,
+        Some(HeadlineFigure::Cpu) => Metric::ProxiesCpuCoresPer1000Rps,
+        figure => time(figure),
+    };
+    let effects = run.summary.factor_effects.iter().filter(|effect| {
+        let is_of_it = (effect.factor.as_str(), effect.mode) == (factor.key.as_str(), mode);
+        is_of_it && effect.load.as_ref().is_some_and(|load| metric(load) == effect.figure)
+    });
+    let distance = |effect: &FactorEffect| effect.load.as_ref().map_or(0.0, distance_from_reference);
+    let effect = effects.min_by(|one, other| distance(one).total_cmp(&distance(other)));
+    let effect = effect.map(|effect| {
+        let figure = match effect.figure {
+            Metric::ProxiesCpuCoresPer1000Rps => Metric::CpuCoresPer1000Rps,
+            figure => figure,
+        };
+        let content = factors::content(effect, &factor.key, figure, &effect.change());
+        (effect.verdict, Headline::Effect(content))
+    });
+    let all = &run.summary.factor_differences;
+    let of_it = || all.iter().filter(|one| (one.factor.as_str(), one.mode) == (factor.key.as_str(), mode));
+    let mut nearest: Vec<&FactorDifference> = Vec::new();
+    for one in of_it().filter(|one| metric(&one.load) == one.figure) {
+        match nearest.iter_mut().find(|known| known.to == one.to) {
+            None => nearest.push(one),
+            Some(known) if distance_from_reference(&one.load) < distance_from_reference(&known.load) => {
+                *known = one;
+            }
+            Some(_) => {}
+        }
+    }
+    let values = nearest.into_iter().filter_map(|one| {
+        let (figure, change) = headline_change(one)?;
+        let between = || of_it().filter(|other| other.to == one.to);
+        let mut difference = of_change(one, figure, &change);
+        difference.n = between().filter(|other| other.verdict == FindingVerdict::Shown).count();
+        Some((one.verdict, Headline::Values(ValuesHeadline { difference, of: between().count() })))
+    });
+    effect.into_iter().chain(values).collect()
+}
+
+/// What the first mode with proxies adds at the entry of a topology, the slowest call, and the CPU of all proxies.
+fn entry(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
+    if matches!(figure, Some(HeadlineFigure::Throughput | HeadlineFigure::Cpu)) {
+        return Vec::new();
+    }
+    let metric = if figure.is_some() { time(figure) } else { Metric::ResponseTimeP99Us };
+    let cells = run.reference_cells();
+    let Some(cell) = cells.into_iter().find(|cell| !cell.edges.is_empty()) else { return Vec::new() };
+    let added = latency::added_to_floor(cell, metric)
+        .or_else(|| latency::added_to_floor(cell, Metric::ResponseTimeP50Us))
+        .map(Headline::Added);
+    let Some(added) = added else { return Vec::new() };
+    let p99 = |edge: &EdgeSummary| Some(edge.response_time_us?.p99?.estimate);
+    let calls = cell.edges.iter().filter_map(|edge| Some((edge, p99(edge)?)));
+    let slowest = calls.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(edge, value)| {
+        let figure = Value { figure: Metric::ResponseTimeP99Us, value };
+        let subject = format!("{} → {}", edge.from, edge.to);
+        Headline::Call(OfCell::new(cell, About { subject, figure }))
+    });
+    [Some(added), slowest, all_proxies(cell).map(Headline::Proxies)].into_iter().flatten().collect()
+}
+
+/// CPU of all proxies of a cell.
+fn all_proxies(cell: &Cell) -> Option<Usage> {
+    let total = cell.totals.iter().find(|total: &&RoleTotal| total.role == Role::Proxy)?;
+    let cores: &Estimate = &total.cpu_cores;
+    Some(Usage::about(cell, "proxies".to_owned(), Metric::CpuCores, cores))
+}
