@@ -114,6 +114,14 @@ fn wrong_use_is_refused_before_anything_runs() {
     assert!(said.contains("proxy.workers cannot change mode none"), "{said}");
     let said = refused(&["--base", "modes=[none]", "--head", "modes=[sidecar]", study]);
     assert!(said.contains("the same modes"), "{said}");
+    let said = refused(&["--base", "load.pacing=economical", "--head", "load.pacing=precise", study]);
+    assert!(
+        said.contains("`load.pacing` is the same for both arms") && said.contains("--pacing sets it"),
+        "{said}"
+    );
+    let arms = ["--base", "proxy.workers=1", "--head", "proxy.workers=2", study];
+    let said = refused(&[&arms[..], &["--set", "repeats=2"]].concat());
+    assert!(said.contains("--repeats sets it"), "{said}");
     assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "nothing is written");
 }
 

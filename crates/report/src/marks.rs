@@ -153,7 +153,9 @@ fn not_shown(summary: &Summary) -> Option<String> {
     let of_values =
         summary.factor_differences.iter().flat_map(|one| [Some(one.estimate), one.relative]).flatten();
     let of_factors = summary.factor_effects.iter().flat_map(|one| [one.per_unit, one.from_least_to_greatest]);
-    let mut all = of_modes.chain(of_cells).chain(of_values).chain(of_factors);
+    let of_corners =
+        summary.corner_differences.iter().flat_map(|one| [Some(one.estimate), one.relative]).flatten();
+    let mut all = of_modes.chain(of_cells).chain(of_values).chain(of_factors).chain(of_corners);
     all.any(|difference| difference.alone.is_some()).then(|| {
         format!(
             "Not shown: with {} comparisons in this run, chance is not excluded. Where a difference by itself would exclude \

@@ -10,16 +10,10 @@ use std::fmt;
 /// Factor for the size of the mesh: number of background services.
 pub const BACKGROUND_SERVICES: &str = "istio.background-services.services";
 
-/// The component of a factor that is a version or program of the mesh, such as `envoy`.
-#[must_use]
-pub fn component_of(key: &str) -> Option<&str> {
-    key.strip_prefix("components.")
-}
-
 /// True if a factor is a version or program of the mesh.
 #[must_use]
 pub fn is_of_components(key: &str) -> bool {
-    component_of(key).is_some()
+    key.starts_with("components.")
 }
 
 /// Values of a cell's factors by dotted key, such as `proxy.workers`. Empty in an experiment without factors.

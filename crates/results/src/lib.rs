@@ -96,8 +96,8 @@ pub use event::{LoadEvent, SecondDetail};
 pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
 pub use factor::{
-    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, OwnedCellKey, component_of,
-    is_of_components, short_names,
+    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, OwnedCellKey, is_of_components,
+    short_names,
 };
 pub use factor_difference::FactorDifference;
 pub use factor_effect::FactorEffect;

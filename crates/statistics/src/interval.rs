@@ -200,6 +200,15 @@ fn widened_by_logarithms(values: &[f64], estimate: f64, half: f64, t: f64) -> (f
     )
 }
 
+/// Requests per second and core, from cores per 1000 requests/s. `None` if no CPU was used.
+pub(crate) fn requests_per_core(cores_per_1000_rps: &Estimate) -> Option<Estimate> {
+    let per_core = cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores);
+    let is_finite = |end: Option<f64>| end.is_none_or(|end| end.is_finite() && end > 0.0);
+    let has_interval = is_finite(per_core.low) && is_finite(per_core.high);
+    let plain = Estimate { low: None, high: None, ..per_core };
+    per_core.estimate.is_finite().then_some(if has_interval { per_core } else { plain })
+}
+
 #[cfg(test)]
 #[path = "interval_tests.rs"]
 mod tests;

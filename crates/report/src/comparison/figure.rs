@@ -41,26 +41,10 @@ pub(super) fn value(metric: Metric, estimate: Option<Estimate>) -> String {
 
 /// Change by a ratio: `+6.2 % (4.1 to 8.4)`.
 pub(super) fn change(ratio: Option<Estimate>) -> String {
-    let Some(ratio) = ratio else { return ABSENT.to_owned() };
-    let change = ratio.map(|ratio| ratio - 1.0);
-    let ends = change.low.map_or(0.0, f64::abs).max(change.high.map_or(0.0, f64::abs));
-    // Two digits of what may be far from zero are enough.
-    let decimals = if ends.max(change.estimate.abs()) < 0.0995 { 1 } else { 0 };
-    let number = |fraction: f64| signed(fraction * 100.0, decimals);
-    let sign = if change.estimate > 0.0 { "+" } else { "" };
-    match (change.low, change.high) {
-        (Some(low), Some(high)) => {
-            format!("{sign}{} % ({} to {})", number(change.estimate), number(low), number(high))
-        }
-        _ => format!("{sign}{} %", number(change.estimate)),
-    }
-}
-
-/// A number with a true minus sign.
-fn signed(value: f64, decimals: usize) -> String {
-    let text = format!("{:.decimals$}", value.abs());
-    let is_zero = text.chars().all(|letter| matches!(letter, '0' | '.'));
-    if value < 0.0 && !is_zero { format!("−{text}") } else { text }
+    ratio.map_or_else(
+        || ABSENT.to_owned(),
+        |ratio| words::signed(&ratio.map(|ratio| ratio - 1.0), words::change),
+    )
 }
 
 /// A fraction such as `5 %` or `0.5 %`.

@@ -103,15 +103,8 @@ pub fn verdict_word(verdict: FigureVerdict) -> &'static str {
 
 /// A figure and its change: `p50 of sidecar at 1000 requests/s: +6.2 % (4.1 to 8.4)`.
 #[must_use]
-pub fn short_sentence(figure: &ComparedFigure) -> String {
-    format!("{} of {}: {}", label(figure.key), words::place(figure.cell.key()), shown_change(figure))
-}
-
-/// Like [`short_sentence`], with both values: `…, from 0.38 ms to 0.40 ms`.
-#[must_use]
 pub fn sentence(figure: &ComparedFigure) -> String {
-    let (base, head) = (value(figure.key, figure.base), value(figure.key, figure.head));
-    format!("{}, from {base} to {head}", short_sentence(figure))
+    format!("{} of {}: {}", label(figure.key), words::place(figure.cell.key()), shown_change(figure))
 }
 
 /// Change with the interval that the verdict was made by.

@@ -1,7 +1,7 @@
 //! A comparison on the terminal.
 
 use super::{COLUMNS, Description};
-use crate::terminal::Options;
+use crate::terminal::{Options, plain};
 use results::{Comparison, ComparisonVerdict, FigureVerdict};
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 pub fn text(comparison: &Comparison, options: Options) -> String {
     let description = Description::new(comparison);
     let mut text = String::new();
-    let headline = coloured(&description.headline, colour(comparison.verdict), options);
-    let _ = writeln!(text, "{}: {headline}", comparison.name);
+    let headline = coloured(&plain(&description.headline), colour(comparison.verdict), options);
+    let _ = writeln!(text, "{}: {headline}", plain(&comparison.name));
     for line in description.worse.iter().chain(&description.failures) {
-        let _ = writeln!(text, "  {line}");
+        let _ = writeln!(text, "  {}", plain(line));
     }
     if !description.rows.is_empty() {
         text.push('\n');
@@ -21,7 +21,7 @@ pub fn text(comparison: &Comparison, options: Options) -> String {
     }
     text.push('\n');
     for note in &description.notes {
-        let _ = writeln!(text, "{note}");
+        let _ = writeln!(text, "{}", plain(note));
     }
     text
 }
@@ -46,7 +46,7 @@ fn table(description: &Description, comparison: &Comparison, options: Options) -
             FigureVerdict::Better => Some(GREEN),
             FigureVerdict::Inconclusive | FigureVerdict::Equivalent => None,
         };
-        text.push_str(&coloured(&line(row), colour, options));
+        text.push_str(&coloured(&plain(&line(row)), colour, options));
         text.push('\n');
     }
     text

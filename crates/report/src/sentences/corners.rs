@@ -1,17 +1,18 @@
 //! All factors at their last values compared with all at their first.
 
+use super::Context;
 use results::finding::Corner;
 use results::{Conditions, Factors, FindingVerdict, Metric};
 use statistics::words;
 
 /// Example: `proxy.access-log json and proxy.mtls strict instead of proxy.access-log off and proxy.mtls off (mode sidecar, 300
 /// requests/s in this run): the median +35 µs (11–60); CPU of all proxies per request not shown (−2 to 8 %).`.
-pub(super) fn corner(group: &[&Corner]) -> String {
+pub(super) fn corner(run: &Context<'_>, group: &[&Corner]) -> String {
     let (first, none) = (group[0], Factors::new());
     let named = |factors: &Factors| {
         words::list(&factors.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>())
     };
-    let clauses: Vec<String> = group.iter().filter_map(|corner| clause(corner)).collect();
+    let clauses: Vec<String> = group.iter().filter_map(|corner| clause(run, corner)).collect();
     format!(
         "{} instead of {} (mode {}, {} in this run): {}.",
         named(&first.place.factors),
@@ -22,7 +23,7 @@ pub(super) fn corner(group: &[&Corner]) -> String {
     )
 }
 
-fn clause(corner: &Corner) -> Option<String> {
+fn clause(run: &Context<'_>, corner: &Corner) -> Option<String> {
     let name = match corner.measured.figure {
         Metric::ResponseTimeP50Us => "the median",
         Metric::ResponseTimeP99Us => "the 99th percentile",
@@ -36,12 +37,12 @@ fn clause(corner: &Corner) -> Option<String> {
         _ => return None,
     };
     let estimate = &corner.measured.estimate;
-    let is_time = corner.measured.figure.is_time();
-    let size = if is_time { words::latency(estimate) } else { words::change(estimate) };
-    let sign = if estimate.estimate > 0.0 { "+" } else { "" };
+    let size = if corner.measured.figure.is_time() { words::latency } else { words::change };
     Some(match corner.verdict {
-        FindingVerdict::Shown => format!("{name} {sign}{size}"),
-        FindingVerdict::NotShown => format!("{name} {sign}{size}, not shown"),
-        FindingVerdict::CannotTell => format!("{name} {sign}{size}, which one repeat cannot show"),
+        FindingVerdict::Shown => format!("{name} {}", words::signed(estimate, size)),
+        FindingVerdict::NotShown => format!("{name} {}", run.not_shown(estimate, size)),
+        FindingVerdict::CannotTell => {
+            format!("{name} {}, which one repeat cannot show", words::signed(estimate, size))
+        }
     })
 }

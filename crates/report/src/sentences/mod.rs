@@ -174,7 +174,7 @@ fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
             sizes::factor_effect(run, group);
         FactorDifference(group; one, next if (&one.place, &one.subject) == (&next.place, &next.subject)) =>
             word_factors::difference(run, group);
-        FactorCorner(group; one, next if one.place == next.place) => corners::corner(group);
+        FactorCorner(group; one, next if one.place == next.place) => corners::corner(run, group);
         Order(group; one, next if order::baseline(one) == order::baseline(next)) => order::order(group);
         HiddenWaiting(group; one, next if one.place == next.place) => latency::hidden_waiting(group);
         UnavailableMode(group; one, next if trials::lack(run, one) == trials::lack(run, next)) =>

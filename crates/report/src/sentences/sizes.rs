@@ -31,13 +31,16 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> String {
     let costs: Vec<String> = group
         .chunk_by(|one, next| one.subject == next.subject)
         .filter_map(|of_proxy| {
-            let cost = |figure| {
-                of_proxy.iter().find(|effect| effect.measured.figure == figure).map(|one| cost(run, one))
+            let cost = |figure, what| {
+                of_proxy
+                    .iter()
+                    .find(|effect| effect.measured.figure == figure)
+                    .map(|one| of_memory(run, one, what))
             };
-            let heap = cost(Metric::HeapAllocatedBeforeLoadBytes);
-            let heap = heap.map_or_else(String::new, |heap| format!(", {heap} of heap in use"));
-            let memory = cost(Metric::MemoryAnonymousBeforeLoadBytes)?;
-            Some(format!("{} {memory} of memory{heap}", of_proxy[0].subject))
+            let heap = cost(Metric::HeapAllocatedBeforeLoadBytes, "heap in use");
+            let heap = heap.map_or_else(String::new, |heap| format!(", {heap}"));
+            let memory = cost(Metric::MemoryAnonymousBeforeLoadBytes, "memory")?;
+            Some(format!("{} {memory}{heap}", of_proxy[0].subject))
         })
         .collect();
     let mode = group[0].mode;
@@ -54,12 +57,13 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> String {
     )
 }
 
-/// Such as `90 kB (88–92)`, and said so if it is not shown.
-fn cost(run: &Context<'_>, effect: &Effect) -> String {
+/// Such as `90 kB (88–92) of memory`, and said so if it is not shown.
+fn of_memory(run: &Context<'_>, effect: &Effect, what: &str) -> String {
     let estimate = &effect.measured.estimate;
+    let size = |estimate: &Estimate| format!("{} of {what}", words::size_interval(estimate));
     match effect.verdict {
-        FindingVerdict::NotShown => run.not_shown(estimate, words::size_interval),
-        _ => words::size_interval(estimate),
+        FindingVerdict::NotShown => run.not_shown(estimate, size),
+        _ => size(estimate),
     }
 }
 
@@ -68,7 +72,9 @@ fn propagation(run: &Context<'_>, group: &[&Effect]) -> String {
         let of_thousand = effect.measured.estimate.map(|time_s| time_s * THOUSAND * 1e6);
         let time = words::latency(&of_thousand);
         let later = match (effect.verdict, of_thousand.estimate) {
-            (FindingVerdict::NotShown, _) => format!("by {}", run.not_shown(&of_thousand, words::latency)),
+            (FindingVerdict::NotShown, _) => {
+                run.not_shown(&of_thousand, |time| format!("{} later", words::latency(time)))
+            }
             (_, slope) if slope < 0.0 => format!("sooner ({time})"),
             _ => format!("{time} later"),
         };

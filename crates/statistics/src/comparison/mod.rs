@@ -107,8 +107,9 @@ impl Judge {
         for (cell, planned) in &self.cells {
             for (number, figure) in planned.iter().enumerate() {
                 let values = values(&by_cell, cell, figure.metric);
-                // A cell always has its first figure; others may not exist in its mode.
-                if number == 0 || !values.is_empty() {
+                // A cell always has its first figure; others may not exist in its mode. A figure that every trial has and the
+                // machine spoiled is one without usable values.
+                if number == 0 || !values.is_empty() || is_measured(&by_cell, cell, figure.metric) {
                     figures.push(self.figure(cell, *figure, &values, look));
                 }
             }
@@ -201,6 +202,13 @@ fn values(trials: &TrialsByCell<'_>, cell: &ComparedCell, metric: Metric) -> Arm
     }
 }
 
+/// True if any trial of the cell has the figure, usable or not.
+fn is_measured(trials: &TrialsByCell<'_>, cell: &ComparedCell, metric: Metric) -> bool {
+    ComparisonArm::ALL
+        .into_iter()
+        .any(|arm| trials.of(arm.cell(cell).key()).iter().any(|trial| metric.read(trial).is_some()))
+}
+
 /// Summary of the trials of an arm.
 #[must_use]
 pub fn arm(trials: &[TrialRecord], arm: ComparisonArm, settings: &[String]) -> ComparedArm {
@@ -225,9 +233,10 @@ fn versions(trials: &[&TrialRecord]) -> Vec<ComponentVersion> {
     versions
 }
 
-/// Programs of which an arm ran several builds, or of which the control ran another build than the base.
+/// Programs of which an arm ran several builds, or of which the control ran another build than the base. `has_builds`: builds
+/// are values of a factor, so that each arm has several.
 #[must_use]
-pub fn environment_changes(arms: [&ComparedArm; 3]) -> Vec<String> {
+pub fn environment_changes(arms: [&ComparedArm; 3], has_builds: bool) -> Vec<String> {
     let builds = |arm: &ComparedArm, name: &str| -> Vec<(String, Option<String>)> {
         let own = arm.versions.iter().filter(|version| version.name == name);
         let mut builds: Vec<_> =
@@ -242,8 +251,9 @@ pub fn environment_changes(arms: [&ComparedArm; 3]) -> Vec<String> {
     names.dedup();
     let [base, head, control] = arms;
     let has_changed = |name: &&str| {
-        builds(base, name).len() > 1
-            || builds(head, name).len() > 1
+        let are_several = |arm: &ComparedArm| !has_builds && builds(arm, name).len() > 1;
+        are_several(base)
+            || are_several(head)
             || control.trials > 0 && base.trials > 0 && builds(base, name) != builds(control, name)
     };
     let changed = names.into_iter().filter(has_changed);

@@ -6,6 +6,7 @@
 use super::run::{Run, distance_from_reference};
 use super::word_factors::{headline_change, of_change};
 use super::{components, factors, fleets, latency, sizes, throughput};
+use crate::interval;
 use experiment::HeadlineFigure;
 use experiment::definition::Factor;
 use results::finding::{About, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
@@ -85,23 +86,25 @@ fn gateway(run: &Run<'_>, cell: &Cell) -> Option<OfCell<GatewayCapacity>> {
     let capacity = GatewayCapacity {
         subject: gateway.to_owned(),
         measured: Measured::new(Metric::RateCompleted, &rate),
-        per_core: proxy.cpu_cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores),
+        per_core: interval::requests_per_core(&proxy.cpu_cores_per_1000_rps)?,
         cpu_limit_cores: limit.or(run.experiment.gateway.cpu_limit_cores),
     };
-    let is_known = proxy.cpu_cores_per_1000_rps.estimate > 0.0;
-    is_known.then(|| OfCell::new(cell, capacity).resting_on(&rate))
+    Some(OfCell::new(cell, capacity).resting_on(&rate))
 }
 
-/// Differences between values of each factor in the first mode with proxies, at the reference load and with the first values of
+/// Differences between values of each factor in the first mode with proxies that it touches, at the reference load and with the first values of
 /// the other factors. Those that are shown come first.
 fn differences(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
     let factors = run.experiment.factors.iter();
     let factors =
         factors.filter(|factor| factor.key != BACKGROUND_SERVICES && !is_of_components(&factor.key));
-    let mode = run.modes_with_proxies().first().or(run.experiment.modes.first()).copied();
-    let Some(mode) = mode else { return Vec::new() };
-    let mut found: Vec<(FindingVerdict, Headline)> =
-        factors.flat_map(|factor| of_factor(run, factor, mode, figure)).collect();
+    let modes = run.modes_with_proxies().into_iter().chain(run.experiment.modes.iter().copied());
+    let modes: Vec<Mode> = modes.collect();
+    let of_factor = |factor: &Factor| {
+        let mode = modes.iter().find(|mode| run.experiment.touches(**mode, &factor.key));
+        mode.map_or_else(Vec::new, |mode| of_factor(run, factor, *mode, figure))
+    };
+    let mut found: Vec<(FindingVerdict, Headline)> = factors.flat_map(of_factor).collect();
     found.sort_by_key(|(verdict, _)| *verdict != FindingVerdict::Shown);
     found.into_iter().take(MAX_DIFFERENCES).map(|(_, headline)| headline).collect()
 }

@@ -10,6 +10,7 @@
 use super::groups::{Group, MeasuredCell, Sized};
 use super::settings::differing_sections;
 use super::{Asked, SECONDS_PER_DAY, capacity, usage};
+use crate::interval;
 use results::{
     Capacity, Estimate, Figure, Prices, ReplicaCount, Role, SizeMeasurement, SizeNote, SizeNoteKind,
     SizeOption, SizePlan, SizeQuestion, WithoutOne,
@@ -84,19 +85,10 @@ fn measurement(asked: &Asked<'_>, carried: &MeasuredCell<'_>) -> SizeMeasurement
         rate_completed: cell.rate_completed,
         response_time_us: figures.filter_map(time).collect(),
         cpu_cores: usage.map(|usage| usage.cpu_cores),
-        rps_per_core: usage.and_then(|usage| requests_per_core(&usage.cpu_cores_per_1000_rps)),
+        rps_per_core: usage.and_then(|usage| interval::requests_per_core(&usage.cpu_cores_per_1000_rps)),
         memory_working_set_bytes: usage.and_then(|usage| usage.working_set_bytes),
         memory_bytes: usage.and_then(|usage| usage.memory_bytes),
     }
-}
-
-/// Requests per second and core, from cores per 1000 requests/s. `None` if no CPU was used.
-fn requests_per_core(cores_per_1000_rps: &Estimate) -> Option<Estimate> {
-    let per_core = cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores);
-    let is_finite = |end: Option<f64>| end.is_none_or(|end| end.is_finite() && end > 0.0);
-    let has_interval = is_finite(per_core.low) && is_finite(per_core.high);
-    let plain = Estimate { low: None, high: None, ..per_core };
-    per_core.estimate.is_finite().then_some(if has_interval { per_core } else { plain })
 }
 
 /// CPU, memory and monthly cost of a fixed number of replicas: intervals are of these figures alone.

@@ -8,6 +8,7 @@ use experiment::{Experiment, Override, Plan};
 use results::Mode;
 use results::units::format_duration;
 use statistics::comparison::MIN_REPEATS;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Most repeats of a comparison.
@@ -29,6 +30,7 @@ pub(super) struct Arms {
 impl Arms {
     /// Reads both arms and plans as many repeats as fit into the budget.
     pub(super) fn read(args: &CompareArgs) -> Result<Self, Failure> {
+        check_keys(args)?;
         let sources = Sources::read(args)?;
         let single = sources.parse(args, 1)?;
         let seed = args.seed.or(single[0].seed).unwrap_or_else(draw_seed);
@@ -46,11 +48,47 @@ impl Arms {
     }
 }
 
+/// Keys that hold for both arms, with the option that sets them.
+const OF_BOTH_ARMS: [(&str, Option<&str>); 10] = [
+    ("repeats", Some("--repeats")),
+    ("retakes", Some("--retakes")),
+    ("seed", Some("--seed")),
+    ("load.pacing", Some("--pacing")),
+    ("name", None),
+    ("question", None),
+    ("headline", None),
+    ("objective", None),
+    ("fresh", None),
+    ("resolve", None),
+];
+
+/// Refuses keys that cannot differ between the arms: the comparison would be one of the base with itself.
+fn check_keys(args: &CompareArgs) -> Result<(), Failure> {
+    let settings =
+        |option, all: &[String]| all.iter().map(move |setting| (option, setting.clone())).collect::<Vec<_>>();
+    let of_arms = settings("--base", &args.base).into_iter().chain(settings("--head", &args.head));
+    let of_both = settings("--set", &args.set).into_iter();
+    for (option, setting) in of_arms.chain(of_both) {
+        let Some((key, _)) = setting.split_once('=') else { continue };
+        let section = key.trim().split('.').next().unwrap_or_default();
+        let is_it = |(of_both, _): &&(&str, Option<&str>)| *of_both == key.trim() || *of_both == section;
+        let Some((of_both, own)) = OF_BOTH_ARMS.iter().find(is_it) else { continue };
+        let hint = match own {
+            Some(own) => format!("{own} sets it"),
+            None if option == "--set" => continue,
+            None => format!("--set {setting} sets it for both"),
+        };
+        let reason = format!("{option} {setting}: `{of_both}` is the same for both arms");
+        return Err(Failure::usage(reason).with_hint(hint));
+    }
+    Ok(())
+}
+
 /// Cells that both arms have and that their settings can change.
 fn cells([base, head]: &[Experiment; 2], args: &CompareArgs) -> Result<Vec<ComparedCell>, Failure> {
     let named = args.base.iter().chain(&args.head).filter_map(|setting| setting.split_once('='));
     let keys: Vec<&str> = match args.experiment {
-        Some(_) => named.map(|(key, _)| key.trim()).collect(),
+        Some(_) => named.map(|(key, _)| key.trim()).collect::<BTreeSet<_>>().into_iter().collect(),
         // Two files may differ in anything.
         None => Vec::new(),
     };

@@ -10,7 +10,7 @@ use experiment::plan::ComparisonArm;
 use report::folder::write_comparison;
 use results::{
     COMPARISON_SCHEMA, ComparedFigure, Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, Mode,
-    TrialRecord,
+    TrialRecord, is_of_components,
 };
 use statistics::comparison::{Judge, Look, MIN_REPEATS, arm, environment_changes, missing};
 use std::path::PathBuf;
@@ -107,11 +107,8 @@ impl<'a> Looks<'a> {
             self.figures.iter().filter(|figure| figure.verdict == FigureVerdict::Inconclusive).collect();
         let mut parts: Vec<String> = counted.into_iter().flatten().collect();
         if !open.is_empty() {
-            let named: Vec<String> = open
-                .iter()
-                .take(MAX_NAMED)
-                .map(|figure| report::comparison::short_sentence(figure))
-                .collect();
+            let named: Vec<String> =
+                open.iter().take(MAX_NAMED).map(|figure| report::comparison::sentence(figure)).collect();
             parts.push(format!("{} open ({})", open.len(), named.join("; ")));
         }
         format!("look {} of at most {}: {}", self.looks, self.judge.looks(), parts.join(", "))
@@ -124,7 +121,9 @@ impl<'a> Looks<'a> {
             let settings = if one == ComparisonArm::Head { &settings[1] } else { &settings[0] };
             arm(&self.trials, one, settings)
         });
-        let environment_changes = environment_changes([&base, &head, &control]);
+        let has_builds =
+            self.trials.iter().any(|trial| trial.factors.keys().any(|key| is_of_components(key)));
+        let environment_changes = environment_changes([&base, &head, &control], has_builds);
         let failures = self.failures();
         let has_ended =
             matches!(self.ended, ComparisonEnd::Decided | ComparisonEnd::Budget | ComparisonEnd::Repeats);
@@ -155,16 +154,16 @@ impl<'a> Looks<'a> {
     fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         match self.ended {
-            ComparisonEnd::Interrupted => failures.push(format!("interrupted after {} repeats", self.looks)),
+            ComparisonEnd::Interrupted => failures.push(format!("interrupted after {}", repeats(self.looks))),
             ComparisonEnd::Failed => {
-                failures.push(format!("the environment failed after {} repeats", self.looks));
+                failures.push(format!("the environment failed after {}", repeats(self.looks)));
             }
             ComparisonEnd::Unfinished => failures.push("the comparison has not ended".to_owned()),
             ComparisonEnd::Decided | ComparisonEnd::Budget | ComparisonEnd::Repeats => {}
         }
         if self.looks < MIN_REPEATS {
             failures.push(format!(
-                "too few repeats: {} were measured, and a verdict needs at least {MIN_REPEATS}",
+                "too few repeats: {} measured, and a verdict needs at least {MIN_REPEATS}",
                 self.looks
             ));
         } else {
@@ -195,4 +194,8 @@ impl AfterRepeat for Looks<'_> {
         write_comparison(&self.folder, &self.comparison()).map_err(folder_failure)?;
         Ok(self.ended == ComparisonEnd::Unfinished)
     }
+}
+
+fn repeats(number: usize) -> String {
+    report::format::counted(number as u64, "repeat", "repeats")
 }
