@@ -338,7 +338,8 @@ impl Deployment for ClusterDeployment<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.running.workers.iter().flatten().for_each(Worker::finish);
+        // Once: dropping what runs tells those that are left.
+        mem::take(&mut self.running.workers).iter().flatten().for_each(Worker::finish);
         self.written.remove()
     }
 }
