@@ -63,6 +63,7 @@ macro_rules! templates {
 /// Each section has a file here, a file in `sections/` and a line in `report.html`.
 const TEMPLATES: &[(&str, &str)] = templates![
     "report.html",
+    "head.html",
     "style.css",
     "colours.css",
     "graph.css",
