@@ -94,11 +94,11 @@ impl Experiment {
         own.into_iter().chain(self.combinations.iter().map(|one| (one.factors.clone(), &one.experiment)))
     }
 
-    /// First combination with these values, which may be those of some factors only, and its experiment.
+    /// Experiment of the first combination with these values, which may be those of some factors only.
     #[must_use]
-    pub fn combination_of(&self, values: &Factors) -> Option<(Factors, &Self)> {
+    pub fn combination_of(&self, values: &Factors) -> Option<&Self> {
         let has_all = |all: &Factors| values.iter().all(|(key, value)| all.get(key) == Some(value));
-        self.each_combination().find(|(all, _)| has_all(all))
+        self.each_combination().find(|(all, _)| has_all(all)).map(|(_, experiment)| experiment)
     }
 
     /// Leaves out cells that cannot run in this environment.

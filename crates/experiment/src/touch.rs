@@ -53,9 +53,8 @@ fn is_of_istio(name: &str, parts: ModeParts) -> bool {
 
 impl ModeParts {
     /// True if any proxy of the mesh runs.
-    #[must_use]
-    pub fn has_proxies(self) -> bool {
-        !matches!(self.data_plane, DataPlane::None | DataPlane::Cilium) || self.entry != Entry::Direct
+    fn has_proxies(self) -> bool {
+        self.has_peers() || self.entry != Entry::Direct
     }
 
     fn has_ztunnel(self) -> bool {
@@ -73,6 +72,11 @@ impl Experiment {
     #[must_use]
     pub fn touches(&self, mode: Mode, key: &str) -> bool {
         self.mesh.touches(mode, key)
+    }
+
+    /// True if the factor with this key can touch any mode of the experiment.
+    pub(crate) fn touches_any_mode(&self, key: &str) -> bool {
+        self.modes.iter().any(|mode| self.touches(*mode, key))
     }
 
     /// Those of the factors that can touch a mode, with their values: the part of a combination that its cells of this mode

@@ -215,12 +215,17 @@ fn spread(
 /// 80 %.
 #[must_use]
 pub fn resolvable(spread: &CalibratedSpread, calibrated_s: f64, repeats: usize, window_s: f64) -> f64 {
-    let between = spread.between_deployments.powi(2);
-    let within = (spread.deviation.powi(2) - between).max(0.0);
-    let variance = between + within * calibrated_s / window_s;
+    let variance = variance_between_trials(spread, calibrated_s, window_s);
     let freedom = repeats.saturating_sub(1).max(1) as f64;
     let widths = student::quantile(freedom, 0.975) * ALLOWANCE + student::quantile(freedom, POWER);
     widths * (variance / repeats.max(1) as f64).sqrt()
+}
+
+/// Variance between trials of this window, of which only what varies within a deployment depends on the window.
+pub(crate) fn variance_between_trials(spread: &CalibratedSpread, calibrated_s: f64, window_s: f64) -> f64 {
+    let between = spread.between_deployments.powi(2);
+    let within = (spread.deviation.powi(2) - between).max(0.0);
+    between + within * calibrated_s / window_s
 }
 
 /// Fewest repeats with which a run shows this difference; `None` if 1000 are not enough.

@@ -185,16 +185,19 @@ impl Deref for Wanted<'_> {
 impl Wanted<'_> {
     /// True if the cell's conditions match those of the figure.
     fn is_of(&self, cell: &Cell) -> bool {
-        let limit = || {
-            let factor = cell.factors.get(GATEWAY_CPU).and_then(|value| value.quantity(GATEWAY_CPU));
-            factor.or(self.experiment.gateway.cpu_limit_cores)
-        };
+        let limit = || gateway_cpu_limit_cores(self.experiment, cell);
         let has_limit = self.gateway_cpu_cores.is_none_or(|cores| limit() == Some(cores));
         cell.mode == self.mode && is_load_of(self, &cell.load) && has_limit
     }
 }
 
-const GATEWAY_CPU: &str = "gateway.cpu";
+pub(crate) const GATEWAY_CPU: &str = "gateway.cpu";
+
+/// CPU limit of the gateway in a cell; absent without one.
+pub(crate) fn gateway_cpu_limit_cores(experiment: &Experiment, cell: &Cell) -> Option<f64> {
+    let factor = cell.factors.get(GATEWAY_CPU).and_then(|value| value.quantity(GATEWAY_CPU));
+    factor.or(experiment.gateway.cpu_limit_cores)
+}
 
 fn throughput(rate: &Estimate) -> Measured {
     Measured { text: words::rate_interval(rate), mean: rate.estimate, estimate: Some(*rate) }

@@ -2,7 +2,8 @@
 
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use results::{
-    CellKey, Conditions, Figure, Figures, HistogramSummary, LoadResult, Mode, Role, TrialRecord, Verdict,
+    CellKey, ComponentVersion, Conditions, Figure, Figures, HistogramSummary, LoadResult, Mode, Role,
+    TrialRecord, Verdict,
 };
 use std::collections::HashMap;
 
@@ -238,4 +239,15 @@ pub(crate) fn reason_kind(trial: &TrialRecord) -> &str {
         None if trial.result.is_none() && trial.fleet().is_none() => "no result",
         None => "no responses",
     }
+}
+
+/// Distinct versions of the programs of trials.
+pub(crate) fn versions<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Vec<&'a ComponentVersion> {
+    let mut versions: Vec<&ComponentVersion> = Vec::new();
+    for version in trials.into_iter().flat_map(|trial| &trial.versions) {
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    versions
 }

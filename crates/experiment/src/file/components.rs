@@ -126,7 +126,5 @@ fn unused(key: &str, experiment: &Experiment) -> Option<(&'static str, Option<&'
         // istiod runs in every trial.
         _ => return None,
     };
-    let key = format!("components.{key}");
-    let is_used = experiment.modes.iter().any(|mode| experiment.touches(*mode, &key));
-    (!is_used).then_some((expected, None))
+    (!experiment.touches_any_mode(&format!("components.{key}"))).then_some((expected, None))
 }

@@ -182,7 +182,7 @@ fn check_may_vary(key: &str, place: &Place) -> Result<()> {
 /// Rejects a factor that can touch none of the modes: its values would be measured once, and never compared.
 fn check_touches(factor: &FoundFactor<'_>, experiment: &Experiment) -> Result<()> {
     let FoundFactor { key, key_place, .. } = factor;
-    if experiment.modes.iter().any(|mode| experiment.touches(*mode, key)) {
+    if experiment.touches_any_mode(key) {
         return Ok(());
     }
     let touched =

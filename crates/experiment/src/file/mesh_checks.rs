@@ -215,7 +215,7 @@ const OF_SOME_MODES: [(&str, &str); 3] = [
 
 fn modes_apply_settings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     for (key, expected) in OF_SOME_MODES {
-        if experiment.modes.iter().any(|mode| experiment.touches(*mode, key)) {
+        if experiment.touches_any_mode(key) {
             continue;
         }
         if let Some(field) = given.field(key)? {

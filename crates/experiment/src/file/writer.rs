@@ -62,7 +62,7 @@ fn section(experiment: &Experiment, path: &'static str, settings: &(impl Setting
 /// True for sections and keys that apply to nothing in this experiment: most would be refused when read.
 fn is_hidden(experiment: &Experiment, key: &str) -> bool {
     let settings = &experiment.istio;
-    let touches_none = || !experiment.modes.iter().any(|mode| experiment.touches(*mode, key));
+    let touches_none = || !experiment.touches_any_mode(key);
     match (key, &experiment.fleet) {
         ("topology", fleet) => fleet.as_ref().is_some_and(|fleet| fleet.topology.is_none()),
         ("load" | "proxy" | "server", fleet) => fleet.is_some(),

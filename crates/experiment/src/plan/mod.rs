@@ -120,7 +120,7 @@ impl Plan {
 /// Topology of a cell; absent if the experiment has no such cell.
 #[must_use]
 pub fn topology_of(experiment: &Experiment, cell: &OwnedCellKey) -> Option<Arc<Topology>> {
-    let (_, one) = experiment.combination_of(&cell.factors)?;
+    let one = experiment.combination_of(&cell.factors)?;
     let modes = experiment.modes.contains(&cell.mode).then_some(cell.mode);
     specs(one, modes.as_slice()).pop().map(|spec| spec.topology)
 }

@@ -21,8 +21,8 @@ const JUDGED: Range<usize> = 4..SLICES;
 /// Slices whose response times are compared, early and late.
 const EARLY: Range<usize> = 2..6;
 const LATE: Range<usize> = 12..SLICES;
-/// What is missing per slice is so many standard errors above zero. With 11 degrees of freedom, chance exceeds it in one of two
-/// thousand windows in which the target keeps up just so; [`simulated`] shows the rates of error.
+/// Number of standard errors by which the answers missing per slice exceed zero. With 11 degrees of freedom, chance exceeds it in
+/// one of two thousand windows in which the target keeps up just so; [`simulated`] shows the rates of error.
 const MIN_T: f64 = 4.5;
 /// Variance of a slice's answers at least: those of evenly spaced requests differ by one between slices.
 const COUNTING_VARIANCE: f64 = 0.25;

@@ -140,7 +140,7 @@ pub struct Step {
 pub struct GatewayCapacity {
     /// The gateway.
     pub subject: String,
-    /// Its throughput.
+    /// Throughput of the gateway.
     #[serde(flatten)]
     pub measured: Measured,
     /// Requests per second and core of CPU that it used.

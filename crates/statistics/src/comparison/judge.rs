@@ -72,7 +72,7 @@ pub enum WorseIf {
     Lower,
 }
 
-/// How a figure is judged.
+/// Rule by which a figure is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Its part of the error rate, relative to the other figures.
@@ -139,26 +139,25 @@ impl Tests {
         let within = |boundary: &Boundary, values: &[f64]| {
             Logarithms::new(values, boundary.critical(look, values.len()), rule.resolution)
         };
+        let (alarm, equivalence) = (within(alarm, &head), within(&self.equivalence, &head));
+        let drift = within(&self.drift, &control);
         let judged = Judgement {
             verdict: FigureVerdict::Inconclusive,
             reason: Some(InconclusiveReason::TooFewTrials),
             base: interval::mean(&values.base.values().copied().collect::<Vec<_>>(), 0.0),
             head: interval::mean(&values.head.values().copied().collect::<Vec<_>>(), 0.0),
-            ratio: within(alarm, &head).map(Logarithms::ratio),
-            equivalence_ratio: within(&self.equivalence, &head).map(Logarithms::ratio),
-            control_ratio: within(&self.drift, &control).map(Logarithms::ratio),
+            ratio: alarm.map(Logarithms::ratio),
+            equivalence_ratio: equivalence.map(Logarithms::ratio),
+            control_ratio: drift.map(Logarithms::ratio),
             repeats: head.len(),
         };
-        let (Some(alarm), Some(equivalence)) = (within(alarm, &head), within(&self.equivalence, &head))
-        else {
-            return judged;
-        };
+        let (Some(alarm), Some(equivalence)) = (alarm, equivalence) else { return judged };
         if head.len() < MIN_REPEATS || control.len() < MIN_REPEATS {
             return judged;
         }
         let widest = rule.margin.ln_1p();
-        let has_drifted = within(&self.drift, &control)
-            .is_some_and(|drift| drift.excludes_zero() && drift.mean.abs() >= DRIFT_OF_MARGIN * widest);
+        let has_drifted =
+            drift.is_some_and(|drift| drift.excludes_zero() && drift.mean.abs() >= DRIFT_OF_MARGIN * widest);
         let (verdict, reason) = if has_drifted {
             (FigureVerdict::Inconclusive, Some(InconclusiveReason::MachineDrifted))
         } else if equivalence.is_within(widest) {

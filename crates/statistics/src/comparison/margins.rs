@@ -1,6 +1,7 @@
 //! Margins of equivalence: the user's, what the machine resolves by its calibration, or a default.
 
 use super::judge::Tests;
+use crate::calibration::variance_between_trials;
 use results::{CalibratedFigure, CalibratedSpread, Calibration, MarginSource, Metric, Mode, ModeCalibration};
 
 /// Margin without a calibration and without one of the user: less than the smallest regression that people look for, 5 %.
@@ -59,10 +60,8 @@ impl Margins {
         // Modes that are not calibrated have proxies: the calibrated one that varies most stands for them.
         let others = calibration.modes.iter().filter(|own| own.mode != Mode::None && mode != Mode::None);
         let relative = |spread: CalibratedSpread| {
-            let between = spread.between_deployments.powi(2);
-            let within = (spread.deviation.powi(2) - between).max(0.0);
-            (between + within * calibration.window_s / self.window_s.max(f64::MIN_POSITIVE)).sqrt()
-                / spread.mean
+            let window_s = self.window_s.max(f64::MIN_POSITIVE);
+            variance_between_trials(&spread, calibration.window_s, window_s).sqrt() / spread.mean
         };
         match same.and_then(spread_of) {
             Some(spread) => Some(relative(spread)),

@@ -14,13 +14,13 @@ pub use boundary::Look;
 pub use judge::{ALARM_RATE, ArmValues, Judgement, MIN_REPEATS, MISS_RATE, Rule, Tests, WorseIf};
 pub use margins::{DEFAULT_MARGIN, Margins};
 
-use crate::trials::{TrialsByCell, is_valid, usable};
+use crate::trials::{TrialsByCell, is_valid, usable, versions};
 use crate::words;
 use experiment::plan::{ComparedCell, ComparisonArm};
 use experiment::{Experiment, MeshKind};
 use results::{
-    ComparedArm, ComparedFigure, ComponentVersion, Estimate, FigureVerdict, InconclusiveReason, MarginSource,
-    Metric, Mode, OwnedCellKey, TrialRecord,
+    ComparedArm, ComparedFigure, Estimate, FigureVerdict, InconclusiveReason, MarginSource, Metric, Mode,
+    OwnedCellKey, TrialRecord,
 };
 use std::collections::BTreeMap;
 
@@ -218,19 +218,8 @@ pub fn arm(trials: &[TrialRecord], arm: ComparisonArm, settings: &[String]) -> C
         settings: settings.to_vec(),
         trials: of_arm.len(),
         valid: of_arm.iter().filter(|trial| is_valid(trial)).count(),
-        versions: versions(&of_arm),
+        versions: versions(of_arm).into_iter().cloned().collect(),
     }
-}
-
-/// Distinct programs of trials.
-fn versions(trials: &[&TrialRecord]) -> Vec<ComponentVersion> {
-    let mut versions: Vec<ComponentVersion> = Vec::new();
-    for version in trials.iter().flat_map(|trial| &trial.versions) {
-        if !versions.contains(version) {
-            versions.push(version.clone());
-        }
-    }
-    versions
 }
 
 /// Programs of which an arm ran several builds, or of which the control ran another build than the base. `has_builds`: builds

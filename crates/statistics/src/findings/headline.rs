@@ -4,20 +4,20 @@
 //! throughput, latency. The experiment's `headline` selects another figure than that of the kind.
 
 use super::run::{Run, distance_from_reference};
-use super::word_factors::{headline_change, of_change};
+use super::word_factors::{headline_change, nearest_to_reference, of_change};
 use super::{components, factors, fleets, latency, sizes, throughput};
 use crate::interval;
+use crate::published::{GATEWAY_CPU, gateway_cpu_limit_cores};
 use experiment::HeadlineFigure;
 use experiment::definition::Factor;
 use results::finding::{About, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
 use results::{
-    BACKGROUND_SERVICES, Cell, EdgeSummary, Estimate, FactorDifference, FactorEffect, Finding,
-    FindingVerdict, LoadPoint, Metric, Mode, Role, RoleTotal, is_of_components,
+    BACKGROUND_SERVICES, Cell, EdgeSummary, Estimate, FactorEffect, Finding, FindingVerdict, LoadPoint,
+    Metric, Mode, Role, RoleTotal, is_of_components,
 };
 
 /// Maximum number of differences between values of factors.
 const MAX_DIFFERENCES: usize = 4;
-const GATEWAY_CPU: &str = "gateway.cpu";
 
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let figure = run.experiment.headline;
@@ -82,18 +82,17 @@ fn gateway(run: &Run<'_>, cell: &Cell) -> Option<OfCell<GatewayCapacity>> {
     let gateway = cell.gateways.first().map_or("gateway", |gateway| gateway.name.as_str());
     let proxy = cell.components.iter().find(|component| component.name == gateway)?;
     let rate = cell.rate_completed?;
-    let limit = cell.factors.get(GATEWAY_CPU).and_then(|value| value.quantity(GATEWAY_CPU));
     let capacity = GatewayCapacity {
         subject: gateway.to_owned(),
         measured: Measured::new(Metric::RateCompleted, &rate),
         per_core: interval::requests_per_core(&proxy.cpu_cores_per_1000_rps)?,
-        cpu_limit_cores: limit.or(run.experiment.gateway.cpu_limit_cores),
+        cpu_limit_cores: gateway_cpu_limit_cores(run.experiment, cell),
     };
     Some(OfCell::new(cell, capacity).resting_on(&rate))
 }
 
-/// Differences between values of each factor in the first mode with proxies that it touches, at the reference load and with the first values of
-/// the other factors. Those that are shown come first.
+/// Differences between values of each factor in the first mode with proxies that it touches, at the reference load and with the
+/// first values of the other factors. Those that are shown come first.
 fn differences(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
     let factors = run.experiment.factors.iter();
     let factors =
@@ -137,16 +136,7 @@ fn of_factor(
     });
     let all = &run.summary.factor_differences;
     let of_it = || all.iter().filter(|one| (one.factor.as_str(), one.mode) == (factor.key.as_str(), mode));
-    let mut nearest: Vec<&FactorDifference> = Vec::new();
-    for one in of_it().filter(|one| metric(&one.load) == one.figure) {
-        match nearest.iter_mut().find(|known| known.to == one.to) {
-            None => nearest.push(one),
-            Some(known) if distance_from_reference(&one.load) < distance_from_reference(&known.load) => {
-                *known = one;
-            }
-            Some(_) => {}
-        }
-    }
+    let nearest = nearest_to_reference(of_it().filter(|one| metric(&one.load) == one.figure));
     let values = nearest.into_iter().filter_map(|one| {
         let (figure, change) = headline_change(one)?;
         let between = || of_it().filter(|other| other.to == one.to);
@@ -157,7 +147,7 @@ fn of_factor(
     effect.into_iter().chain(values).collect()
 }
 
-/// What the first mode with proxies adds at the entry of a topology, the slowest call, and the CPU of all proxies.
+/// Latency that the first mode with proxies adds at the entry of a topology, the slowest call, and the CPU of all proxies.
 fn entry(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
     if matches!(figure, Some(HeadlineFigure::Throughput | HeadlineFigure::Cpu)) {
         return Vec::new();

@@ -10,7 +10,8 @@ use results::{Estimate, FactorDifference, Finding, Metric, OwnedCellKey, is_of_c
 pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
     let all = &run.summary.factor_differences;
     let mut findings = Vec::new();
-    for first in medians_under_reference_load(all) {
+    let is_main = |figure| matches!(figure, Metric::ResponseTimeP50Us | Metric::ConvergenceP99Us);
+    for first in nearest_to_reference(all.iter().filter(|difference| is_main(difference.figure))) {
         let beside = all.iter().filter(|difference| difference.is_beside(first));
         findings.extend(beside.filter_map(content).map(Finding::FactorDifference));
     }
@@ -18,17 +19,18 @@ pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
 }
 
 /// One difference per factor, mode and value: the first of those nearest to the reference load.
-fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifference> {
+pub(super) fn nearest_to_reference<'a>(
+    all: impl Iterator<Item = &'a FactorDifference>,
+) -> Vec<&'a FactorDifference> {
     let mut nearest: Vec<&FactorDifference> = Vec::new();
-    let is_main = |figure| matches!(figure, Metric::ResponseTimeP50Us | Metric::ConvergenceP99Us);
-    for median in all.iter().filter(|difference| is_main(difference.figure)) {
-        let known = nearest.iter_mut().find(|known| {
-            (&known.factor, known.mode, &known.to) == (&median.factor, median.mode, &median.to)
-        });
+    for one in all {
+        let known = nearest
+            .iter_mut()
+            .find(|known| (&known.factor, known.mode, &known.to) == (&one.factor, one.mode, &one.to));
         match known {
-            None => nearest.push(median),
-            Some(known) if distance_from_reference(&median.load) < distance_from_reference(&known.load) => {
-                *known = median;
+            None => nearest.push(one),
+            Some(known) if distance_from_reference(&one.load) < distance_from_reference(&known.load) => {
+                *known = one;
             }
             Some(_) => {}
         }

@@ -8,7 +8,7 @@ use results::Cell;
 
 /// The experiment of a cell, with its values of the factors.
 pub(super) fn experiment_of<'a>(experiment: &'a Experiment, cell: &Cell) -> &'a Experiment {
-    experiment.combination_of(&cell.factors).map_or(experiment, |(_, experiment)| experiment)
+    experiment.combination_of(&cell.factors).unwrap_or(experiment)
 }
 
 /// Sections in which two experiments differ, not counting rates, numbers of clients and sizes of proxies.

@@ -114,13 +114,15 @@ impl Tested {
         let both = [Some(self.difference), self.beside.filter(|_| self.statement.is_two_forms())];
         let exclude_zero = both.iter().flatten().all(|difference| difference.estimate.excludes_zero());
         if shown && exclude_zero {
-            let [difference, beside] =
-                [Some(self.difference), self.beside].map(|one| one.map(|one| one.estimate));
-            return Judgement { verdict: FindingVerdict::Shown, difference, beside };
+            self.judgement(FindingVerdict::Shown, |one| one.estimate)
+        } else {
+            self.judgement(FindingVerdict::NotShown, |one| one.not_shown(level))
         }
-        let [difference, beside] =
-            [Some(self.difference), self.beside].map(|one| one.map(|one| one.not_shown(level)));
-        Judgement { verdict: FindingVerdict::NotShown, difference, beside }
+    }
+
+    fn judgement(&self, verdict: FindingVerdict, estimate: impl Fn(&Difference) -> Estimate) -> Judgement {
+        let beside = self.beside.as_ref().map(&estimate);
+        Judgement { verdict, difference: estimate(&self.difference), beside }
     }
 }
 
@@ -128,7 +130,7 @@ impl Tested {
 #[derive(Clone, Copy, Debug)]
 struct Judgement {
     verdict: FindingVerdict,
-    difference: Option<Estimate>,
+    difference: Estimate,
     beside: Option<Estimate>,
 }
 
@@ -167,17 +169,15 @@ pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) -> usize {
         }
     }
     for tested in others {
-        let [difference, beside] =
-            [Some(tested.difference), tested.beside].map(|one| one.map(|one| one.estimate));
-        subjects
-            .write(tested.statement, &Judgement { verdict: FindingVerdict::CannotTell, difference, beside });
+        let judgement = tested.judgement(FindingVerdict::CannotTell, |one| one.estimate);
+        subjects.write(tested.statement, &judgement);
     }
     count
 }
 
 impl Subjects<'_> {
     fn write(&mut self, statement: Statement, judgement: &Judgement) {
-        let Judgement { verdict, difference: Some(estimate), beside } = *judgement else { return };
+        let Judgement { verdict, difference: estimate, beside } = *judgement;
         match statement {
             Statement::Modes(metric, index) => {
                 let comparison = &mut self.comparisons[index];

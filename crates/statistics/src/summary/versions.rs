@@ -1,6 +1,6 @@
 //! Programs of the mesh that differ between cells.
 
-use crate::trials::TrialsByCell;
+use crate::trials::{TrialsByCell, versions};
 use results::{Cell, CellKey, ComponentVersion};
 
 /// Writes into each cell the programs that not all cells ran.
@@ -21,11 +21,5 @@ pub(super) fn note_differing(cells: &mut [Cell], trials: &TrialsByCell<'_>) {
 
 /// The distinct versions that a cell ran.
 fn of_cell<'a>(cell: CellKey<'_>, trials: &TrialsByCell<'a>) -> Vec<&'a ComponentVersion> {
-    let mut versions: Vec<&ComponentVersion> = Vec::new();
-    for version in trials.of(cell).iter().flat_map(|trial| &trial.versions) {
-        if !versions.contains(&version) {
-            versions.push(version);
-        }
-    }
-    versions
+    versions(trials.of(cell).iter().copied())
 }

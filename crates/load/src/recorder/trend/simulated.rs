@@ -39,7 +39,7 @@ pub(crate) enum Arrivals {
     Stages(f64),
 }
 
-/// How long a server takes for a request.
+/// Distribution of service times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Service {
     Same,
@@ -65,7 +65,7 @@ pub(crate) struct Queue {
     pub(crate) load: f64,
 }
 
-/// What became of a window.
+/// Outcome of a window.
 pub(crate) struct Window {
     pub(crate) growth: Option<Growth>,
     /// Requests by which the backlog grew in the judged part of it.
