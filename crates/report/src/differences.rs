@@ -18,7 +18,7 @@ fn labels(summary: &Summary) -> ConditionLabels {
     ConditionLabels::new(summary.cells.iter().map(Cell::conditions))
 }
 
-/// What each mode adds to its baseline; `None` if nothing is compared.
+/// Latency that each mode adds to its baseline; `None` if nothing is compared.
 pub(crate) fn added(summary: &Summary) -> Option<Table> {
     let shown = ResultTable::new(summary);
     let labels = labels(summary);
@@ -80,7 +80,8 @@ const OF_FLEETS: [(Metric, &str); 9] = [
 ];
 
 /// Columns that only some factors have.
-const OF_SOME_FACTORS: [Metric; 4] = [
+const OF_SOME_FACTORS: [Metric; 5] = [
+    Metric::RateCompleted,
     Metric::ProxiesConfigurationBytes,
     Metric::ConfiguredLastUs,
     Metric::IstiodMemoryBytes,
@@ -135,11 +136,8 @@ impl DifferenceTable {
         let memory_unit = SizeUnit::for_sizes(memory.map(|one| one.estimate.estimate));
         let of_fleets = all.iter().any(|one| one.load.is_fleet());
         let figures: &[(Metric, &str)] = if of_fleets { &OF_FLEETS } else { &OF_REQUESTS };
-        let is_compared = |figure: Metric| {
-            let is_of_all = !OF_SOME_FACTORS.contains(&figure);
-            let is_rate = figure == Metric::RateCompleted;
-            (is_of_all && !is_rate) || all.iter().any(|one| one.figure == figure)
-        };
+        let is_compared =
+            |figure: Metric| !OF_SOME_FACTORS.contains(&figure) || all.iter().any(|one| one.figure == figure);
         let figures: Vec<(Metric, &str)> =
             figures.iter().copied().filter(|(figure, _)| is_compared(*figure)).collect();
         let groups = grouped(all, &labels).into_iter().map(|(name, of_group)| {
@@ -271,7 +269,9 @@ pub(crate) fn effects(summary: &Summary) -> Option<Table> {
 fn change(effect: &FactorEffect, unit: TimeUnit) -> String {
     let (change, verdict) = (effect.change(), effect.verdict);
     match effect.figure {
-        Metric::ProxiesMemoryAnonymousBytes => Difference::megabytes((&change, verdict)).text(),
+        Metric::ProxiesMemoryAnonymousBytes => {
+            Difference::size((&change, verdict), SizeUnit::Megabytes).text()
+        }
         Metric::RateCompleted => Difference::plain((&change, verdict)).text(),
         // Cores per 1000 requests/s equal milliseconds per request.
         Metric::ProxiesCpuCoresPer1000Rps => {

@@ -98,13 +98,13 @@ impl Page {
     }
 }
 
-fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items = items.into_iter().filter(|item| !item.is_empty());
     let lines: String = items.map(|item| format!("- {}\n", escape(item.trim_start_matches("· ")))).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-fn folded(title: &str, content: &str) -> String {
+pub(crate) fn folded(title: &str, content: &str) -> String {
     if content.is_empty() {
         return String::new();
     }

@@ -37,7 +37,7 @@ pub(crate) struct AnswerParts {
     pub header: Vec<String>,
     /// A row per size; the first cell is its name.
     pub rows: Vec<Vec<String>>,
-    /// What the recommendation rests on.
+    /// Basis of the recommendation.
     pub basis: Vec<String>,
     pub notes: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl AnswerParts {
             "CPU, cores".to_owned(),
             format!("memory, {}", memory.symbol()),
         ];
-        header.extend(has_cost.then(|| format!("per month{}", currency(result, ", ", ""))));
+        header.extend(has_cost.then(|| format!("per month{}", currency(result, ", "))));
         header.push("without one, /s".to_owned());
         header.extend(has_headroom.then(|| "with headroom, /s".to_owned()));
         let row = |option: &SizeOption| {

@@ -166,12 +166,6 @@ impl Difference {
         Self::scaled(judged, 1.0)
     }
 
-    /// A difference of bytes, in MB.
-    #[must_use]
-    pub fn megabytes(bytes: (&Estimate, FindingVerdict)) -> Self {
-        Self::scaled(bytes, 1e-6)
-    }
-
     /// A difference of bytes in this unit.
     #[must_use]
     pub fn size(bytes: (&Estimate, FindingVerdict), unit: SizeUnit) -> Self {

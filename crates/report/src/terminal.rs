@@ -22,7 +22,7 @@ pub use search::search_text;
 pub use side_by_side::side_by_side_text;
 pub use size::size_text;
 pub use style::Options;
-pub(crate) use style::{WIDE, plain};
+pub(crate) use style::{GREEN, RED, WIDE, plain, styled};
 
 use crate::conditions::ConditionLabels;
 use crate::format;

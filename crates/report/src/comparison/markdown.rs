@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for a pull request.
 
 use super::{COLUMNS, Description};
-use crate::markdown::escape;
+use crate::markdown::{escape, folded, list};
 use results::Comparison;
 use std::fmt::Write as _;
 
@@ -25,7 +25,5 @@ pub fn markdown(comparison: &Comparison) -> String {
         let _ = write!(text, "\n{}|---|---|---|---:|---:|---:|---:|---:|\n", line(&COLUMNS));
         description.rows.iter().for_each(|row| text.push_str(&line(&row.cells())));
     }
-    let notes: String = description.notes.iter().map(|note| format!("- {}\n", escape(note))).collect();
-    let _ = write!(text, "\n<details><summary>How this was measured</summary>\n\n{notes}\n</details>\n");
-    text
+    text + &folded("How this was measured", &list(description.notes.iter().map(String::as_str)))
 }

@@ -28,7 +28,7 @@ pub struct Description {
     pub failures: Vec<String>,
     /// A row per figure, the worse ones first.
     pub rows: Vec<Row>,
-    /// What to know of the comparison: arms, looks, error rate, margins, changes of the environment.
+    /// Facts of the comparison: arms, looks, error rate, margins, changes of the environment.
     pub notes: Vec<String>,
 }
 

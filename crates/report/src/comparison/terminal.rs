@@ -1,7 +1,7 @@
 //! A comparison on the terminal.
 
 use super::{COLUMNS, Description};
-use crate::terminal::{Options, plain};
+use crate::terminal::{GREEN, Options, RED, plain, styled};
 use results::{Comparison, ComparisonVerdict, FigureVerdict};
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 pub fn text(comparison: &Comparison, options: Options) -> String {
     let description = Description::new(comparison);
     let mut text = String::new();
-    let headline = coloured(&plain(&description.headline), colour(comparison.verdict), options);
+    let headline = styled(&plain(&description.headline), colour(comparison.verdict), options);
     let _ = writeln!(text, "{}: {headline}", plain(&comparison.name));
     for line in description.worse.iter().chain(&description.failures) {
         let _ = writeln!(text, "  {}", plain(line));
@@ -46,26 +46,16 @@ fn table(description: &Description, comparison: &Comparison, options: Options) -
             FigureVerdict::Better => Some(GREEN),
             FigureVerdict::Inconclusive | FigureVerdict::Equivalent => None,
         };
-        text.push_str(&coloured(&plain(&line(row)), colour, options));
+        text.push_str(&styled(&plain(&line(row)), colour, options));
         text.push('\n');
     }
     text
 }
-
-const RED: &str = "\u{1b}[31m";
-const GREEN: &str = "\u{1b}[32m";
 
 fn colour(verdict: ComparisonVerdict) -> Option<&'static str> {
     match verdict {
         ComparisonVerdict::Worse | ComparisonVerdict::Failed => Some(RED),
         ComparisonVerdict::Better | ComparisonVerdict::Equivalent => Some(GREEN),
         ComparisonVerdict::Inconclusive => None,
-    }
-}
-
-fn coloured(text: &str, colour: Option<&str>, options: Options) -> String {
-    match colour.filter(|_| options.colours) {
-        Some(colour) => format!("{colour}{text}\u{1b}[0m"),
-        None => text.to_owned(),
     }
 }

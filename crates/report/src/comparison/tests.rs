@@ -1,4 +1,4 @@
-//! What users see of a comparison.
+//! Outputs of a comparison.
 
 use super::*;
 use crate::terminal::Options;

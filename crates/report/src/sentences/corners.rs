@@ -1,8 +1,9 @@
 //! All factors at their last values compared with all at their first.
 
 use super::Context;
+use super::word_factors::{figure_name, text_of};
 use results::finding::Corner;
-use results::{Conditions, Factors, FindingVerdict, Metric};
+use results::{Conditions, Factors, FindingVerdict};
 use statistics::words;
 
 /// Example: `proxy.access-log json and proxy.mtls strict instead of proxy.access-log off and proxy.mtls off (mode sidecar, 300
@@ -24,20 +25,9 @@ pub(super) fn corner(run: &Context<'_>, group: &[&Corner]) -> String {
 }
 
 fn clause(run: &Context<'_>, corner: &Corner) -> Option<String> {
-    let name = match corner.measured.figure {
-        Metric::ResponseTimeP50Us => "the median",
-        Metric::ResponseTimeP99Us => "the 99th percentile",
-        Metric::RateCompletedChange => "throughput",
-        Metric::CpuPerRequestChange => "CPU of all proxies per request",
-        Metric::MemoryAnonymousChange => "anonymous memory of all proxies",
-        Metric::ConvergenceP99Us => "the 99th percentile of convergence",
-        Metric::IstiodCpuS => "CPU time of istiod",
-        Metric::IstiodMemoryBytes => "resident memory of istiod",
-        Metric::BytesPerProxy => "bytes per proxy",
-        _ => return None,
-    };
+    let name = figure_name(corner.measured.figure)?;
     let estimate = &corner.measured.estimate;
-    let size = if corner.measured.figure.is_time() { words::latency } else { words::change };
+    let size = text_of(corner.measured.figure);
     Some(match corner.verdict {
         FindingVerdict::Shown => format!("{name} {}", words::signed(estimate, size)),
         FindingVerdict::NotShown => format!("{name} {}", run.not_shown(estimate, size)),

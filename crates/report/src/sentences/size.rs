@@ -207,8 +207,9 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
         format!("{} {}", figure(Some(memory), unit.bytes()), unit.symbol())
     }));
     uses.extend(planned.monthly_cost.as_ref().map(|cost| {
-        let no_currency = if currency(result, " ", "").is_empty() { " (no currency given)" } else { "" };
-        format!("{}{} per month{no_currency}", figure(Some(cost), 1.0), currency(result, " ", ""))
+        let currency = currency(result, " ");
+        let no_currency = if currency.is_empty() { " (no currency given)" } else { "" };
+        format!("{}{currency} per month{no_currency}", figure(Some(cost), 1.0))
     }));
     let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
     let choice = match (answer.options.len(), planned.monthly_cost.is_some()) {
@@ -219,7 +220,7 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
     Some(format!("{choice}: {replicas}{size}{range}{uses}."))
 }
 
-/// What the planned replicas of the recommended option carry without one of them.
+/// Rate that the planned replicas of the recommended option carry without one of them.
 #[must_use]
 pub fn size_without_one(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
     let planned = &answer.recommendation()?.planned;
@@ -253,13 +254,12 @@ fn rate(rate: f64) -> String {
     format!("{} requests/s", format::digits(rate))
 }
 
-/// The currency of the prices after a separator, or another text if they name none; empty without prices.
+/// The currency of the prices after a separator; empty without a currency or prices.
 #[must_use]
-pub fn currency(result: &SizeResult, separator: &str, without: &str) -> String {
+pub fn currency(result: &SizeResult, separator: &str) -> String {
     match &result.asked.prices {
-        Some(prices) if prices.currency.is_empty() => without.to_owned(),
-        Some(prices) => format!("{separator}{}", prices.currency),
-        None => String::new(),
+        Some(prices) if !prices.currency.is_empty() => format!("{separator}{}", prices.currency),
+        _ => String::new(),
     }
 }
 
@@ -280,7 +280,7 @@ fn counted(answer: &SizeAnswer) -> String {
     format!("{cpu} and memory {memory}, of {whose}: no generator, service, control plane or other proxy.")
 }
 
-/// What the recommended option rests on: measurement, counted resources, programs and filters, published figures.
+/// Basis of the recommended option: measurement, counted resources, programs and filters, published figures.
 #[must_use]
 pub fn size_basis(result: &SizeResult, answer: &SizeAnswer) -> Vec<String> {
     let rests_on = answer.recommendation().map(|option| {

@@ -38,7 +38,7 @@ pub(super) fn difference(run: &Context<'_>, group: &[&Difference]) -> String {
 
 /// Example: `+6 µs (−39 to 50) in the median`.
 fn by_name(difference: &Difference) -> Option<String> {
-    let text: fn(&Estimate) -> String = if is_time(difference) { words::latency } else { words::change };
+    let text = text_of(difference.measured.figure);
     Some(format!("{} in {}", words::signed(&difference.measured.estimate, text), name(difference)?))
 }
 
@@ -114,6 +114,11 @@ pub(super) fn figure_name(figure: Metric) -> Option<&'static str> {
     })
 }
 
+/// Text of a difference of this figure: a time, or a change.
+pub(super) fn text_of(figure: Metric) -> fn(&Estimate) -> String {
+    if figure.is_time() { words::latency } else { words::change }
+}
+
 fn is_time(difference: &Difference) -> bool {
     difference.measured.figure.is_time()
 }
@@ -123,8 +128,7 @@ fn shown(difference: &Difference) -> Option<String> {
         Some(difference.measured.estimate).filter(|_| difference.verdict == FindingVerdict::Shown)?;
     let is_less = estimate.estimate < 0.0;
     let size = if is_less { estimate.map_reversed(std::ops::Neg::neg) } else { estimate };
-    let text: fn(&Estimate) -> String = if is_time(difference) { words::latency } else { words::change };
-    let size = text(&size);
+    let size = text_of(difference.measured.figure)(&size);
     let name = name(difference)?;
     Some(match (difference.measured.figure, is_less) {
         (_, false) if is_time(difference) => format!("adds {size} to {name}"),

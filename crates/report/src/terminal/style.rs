@@ -20,11 +20,20 @@ pub(crate) const WIDE: usize = 118;
 
 const BOLD: &str = "\u{1b}[1m";
 const YELLOW: &str = "\u{1b}[33m";
-const RED: &str = "\u{1b}[31m";
+pub(crate) const GREEN: &str = "\u{1b}[32m";
+pub(crate) const RED: &str = "\u{1b}[31m";
 const RESET: &str = "\u{1b}[0m";
 
 pub(super) fn bold(text: &str, options: Options) -> String {
-    if options.colours { format!("{BOLD}{text}{RESET}") } else { text.to_owned() }
+    styled(text, Some(BOLD), options)
+}
+
+/// Text after an escape sequence, where the output takes colours.
+pub(crate) fn styled(text: &str, sequence: Option<&str>, options: Options) -> String {
+    match sequence.filter(|_| options.colours) {
+        Some(sequence) => format!("{sequence}{text}{RESET}"),
+        None => text.to_owned(),
+    }
 }
 
 /// Style of a table's cell.
