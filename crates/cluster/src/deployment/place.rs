@@ -1,4 +1,4 @@
-//! What runs of a deployment, as the course of a trial reads it: the calls with their proxies, and the counters of
+//! The running parts of a deployment, as the course of a trial reads them: the calls with their proxies, and the counters of
 //! services and proxies.
 
 use super::pod::{OpenProxy, RunningPod};

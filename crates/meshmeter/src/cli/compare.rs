@@ -1,7 +1,6 @@
 //! Options of `meshmeter compare`.
 
-use super::doctor::parse_measuring_time;
-use super::{AutomationArgs, OverrideArgs, ReleaseArgs};
+use super::{AutomationArgs, OverrideArgs, ReleaseArgs, TrialArgs};
 use clap::{Args, ValueHint};
 use results::units::{parse_duration, parse_fraction};
 use std::path::PathBuf;
@@ -48,7 +47,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "M", value_parser = parse_margin)]
     pub margin: Option<f64>,
 
-    /// Time for all trials: no repeat begins that would probably exceed it
+    /// Time for all trials, without --calibrate: no repeat begins that would probably exceed it
     #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_budget)]
     pub budget: Duration,
 
@@ -72,39 +71,8 @@ pub struct CompareArgs {
     #[arg(long, requires = "out")]
     pub overwrite: bool,
 
-    /// Override a key of the experiment in base and head, such as load.connections=16; may be given several times
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-
-    /// Measured window of each trial, such as 5s
-    #[arg(long, value_name = "D")]
-    pub duration: Option<String>,
-
-    /// Multiply every rate (or number of clients) by this; for a fleet its proxies and the objects of its mesh
-    #[arg(long, value_name = "F")]
-    pub scale: Option<String>,
-
-    /// Rerun each trial that the machine disturbed, at most this many times, after the others of its repeat
-    #[arg(long, value_name = "N")]
-    pub retakes: Option<String>,
-
-    /// How the generators of all trials wait until a request is due: `economical` or `precise` [default: chosen before the first
-    /// trial]
-    #[arg(long, value_name = "PACING")]
-    pub pacing: Option<String>,
-
-    /// Time to measure this machine's noise floor, before the first trial [default: 2.5s]
-    #[arg(long, value_name = "D", value_parser = parse_measuring_time)]
-    pub noise_floor: Option<Duration>,
-
-    /// First calibrate this machine, as `meshmeter doctor --calibrate` does, in about four minutes, which the budget does not
-    /// include
-    #[arg(long)]
-    pub calibrate: bool,
-
-    /// Seed for the order of trials, which every comparison records
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub trials: TrialArgs,
 
     /// Print comparison.json instead of a table
     #[arg(long)]

@@ -19,6 +19,7 @@ mod schema;
 mod serve;
 mod size;
 mod topology;
+mod trials;
 mod usage_error;
 mod words;
 
@@ -52,6 +53,7 @@ pub use topology::{
     CheckArgs, ConvertArgs, DrawArgs, DrawingFormat, GenerateArgs, ParameterArgs, SourceArgs, TopologyArgs,
     TopologyCommand, TopologyFormat,
 };
+pub use trials::TrialArgs;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

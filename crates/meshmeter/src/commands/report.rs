@@ -41,15 +41,20 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 fn outputs(args: &ReportArgs) -> Vec<destination::Output> {
-    let files = [
+    let files = files_of_runs(args).into_iter().chain(automation_files(&args.automation));
+    destination::of_options(args.json, files)
+}
+
+/// Options of files that only a run has.
+pub(super) fn files_of_runs(args: &ReportArgs) -> [(&'static str, &Option<PathBuf>); 6] {
+    [
         ("--output", &args.output),
         ("--csv", &args.csv),
         ("--latency-csv", &args.latency_csv),
         ("--drivers-csv", &args.drivers_csv),
         ("--services-csv", &args.services_csv),
         ("--edges-csv", &args.edges_csv),
-    ];
-    destination::of_options(args.json, files.into_iter().chain(automation_files(&args.automation)))
+    ]
 }
 
 fn automation_files(args: &AutomationArgs) -> [(&'static str, &Option<PathBuf>); 2] {

@@ -119,13 +119,13 @@ fn plan_arguments(experiment: &str, run: &RunArgs) -> Vec<String> {
     let mut arguments = vec!["run".to_owned(), experiment.to_owned(), "--dry-run".to_owned()];
     let options = [
         ("--repeats", &run.repeats),
-        ("--retakes", &run.retakes),
-        ("--duration", &run.duration),
-        ("--pacing", &run.pacing),
-        ("--scale", &run.scale),
+        ("--retakes", &run.trials.retakes),
+        ("--duration", &run.trials.duration),
+        ("--pacing", &run.trials.pacing),
+        ("--scale", &run.trials.scale),
     ];
     let given = options.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
-    for (option, value) in given.chain(run.set.iter().map(|value| ("--set", value))) {
+    for (option, value) in given.chain(run.trials.set.iter().map(|value| ("--set", value))) {
         arguments.extend([option.to_owned(), value.clone()]);
     }
     arguments.extend(run.istio.iter().flat_map(|version| ["--istio".to_owned(), version.to_string()]));

@@ -1,4 +1,4 @@
-//! What follows a run from repeat to repeat and may end it early.
+//! Observers of a run that look at it after every repeat and may end it early.
 
 use super::progress::RunProgress;
 use crate::failure::Failure;

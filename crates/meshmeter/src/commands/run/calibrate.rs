@@ -21,6 +21,7 @@ use crate::noise_floor;
 use crate::output::{self, tell};
 use experiment::environment::{ComponentsSettings, error_chain};
 use experiment::{Experiment, MeshKind, Plan};
+use lab::observe::host::{Sources, describe};
 use report::folder::{Existing, RunFolder};
 use results::units::format_duration;
 use results::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Mode, Pacing, Pauses};
@@ -136,6 +137,12 @@ fn keep(calibration: &Calibration) -> Result<(), String> {
         }
         _ => kept::write(calibration).map_err(|error| error.to_string()),
     }
+}
+
+/// The stored calibration of this machine that a plan will probably use: its pacing is chosen again when it is measured.
+pub(super) fn expected(plan: &Plan) -> Option<Calibration> {
+    let pacing = pacing::choose(plan, allowed_cpus(), None).pacing;
+    kept::read(&machine(&describe(&Sources::read())), pacing)
 }
 
 /// Identity of this machine in calibrations.

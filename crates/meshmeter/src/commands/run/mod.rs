@@ -21,6 +21,7 @@ pub(super) mod files;
 mod fleet;
 mod follow;
 mod live;
+mod machine;
 mod on_cluster;
 mod on_lab;
 mod pacing;
@@ -35,11 +36,10 @@ mod verdict;
 
 use super::releases;
 use super::report::{check_destinations, folder_failure, objective_status, publish};
-use crate::cli::{RunArgs, RunPlace};
+use crate::cli::{OverrideArgs, ReleaseArgs, RunArgs, RunPlace, TrialArgs};
 use crate::cpu;
 use crate::failure::Failure;
 use crate::memory;
-use crate::noise_floor;
 use crate::output::{self, tell};
 use crate::studies;
 use clock::SystemClock;
@@ -55,7 +55,7 @@ use progress::RunProgress;
 use report::RunData;
 use report::calibration::before_run;
 use report::folder::{Existing, RawRun, RunFolder};
-use results::{Build, Calibration, ComponentVersion, Host, Mode, Pacing, UnavailableMode};
+use results::{Host, Mode, UnavailableMode};
 use run_environment::RunEnvironment;
 use std::io::IsTerminal as _;
 use std::num::NonZero;
@@ -69,7 +69,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let mut experiment = read(args)?;
     live::check(&args.export)?;
-    let seed = args.seed.or(experiment.seed).unwrap_or_else(draw_seed);
+    let seed = args.trials.seed.or(experiment.seed).unwrap_or_else(draw_seed);
     experiment.seed = Some(seed);
     let plan = Plan::new(&experiment, seed);
     if args.dry_run && args.on == RunPlace::Cluster {
@@ -89,16 +89,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
         return detach::run(args, &experiment);
     }
-    if args.on == RunPlace::Lab {
-        let settings = plan.trials.iter().map(|trial| &trial.spec.components);
-        if let Some(status) = releases::provide(releases::named(settings), &args.releases)? {
-            return Ok(status);
-        }
-        if runs_static_envoy(&experiment, &plan)
-            && let Some(status) = releases::provide_envoy(&(&args.overrides).into(), &args.releases)?
-        {
-            return Ok(status);
-        }
+    if args.on == RunPlace::Lab
+        && let Some(status) = provide_programs(&experiment, &plan, &args.overrides, &args.releases)?
+    {
+        return Ok(status);
     }
     let title = format!("run {}", experiment.name);
     let session = Session { args, yaml: experiment.to_yaml(), experiment, plan };
@@ -113,15 +107,21 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     on_lab::enter_after(&title, &args.overrides, start_exporter, |lab, exporter| session.run(lab, exporter))
 }
 
-/// Reads the experiment, that of the command line with its overrides, or that of the run to be continued.
-fn read(args: &RunArgs) -> Result<Experiment, Failure> {
+/// Overrides of an experiment by the options of its trials.
+fn trial_overrides(args: &TrialArgs) -> Vec<Override> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
-    overrides.extend(releases::setting(&args.istio));
-    overrides.extend(args.repeats.as_ref().map(Override::repeats));
     overrides.extend(args.retakes.as_ref().map(Override::retakes));
     overrides.extend(args.duration.as_ref().map(Override::duration));
     overrides.extend(args.pacing.as_ref().map(Override::pacing));
     overrides.extend(args.scale.as_ref().map(Override::scale));
+    overrides
+}
+
+/// Reads the experiment, that of the command line with its overrides, or that of the run to be continued.
+fn read(args: &RunArgs) -> Result<Experiment, Failure> {
+    let mut overrides = trial_overrides(&args.trials);
+    overrides.extend(releases::setting(&args.istio));
+    overrides.extend(args.repeats.as_ref().map(Override::repeats));
     let mesh = args.cluster.cluster_mesh.filter(|_| args.on == RunPlace::Cluster);
     let Some(experiment) = &args.experiment else {
         let resumed = resume::experiment(args.resume.as_deref().expect("required without an experiment"))?;
@@ -288,9 +288,7 @@ impl Session<'_> {
         unavailable: Vec<UnavailableMode>,
         earlier: Option<(Host, usize)>,
     ) -> Result<Host, Failure> {
-        let mut host = place.environment().host();
-        host.versions.extend(self.further_versions(place.environment()));
-        host.build = Some(Build::this().clone());
+        let mut host = machine::described(place.environment(), &self.plan);
         if let Some(cluster) = &mut host.cluster {
             self.experiment.mesh.name().clone_into(&mut cluster.mesh);
         }
@@ -300,14 +298,11 @@ impl Session<'_> {
             return Ok(host);
         }
         host.refused_modes = unavailable;
-        let floor = place.measure_noise_floor(self.args.noise_floor.unwrap_or(noise_floor::USUAL_TIME))?;
-        let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
-        let chosen = place.choose_pacing(&self.plan, pauses.as_ref());
-        self.plan.set_pacing(chosen.pacing);
-        host.calibration = self.calibration(place, chosen.pacing)?;
-        host.pacing = Some(chosen);
-        if let Some(floor) = floor {
-            host.noise_floor = Some(floor);
+        let Experiment { resolve, repeats, load, modes, .. } = &self.experiment;
+        machine::measure(&mut host, place, &mut self.plan, modes, &self.args.trials)?;
+        // What the calibration resolves for this run, and a warning per requested difference that it does not resolve.
+        for sentence in before_run(resolve, *repeats, load.duration, host.calibration.as_ref()) {
+            tell!("{sentence}");
         }
         Ok(host)
     }
@@ -315,33 +310,6 @@ impl Session<'_> {
     /// Distinct deployments of the plan.
     fn specs(&self) -> Vec<&DeploymentSpec> {
         specs(&self.plan)
-    }
-
-    /// Versions of additional components that some deployments use.
-    fn further_versions(&self, environment: &dyn Environment) -> Vec<ComponentVersion> {
-        let mut versions: Vec<ComponentVersion> = Vec::new();
-        for version in self.specs().into_iter().flat_map(|spec| environment.versions_for(spec)) {
-            if !versions.contains(&version) {
-                versions.push(version);
-            }
-        }
-        versions
-    }
-
-    /// The calibration of this machine with the pacing of the run, measured now if requested. Prints what it resolves for this
-    /// run, and a warning per requested difference that it does not resolve.
-    fn calibration(
-        &self,
-        place: &mut dyn RunEnvironment,
-        pacing: Pacing,
-    ) -> Result<Option<Calibration>, Failure> {
-        let Experiment { resolve, repeats, load, modes, .. } = &self.experiment;
-        let calibration = place.calibration(self.args.calibrate, pacing)?;
-        let calibration = calibration.filter(|calibration| calibration.covers(modes));
-        for sentence in before_run(resolve, *repeats, load.duration, calibration.as_ref()) {
-            tell!("{sentence}");
-        }
-        Ok(calibration)
     }
 
     /// Removes unavailable modes from the experiment and its plan, and reports them.
@@ -378,10 +346,8 @@ impl Session<'_> {
             let (folder, earlier) = resume::open(path)?;
             return Ok((folder, Some(earlier)));
         }
-        let path = self.args.out.clone().unwrap_or_else(|| default_folder(&self.experiment.name));
-        let existing = if self.args.overwrite { Existing::Replace } else { Existing::Keep };
-        let folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
-        folder.write_experiment(&self.yaml).map_err(folder_failure)?;
+        let RunArgs { out, overwrite, .. } = self.args;
+        let folder = create_folder(&self.experiment.name, out.as_deref(), *overwrite, &self.yaml)?;
         Ok((folder, None))
     }
 
@@ -390,6 +356,32 @@ impl Session<'_> {
         publish(&run, folder, self.args.json, &self.args.automation)?;
         Ok(objective_status(&run))
     }
+}
+
+/// Creates the folder of a run, with its experiment.
+fn create_folder(name: &str, out: Option<&Path>, overwrite: bool, yaml: &str) -> Result<RunFolder, Failure> {
+    let path = out.map_or_else(|| default_folder(name), Path::to_path_buf);
+    let existing = if overwrite { Existing::Replace } else { Existing::Keep };
+    let folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
+    folder.write_experiment(yaml).map_err(folder_failure)?;
+    Ok(folder)
+}
+
+/// Installs the missing programs that a plan names. Returns the exit status of an installation that failed and has printed why.
+fn provide_programs(
+    experiment: &Experiment,
+    plan: &Plan,
+    overrides: &OverrideArgs,
+    args: &ReleaseArgs,
+) -> Result<Option<ExitCode>, Failure> {
+    let settings = plan.trials.iter().map(|trial| &trial.spec.components);
+    if let Some(status) = releases::provide(releases::named(settings), args)? {
+        return Ok(Some(status));
+    }
+    if !runs_static_envoy(experiment, plan) {
+        return Ok(None);
+    }
+    releases::provide_envoy(&overrides.into(), args)
 }
 
 /// `runs/<name>-<time>`, with the time in UTC to the second.

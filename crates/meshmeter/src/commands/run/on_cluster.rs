@@ -40,10 +40,10 @@ pub(super) struct OnCluster {
 
 /// Refuses options that only labs support.
 pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
-    if args.calibrate {
+    if args.trials.calibrate {
         return Err(Failure::usage("--calibrate measures this machine, and trials run on others"));
     }
-    if args.noise_floor.is_some() {
+    if args.trials.noise_floor.is_some() {
         return Err(Failure::usage("--noise-floor is for this machine, and trials run on others"));
     }
     if args.overrides.is_given() {

@@ -1,9 +1,7 @@
 //! Sentences of `--dry-run` about what the settings can show, before anything runs.
 
-use super::calibrate::{self, kept};
-use super::{allowed_cpus, pacing};
+use super::calibrate;
 use experiment::{Experiment, Plan, PlannedTrial};
-use lab::observe::host::{Sources, describe};
 use report::calibration::before_run;
 use results::units::{format_duration, format_rate};
 use statistics::SAMPLES_BEYOND_A_PERCENTILE;
@@ -21,9 +19,7 @@ const P99_REQUESTS: f64 = SAMPLES_BEYOND_A_PERCENTILE / 0.01;
 /// Lines below the plan: what the settings can show anywhere, and what this machine resolves if it was calibrated.
 pub(super) fn paragraph(experiment: &Experiment, plan: &Plan) -> String {
     let Experiment { resolve, repeats, load, modes, .. } = experiment;
-    let pacing = pacing::choose(plan, allowed_cpus(), None).pacing;
-    let calibration = kept::read(&calibrate::machine(&describe(&Sources::read())), pacing);
-    let calibration = calibration.filter(|calibration| calibration.covers(modes));
+    let calibration = calibrate::expected(plan).filter(|calibration| calibration.covers(modes));
     let of_machine = before_run(resolve, *repeats, load.duration, calibration.as_ref());
     sentences(plan).into_iter().chain(of_machine).fold("\n".to_owned(), |text, line| text + &line + "\n")
 }

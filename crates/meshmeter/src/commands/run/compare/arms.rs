@@ -1,7 +1,7 @@
 //! Both arms of a comparison as experiments, and how many repeats fit into its budget.
 
 use crate::cli::CompareArgs;
-use crate::commands::run::{ExperimentSource, draw_seed};
+use crate::commands::run::{ExperimentSource, draw_seed, trial_overrides};
 use crate::failure::Failure;
 use experiment::plan::{ComparedCell, compared_cells};
 use experiment::{Experiment, Override, Plan};
@@ -14,17 +14,13 @@ use std::time::Duration;
 /// Most repeats of a comparison.
 const MAX_REPEATS: usize = 100;
 
-/// Both arms, read and planned.
+/// Both arms, read and planned. The repeats of the base are the maximum number of looks.
 pub(super) struct Arms {
     pub base: Experiment,
     pub head: Experiment,
-    /// Settings of base and head, as typed.
-    pub settings: [Vec<String>; 2],
     pub cells: Vec<ComparedCell>,
     pub modes_not_compared: Vec<Mode>,
     pub plan: Plan,
-    /// Maximum number of looks: repeats of the plan.
-    pub looks: usize,
 }
 
 impl Arms {
@@ -33,7 +29,7 @@ impl Arms {
         check_keys(args)?;
         let sources = Sources::read(args)?;
         let single = sources.parse(args, 1)?;
-        let seed = args.seed.or(single[0].seed).unwrap_or_else(draw_seed);
+        let seed = args.trials.seed.or(single[0].seed).unwrap_or_else(draw_seed);
         let cells = cells(&single, args)?;
         let time = Plan::comparison(&single[0], &single[1], &cells, seed).estimated_time();
         let looks = repeats_within(args.budget, time, args.repeats.map(usize::from))?;
@@ -43,8 +39,7 @@ impl Arms {
         let is_compared = |mode: &Mode| cells.iter().any(|cell| cell.base.mode == *mode);
         let modes_not_compared = base.modes.iter().copied().filter(|mode| !is_compared(mode)).collect();
         let plan = Plan::comparison(&base, &head, &cells, seed);
-        let settings = [args.base.clone(), args.head.clone()];
-        Ok(Self { base, head, settings, cells, modes_not_compared, plan, looks })
+        Ok(Self { base, head, cells, modes_not_compared, plan })
     }
 }
 
@@ -67,7 +62,7 @@ fn check_keys(args: &CompareArgs) -> Result<(), Failure> {
     let settings =
         |option, all: &[String]| all.iter().map(move |setting| (option, setting.clone())).collect::<Vec<_>>();
     let of_arms = settings("--base", &args.base).into_iter().chain(settings("--head", &args.head));
-    let of_both = settings("--set", &args.set).into_iter();
+    let of_both = settings("--set", &args.trials.set).into_iter();
     for (option, setting) in of_arms.chain(of_both) {
         let Some((key, _)) = setting.split_once('=') else { continue };
         let section = key.trim().split('.').next().unwrap_or_default();
@@ -152,12 +147,8 @@ impl<'a> Sources<'a> {
 
     /// Base and head with this many repeats.
     fn parse(&self, args: &CompareArgs, repeats: usize) -> Result<[Experiment; 2], Failure> {
-        let mut common: Vec<Override> = args.set.iter().map(Override::set).collect();
+        let mut common = trial_overrides(&args.trials);
         common.push(Override::repeats(repeats.to_string()));
-        common.extend(args.retakes.as_ref().map(Override::retakes));
-        common.extend(args.duration.as_ref().map(Override::duration));
-        common.extend(args.pacing.as_ref().map(Override::pacing));
-        common.extend(args.scale.as_ref().map(Override::scale));
         let with = |option: &str, settings: &[String]| -> Vec<Override> {
             let own = settings.iter().map(|setting| Override::assignment_by(option, setting));
             common.iter().cloned().chain(own).collect()

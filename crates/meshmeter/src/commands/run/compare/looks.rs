@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Figures that a line about a look names.
 const MAX_NAMED: usize = 3;
 
-/// What is compared.
+/// Subject of a comparison.
 #[derive(Clone, Debug)]
 pub(in crate::commands::run) struct Subject {
     pub name: String,

@@ -13,19 +13,15 @@ use super::coordinator::Coordinator;
 use super::on_lab::{self, OnLab};
 use super::progress::RunProgress;
 use super::run_environment::RunEnvironment as _;
-use super::{calibrate, check_needs, default_folder, pacing, runs_static_envoy, specs};
-use crate::cli::{CompareArgs, ReportArgs};
-use crate::commands::releases;
-use crate::commands::report::{Files, check_destinations, folder_failure, terminal_options};
+use super::{calibrate, check_needs, create_folder, machine, provide_programs, specs};
+use crate::cli::{AutomationArgs, CompareArgs, ReportArgs};
+use crate::commands::report::{Files, check_destinations, files_of_runs, folder_failure, terminal_options};
 use crate::failure::{FOUND_WORSE, Failure, INCONCLUSIVE, MEASUREMENT_FAILED};
-use crate::noise_floor;
 use crate::output;
 use arms::Arms;
-use experiment::plan::ComparedCell;
-use lab::observe::host::{Sources, describe};
 use looks::{Looks, Subject};
-use report::folder::{Existing, RunFolder, read_comparison};
-use results::{Build, Calibration, Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict};
+use report::folder::read_comparison;
+use results::{Calibration, Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, Mode};
 use statistics::comparison::{ALARM_RATE, Judge, Margins};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -41,13 +37,7 @@ pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> 
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let settings = arms.plan.trials.iter().map(|trial| &trial.spec.components);
-    if let Some(status) = releases::provide(releases::named(settings), &args.releases)? {
-        return Ok(status);
-    }
-    if runs_static_envoy(&arms.base, &arms.plan)
-        && let Some(status) = releases::provide_envoy(&(&args.overrides).into(), &args.releases)?
-    {
+    if let Some(status) = provide_programs(&arms.base, &arms.plan, &args.overrides, &args.releases)? {
         return Ok(status);
     }
     on_lab::enter(&format!("compare {}", arms.base.name), &args.overrides, |lab| measure(args, arms, lab))
@@ -55,12 +45,10 @@ pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> 
 
 /// Lines of `--dry-run` below the plan: error rate and margins, as far as they are known before the comparison.
 fn planned(args: &CompareArgs, arms: &Arms) -> String {
-    let pacing = pacing::choose(&arms.plan, super::allowed_cpus(), None).pacing;
-    let calibration = calibrate::kept::read(&calibrate::machine(&describe(&Sources::read())), pacing);
-    let judge = judge(args, arms, calibration);
+    let judge = judge(args, arms, calibrate::expected(&arms.plan));
     let mut text = format!(
         "\nafter each of at most {} repeats every figure is judged; the comparison ends when all are decided\n",
-        arms.looks
+        arms.base.repeats
     );
     let _ = writeln!(
         text,
@@ -85,40 +73,24 @@ fn planned(args: &CompareArgs, arms: &Arms) -> String {
 fn judge(args: &CompareArgs, arms: &Arms, calibration: Option<Calibration>) -> Judge {
     let window_s = arms.base.load.duration.as_secs_f64();
     let margins = Margins { user: args.margin, calibration, window_s };
-    Judge::new(&arms.base, &arms.cells, arms.looks, &margins)
+    Judge::new(&arms.base, &arms.cells, arms.base.repeats, &margins)
 }
 
 /// Measures both arms in a lab.
 fn measure(args: &CompareArgs, mut arms: Arms, lab: &mut OnLab) -> Result<ExitCode, Failure> {
     check_environment(&arms, lab)?;
-    let path = args.out.clone().unwrap_or_else(|| default_folder(&arms.base.name));
-    let existing = if args.overwrite { Existing::Replace } else { Existing::Keep };
-    let mut folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
-    folder.write_experiment(&arms.base.to_yaml()).map_err(folder_failure)?;
+    let mut folder =
+        create_folder(&arms.base.name, args.out.as_deref(), args.overwrite, &arms.base.to_yaml())?;
     folder.write_head(&arms.head.to_yaml()).map_err(folder_failure)?;
-    let mut host = lab.environment().host();
-    for spec in specs(&arms.plan) {
-        for version in lab.environment().versions_for(spec) {
-            if !host.versions.contains(&version) {
-                host.versions.push(version);
-            }
-        }
-    }
-    host.build = Some(Build::this().clone());
-    let floor = lab.measure_noise_floor(args.noise_floor.unwrap_or(noise_floor::USUAL_TIME))?;
-    let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
-    let pacing = lab.choose_pacing(&arms.plan, pauses.as_ref());
-    arms.plan.set_pacing(pacing.pacing);
-    let calibration = lab.calibration(args.calibrate, pacing.pacing)?;
-    host.calibration = calibration.filter(|calibration| calibration.covers(&modes(&arms.cells)));
-    host.pacing = Some(pacing);
-    host.noise_floor = floor.or(host.noise_floor);
+    let mut host = machine::described(lab.environment(), &arms.plan);
+    let modes: Vec<Mode> = arms.cells.iter().map(|cell| cell.base.mode).collect();
+    machine::measure(&mut host, lab, &mut arms.plan, &modes, &args.trials)?;
     folder.write_host(&host).map_err(folder_failure)?;
     let judge = judge(args, &arms, host.calibration.clone());
     let subject = Subject {
         name: arms.base.name.clone(),
         seed: arms.plan.seed,
-        settings: arms.settings.clone(),
+        settings: [args.base.clone(), args.head.clone()],
         modes_not_compared: arms.modes_not_compared.clone(),
     };
     lab.keep_logs_in(&folder);
@@ -135,14 +107,8 @@ fn measure(args: &CompareArgs, mut arms: Arms, lab: &mut OnLab) -> Result<ExitCo
     let why = if ended.is_err() { ComparisonEnd::Failed } else { ComparisonEnd::Interrupted };
     // Whatever ended the comparison, its trials are reported.
     let comparison = looks.end(why)?;
-    publish(&comparison, args)?;
-    ended.map(|()| status(&comparison, args.strict))
-}
-
-fn modes(cells: &[ComparedCell]) -> Vec<results::Mode> {
-    let mut modes: Vec<results::Mode> = cells.iter().map(|cell| cell.base.mode).collect();
-    modes.dedup();
-    modes
+    let status = publish(&comparison, &args.automation, args.json, args.strict)?;
+    ended.map(|()| status)
 }
 
 /// Checks that every mode of both arms can run here: one that cannot is an error, since a gate must not compare less than it
@@ -161,15 +127,17 @@ fn check_environment(arms: &Arms, lab: &mut OnLab) -> Result<(), Failure> {
 }
 
 /// Writes what CI systems read, and prints the result.
-fn publish(comparison: &Comparison, args: &CompareArgs) -> Result<(), Failure> {
+fn publish(
+    comparison: &Comparison,
+    automation: &AutomationArgs,
+    json: bool,
+    is_strict: bool,
+) -> Result<ExitCode, Failure> {
     let mut files = Files::default();
-    files.write("JUnit", args.automation.junit.as_deref(), || {
-        report::junit::comparison(comparison, args.strict)
-    })?;
-    files.write("Markdown", args.automation.markdown.as_deref(), || {
-        report::comparison::markdown(comparison)
-    })?;
-    files.print(|| text(comparison, args.json))
+    files.write("JUnit", automation.junit.as_deref(), || report::junit::comparison(comparison, is_strict))?;
+    files.write("Markdown", automation.markdown.as_deref(), || report::comparison::markdown(comparison))?;
+    files.print(|| text(comparison, json))?;
+    Ok(status(comparison, is_strict))
 }
 
 fn text(comparison: &Comparison, json: bool) -> String {
@@ -189,26 +157,11 @@ fn status(comparison: &Comparison, is_strict: bool) -> ExitCode {
 /// `meshmeter report` of a comparison: prints its result again. `None` if the directory is not a comparison.
 pub(in crate::commands) fn report(args: &ReportArgs) -> Result<Option<ExitCode>, Failure> {
     let Some(comparison) = read_comparison(&args.folder).map_err(folder_failure)? else { return Ok(None) };
-    let runs_only = [
-        ("--beside", &args.beside),
-        ("--output", &args.output),
-        ("--csv", &args.csv),
-        ("--latency-csv", &args.latency_csv),
-        ("--drivers-csv", &args.drivers_csv),
-        ("--services-csv", &args.services_csv),
-        ("--edges-csv", &args.edges_csv),
-    ];
-    if let Some((option, _)) = runs_only.iter().find(|(_, value)| value.is_some()) {
+    let mut runs_only = [("--beside", &args.beside)].into_iter().chain(files_of_runs(args));
+    if let Some((option, _)) = runs_only.find(|(_, value)| value.is_some()) {
         let folder = args.folder.display();
         return Err(Failure::usage(format!("{option}: {folder} is a comparison, not a run"))
             .with_hint("--json, --markdown and --junit write a comparison"));
     }
-    let mut files = Files::default();
-    files
-        .write("JUnit", args.automation.junit.as_deref(), || report::junit::comparison(&comparison, false))?;
-    files.write("Markdown", args.automation.markdown.as_deref(), || {
-        report::comparison::markdown(&comparison)
-    })?;
-    files.print(|| text(&comparison, args.json))?;
-    Ok(Some(status(&comparison, false)))
+    publish(&comparison, &args.automation, args.json, false).map(Some)
 }
