@@ -1,6 +1,6 @@
 //! Figures as text: two or three digits, a suitable unit, the interval behind it.
 
-pub use experiment::plan::{described, offered};
+pub use experiment::plan::{brief, described, offered};
 use results::units::format_duration;
 use results::{Cell, CellKey, Conditions, Estimate, Mode};
 use std::time::Duration;
@@ -147,6 +147,17 @@ pub fn mode(mode: Mode) -> &'static str {
 pub fn at(conditions: Conditions<'_>) -> String {
     let preposition = if conditions.load.rate.is_some() { "at" } else { "with" };
     format!("{preposition} {}", described(conditions))
+}
+
+/// A load as short as in a table, such as `at 1000/s` or `with 8 clients`.
+pub fn brief_at(conditions: Conditions<'_>) -> String {
+    let preposition = if conditions.load.rate.is_some() { "at" } else { "with" };
+    format!("{preposition} {}", brief(conditions))
+}
+
+/// A cell as short as in a table, such as `sidecar at 1000/s`.
+pub fn brief_place(cell: CellKey<'_>) -> String {
+    format!("{} {}", mode(cell.mode), brief_at(cell.conditions))
 }
 
 /// `a`, `a and b`, `a, b and c`.

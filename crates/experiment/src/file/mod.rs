@@ -18,6 +18,7 @@ mod ingress;
 mod istio;
 mod json_schema;
 mod keys;
+pub mod label;
 mod load;
 mod mesh_checks;
 mod named_files;

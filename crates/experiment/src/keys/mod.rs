@@ -16,6 +16,8 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
+    /// Short name of the setting in results; absent if [`Self::name`] serves.
+    pub(crate) label: Option<&'static str>,
     pub(crate) value: Kind,
     /// Meaning, for people who edit a file.
     pub(crate) summary: &'static str,
@@ -86,7 +88,12 @@ pub(crate) const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), 
 
 impl Key {
     pub(crate) const fn new(name: &'static str, value: Kind, summary: &'static str) -> Self {
-        Self { name, value, summary, default: None, is_required: false }
+        Self { name, label: None, value, summary, default: None, is_required: false }
+    }
+
+    pub(crate) const fn label(mut self, label: &'static str) -> Self {
+        self.label = Some(label);
+        self
     }
 
     pub(crate) const fn default(mut self, default: &'static str) -> Self {

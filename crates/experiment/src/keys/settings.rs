@@ -28,12 +28,13 @@ pub(crate) trait Keys {
     fn section(&mut self, settings: &mut impl Settings, key: Key);
 }
 
-/// Describes the keys of a section. Each line is a method of [`Keys`], a field, and the key's name, kind and meaning.
+/// Describes the keys of a section. Each line is a method of [`Keys`], a field, and the key's name, kind and meaning; after
+/// `as` a label, if the name alone does not tell the setting.
 macro_rules! keys {
-    ($settings:ty { $($visit:ident $($field:ident).+: $name:expr, $kind:expr, $summary:expr $(, $written:expr)?;)+ }) => {
+    ($settings:ty { $($visit:ident $($field:ident).+: $name:literal $(as $label:literal)?, $kind:expr, $summary:expr $(, $written:expr)?;)+ }) => {
         impl $crate::keys::settings::Settings for $settings {
             fn visit(&mut self, keys: &mut impl $crate::keys::settings::Keys) {
-                $(keys.$visit(&mut self.$($field).+, $crate::keys::Key::new($name, $kind, $summary) $(, $written)?);)+
+                $(keys.$visit(&mut self.$($field).+, $crate::keys::Key::new($name, $kind, $summary)$(.label($label))? $(, $written)?);)+
             }
         }
     };

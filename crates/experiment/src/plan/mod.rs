@@ -17,7 +17,7 @@ mod trial;
 pub use calibration::Arm;
 pub use cell::cells;
 pub use comparison::{ComparedCell, ComparisonArm, compared_cells};
-pub use text::{described, offered};
+pub use text::{brief, described, offered};
 pub use trial::PlannedTrial;
 
 use crate::definition::{Experiment, Fresh};

@@ -1,6 +1,7 @@
 //! Output of `--dry-run`.
 
 use super::Plan;
+use crate::file::label::setting;
 use crate::settings::fleet::FleetSettings;
 use crate::topology::Topology;
 use results::units::{format_duration, format_rate};
@@ -233,12 +234,17 @@ pub fn offered(load: &LoadPoint) -> String {
     }
 }
 
-/// Describes a cell's load and factors, such as `1000 requests/s, proxy.workers 2`; background services as in
-/// [`offered`].
+/// Describes a cell's load and factors, such as `1000 requests/s, 2 workers`; background services as in [`offered`].
 #[must_use]
 pub fn described(conditions: Conditions<'_>) -> String {
     let others = conditions.factors.iter().filter(|(key, _)| *key != BACKGROUND_SERVICES);
-    others.fold(offered(conditions.load), |text, (key, value)| format!("{text}, {key} {value}"))
+    others.fold(offered(conditions.load), |text, (key, value)| format!("{text}, {}", setting(key, value)))
+}
+
+/// Like [`described`], as short as in a table: `1000/s, 2 workers`.
+#[must_use]
+pub fn brief(conditions: Conditions<'_>) -> String {
+    described(conditions).replacen(" requests/s", "/s", 1)
 }
 
 fn strength(load: &LoadPoint) -> String {

@@ -26,9 +26,9 @@ pub struct ComponentsSettings {
 const PROGRAM: &str = "your own program, a file relative to the experiment file's directory";
 
 keys!(ComponentsSettings {
-    own istio: "istio", Kind::Text, "Istio release, such as 1.30.1, or `pinned`; the installed one if absent",
+    own istio: "istio" as "Istio", Kind::Text, "Istio release, such as 1.30.1, or `pinned`; the installed one if absent",
         |version| version.clone().map(Yaml::Text);
-    own envoy: "envoy", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
+    own envoy: "envoy" as "Envoy", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
     own ztunnel: "ztunnel", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
     own istiod: "istiod", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());
     own pilot_agent: "pilot-agent", Kind::Text, PROGRAM, |path| Yaml::path(path.as_deref());

@@ -95,7 +95,7 @@ const PATHS: Kind = Kind::Whole(1, 1_000);
 keys!(Estate {
     key domains: "domains", DOMAINS, "domains, each with its own virtual host";
     key paths: "paths", PATHS, "exact paths of each domain; one route for all if absent";
-    key credentials: "credentials", DOMAINS,
+    key credentials: "credentials" as "certificates", DOMAINS,
         "certificates, shared evenly by the domains; 10, or the domains if fewer";
     key requested_paths: "requested-paths", PATHS,
         "each request takes a random one of the first paths of its domain; 50, or all if fewer";
@@ -181,8 +181,8 @@ pub struct GatewaySettings {
 const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
 keys!(GatewaySettings {
-    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of that gateway; `proxy.cpu` if absent";
-    key memory_limit_bytes: "memory", Kind::SizeFor("a gateway", MIN_MEMORY_BYTES),
+    key cpu_limit_cores: "cpu" as "gateway CPU", Kind::Cores, "CPU limit of that gateway; `proxy.cpu` if absent";
+    key memory_limit_bytes: "memory" as "gateway memory", Kind::SizeFor("a gateway", MIN_MEMORY_BYTES),
         "memory limit of that gateway, 32MiB or more";
     key workers: "workers", Kind::Whole(1, 128),
         "worker threads; `gateway.cpu` rounded up, or `proxy.workers`, if absent";

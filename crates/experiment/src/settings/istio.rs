@@ -66,19 +66,19 @@ keys!(MeshSettings {
         "Istio's own metrics of each request and connection; `auto`: if the proxy has the filters";
     key tracing_fraction: "tracing", Kind::Fraction, "share of requests that are traced, in steps of 0.01%";
     section authorization: "authorization", Kind::Named("istio.authorization"), "authorization rules before the service";
-    own lua: "lua", Kind::Either(&[Kind::Switch, Kind::Matching(|| r"\n".to_owned())]),
+    own lua: "lua" as "Lua", Kind::Either(&[Kind::Switch, Kind::Matching(|| r"\n".to_owned())]),
         "script that each HTTP proxy before the service runs per request: `on`, or the text of a script",
         |lua| lua.as_ref().map(|script| Yaml::Text(script.written().to_owned()));
-    own wasm: "wasm", Kind::Text, "WebAssembly module that each HTTP proxy before the service runs per request",
+    own wasm: "wasm" as "Wasm", Kind::Text, "WebAssembly module that each HTTP proxy before the service runs per request",
         |wasm| Yaml::path(wasm.as_deref());
     key retries: "retries", Kind::Whole(0, 100), "retries of a route; Istio's own if absent";
     key timeout: "timeout", Kind::Milliseconds, "timeout of a route, whole milliseconds; never if absent";
-    rare http2_upgrade: "http2-upgrade", Kind::Switch,
+    rare http2_upgrade: "http2-upgrade" as "HTTP/2 upgrade", Kind::Switch,
         "proxies use HTTP/2 between each other although the load is HTTP/1.1";
     key sidecar_scope: "sidecar-scope", Kind::Switch, "sidecars see only their own namespace";
-    rare dns_capture: "dns-capture", Kind::Switch,
+    rare dns_capture: "dns-capture" as "DNS capture", Kind::Switch,
         "agents of sidecars and waypoints run a DNS server, and istiod sends them the names";
-    rare dns_auto_allocate: "dns-auto-allocate", Kind::Switch,
+    rare dns_auto_allocate: "dns-auto-allocate" as "DNS allocation", Kind::Switch,
         "istiod allocates an address for services without one";
     section background_services: "background-services", Kind::Named("istio.background-services"), "background services";
     section ingress: "ingress", Kind::Named("istio.ingress"), "the gateway of mode `ingress`";
@@ -133,9 +133,9 @@ pub struct AuthorizationSettings {
 const RULES: Kind = Kind::Whole(0, MAX_RULES);
 
 keys!(AuthorizationSettings {
-    key paths: "paths", RULES, "rules that allow one path each";
-    key identities: "identities", RULES, "rules that allow one caller each";
-    key jwt: "jwt", Kind::Switch, "requests carry a token, which is verified";
+    key paths: "paths" as "allowed paths", RULES, "rules that allow one path each";
+    key identities: "identities" as "allowed callers", RULES, "rules that allow one caller each";
+    key jwt: "jwt" as "JWT", Kind::Switch, "requests carry a token, which is verified";
 });
 
 impl AuthorizationSettings {
@@ -181,9 +181,9 @@ impl Default for BackgroundSettings {
 }
 
 keys!(BackgroundSettings {
-    key services: "services", Kind::Whole(0, MAX_SERVICES),
+    key services: "services" as "background services", Kind::Whole(0, MAX_SERVICES),
         "number of background services, which nobody calls but every proxy is configured with";
-    key endpoints: "endpoints", Kind::Whole(1, 1_000), "addresses of each";
+    key endpoints: "endpoints" as "endpoints per service", Kind::Whole(1, 1_000), "addresses of each";
 });
 
 /// The ingress gateway.
@@ -196,9 +196,9 @@ pub struct IngressSettings {
 }
 
 keys!(IngressSettings {
-    key tls: "tls", Kind::OneOf(words_of::<IngressTls>),
+    key tls: "tls" as "TLS", Kind::OneOf(words_of::<IngressTls>),
         "TLS between clients outside and the gateway: the gateway presents a certificate, or the client too";
-    key api: "api", Kind::OneOf(words_of::<IngressApi>),
+    key api: "api" as "API", Kind::OneOf(words_of::<IngressApi>),
         "the objects that describe it: Gateway and VirtualService, or Gateway and HTTPRoute";
 });
 
@@ -282,9 +282,9 @@ impl Default for IstiodSettings {
 }
 
 keys!(IstiodSettings {
-    key replicas: "replicas", Kind::Whole(1, MAX_ISTIODS), "istiods, which share the proxies";
-    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of each istiod";
-    key memory_limit_bytes: "memory", Kind::SizeFor("istiod", MIN_ISTIOD_BYTES),
+    key replicas: "replicas" as "istiods", Kind::Whole(1, MAX_ISTIODS), "istiods, which share the proxies";
+    key cpu_limit_cores: "cpu" as "istiod CPU", Kind::Cores, "CPU limit of each istiod";
+    key memory_limit_bytes: "memory" as "istiod memory", Kind::SizeFor("istiod", MIN_ISTIOD_BYTES),
         "memory limit of each istiod, 128MiB or more";
     key debounce_after: "debounce-after", Kind::Milliseconds,
         "a push follows the last change after this; Istio's own: 100ms";

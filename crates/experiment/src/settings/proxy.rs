@@ -35,12 +35,12 @@ impl Default for ProxySettings {
 
 keys!(ProxySettings {
     key workers: "workers", Kind::Whole(1, 128), "worker threads of each proxy";
-    key mtls: "mtls", Kind::OneOf(words_of::<MutualTls>),
+    key mtls: "mtls" as "mTLS", Kind::OneOf(words_of::<MutualTls>),
         "mutual TLS between proxies: only that (`strict`), also plaintext (`permissive`), or none (`off`)";
     key access_log: "access-log", Kind::OneOf(words_of::<AccessLog>),
         "access log of a proxy per request; per connection if it does not read requests";
-    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of each proxy";
-    rare cpu_time: "cpu-time", Kind::DurationUpTo(MAX_CPU_TIME),
+    key cpu_limit_cores: "cpu" as "proxy CPU", Kind::Cores, "CPU limit of each proxy";
+    rare cpu_time: "cpu-time" as "CPU time per request", Kind::DurationUpTo(MAX_CPU_TIME),
         "additional CPU of each proxy per request, with `mesh: envoy`: a known effect to detect";
 });
 

@@ -34,10 +34,10 @@ impl Default for ServerSettings {
 // The payload is a key of the section `load`.
 keys!(ServerSettings {
     key delay: "delay", Kind::Duration, "time before each response";
-    rare cpu_time: "cpu-time", Kind::DurationUpTo(MAX_CPU_TIME),
+    rare cpu_time: "cpu-time" as "service CPU time", Kind::DurationUpTo(MAX_CPU_TIME),
         "additional CPU per response, after the delay";
     key error_fraction: "error-rate", Kind::Fraction, "fraction of requests answered with status 500";
-    key cpu_limit_cores: "cpu", Kind::Cores, "CPU limit of the service";
+    key cpu_limit_cores: "cpu" as "service CPU", Kind::Cores, "CPU limit of the service";
 });
 
 /// Maximum of [`ServerSettings::cpu_time`]: a thread that computes serves no other requests.

@@ -132,7 +132,7 @@ const ROOT: [Key; 22] = [
     ),
 ];
 
-const CLIENT: [Key; 1] = [Key::new("cpu", Kind::Cores, "CPU limit of the generator")];
+const CLIENT: [Key; 1] = [Key::new("cpu", Kind::Cores, "CPU limit of the generator").label("generator CPU")];
 
 /// Keys of a built-in topology in addition to its parameters.
 pub(crate) const SHAPE: [Key; 3] = [

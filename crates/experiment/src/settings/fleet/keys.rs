@@ -29,9 +29,9 @@ const CHANGES: Kind = Kind::OneOrSeveral(&Kind::Either(&[
 
 keys!(FleetSettings {
     key proxies: "proxies", Kind::Whole(1, MAX_PROXIES as u64), "simulated proxies";
-    key kinds: "kind", Kind::Either(&[Kind::OneOf(words_of::<ProxyKind>), Kind::Matching(several_kinds)]),
+    key kinds: "kind" as "proxy kind", Kind::Either(&[Kind::OneOf(words_of::<ProxyKind>), Kind::Matching(several_kinds)]),
         "kind of the proxies, or several with their numbers, of which one may take the rest: `ztunnel=100,sidecar`";
-    key xds: "xds", Kind::OneOf(words_of::<XdsVariant>), "xDS variant";
+    key xds: "xds" as "xDS", Kind::OneOf(words_of::<XdsVariant>), "xDS variant";
     key security: "security", Kind::OneOf(words_of::<FleetSecurity>), "authentication of the proxies";
     key services: "services", SOME, "services of the mesh";
     key pods: "pods", SOME, "pods, spread over the services";
