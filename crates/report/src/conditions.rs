@@ -2,6 +2,7 @@
 //! cells have in common.
 
 use crate::format;
+use experiment::file::label::setting;
 use results::{BACKGROUND_SERVICES, Conditions, FactorValue, Factors, LoadPoint};
 
 /// Labels for the conditions of a run's cells.
@@ -56,7 +57,7 @@ impl ConditionLabels {
         self.all().filter(|at| !self.all().any(|other| other != *at && at.covers(other)))
     }
 
-    /// `1000/s`, followed by whatever else differs: `1000/s, 16 connections, proxy.workers 2`.
+    /// `1000/s`, followed by whatever else differs: `1000/s, 16 connections, 2 workers`.
     #[must_use]
     pub fn label(&self, at: Conditions<'_>) -> String {
         self.label_without(at, "")
@@ -129,10 +130,10 @@ fn factor(key: &str, value: &FactorValue, load: &LoadPoint) -> String {
         (BACKGROUND_SERVICES, Some(services)) => other_services(services),
         ("load.connections", _) => connections(load),
         ("load.requests-per-connection", _) => {
-            load.requests_per_connection.map_or_else(|| format!("{key} {value}"), requests_per_connection)
+            load.requests_per_connection.map_or_else(|| setting(key, value), requests_per_connection)
         }
         ("load.payload", _) => format::payload(load.payload_bytes),
-        _ => format!("{key} {value}"),
+        _ => setting(key, value),
     }
 }
 
@@ -246,7 +247,7 @@ mod tests {
         let (one, other) = ((factors(2, "1"), load(500.0, 2)), (factors(4, "2"), load(500.0, 4)));
         let conditions = [&one, &other].map(|(factors, load)| Conditions { factors, load });
         let named = ConditionLabels::new(conditions);
-        assert_eq!(named.label(conditions[1]), "500/s, 4 connections, proxy.workers 2");
+        assert_eq!(named.label(conditions[1]), "500/s, 4 connections, 2 workers");
     }
 
     #[test]

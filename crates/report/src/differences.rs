@@ -5,6 +5,7 @@ use crate::conditions::ConditionLabels;
 use crate::format::{self, SizeUnit, TimeUnit};
 use crate::table::{Difference, ResultTable};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
+use experiment::file::label::label;
 use results::{
     BACKGROUND_SERVICES, Cell, Conditions, FactorDifference, FactorEffect, Factors, Figure, Metric, Summary,
 };
@@ -49,7 +50,7 @@ pub(crate) struct DifferenceTable {
     pub(crate) time_unit: &'static str,
     pub(crate) memory_unit: &'static str,
     pub(crate) of_fleets: bool,
-    /// One group per factor, mode and load, such as `ingress.scenario against no-filters: ingress at 50 clients`; one row
+    /// One group per factor, mode and load, such as `scenario against no-filters, ingress at 50 clients`; one row
     /// per value.
     pub(crate) table: Table,
 }
@@ -162,8 +163,7 @@ impl DifferenceTable {
     }
 }
 
-/// Differences of the same factor, mode, load and other factors, with a heading such as `proxy.mtls against off, sidecar at
-/// 300/s`.
+/// Differences of the same factor, mode, load and other factors, with a heading such as `mTLS against off, sidecar at 300/s`.
 pub(crate) fn grouped<'a>(
     all: &'a [FactorDifference],
     labels: &ConditionLabels,
@@ -174,7 +174,7 @@ pub(crate) fn grouped<'a>(
         let mut with_value = factors.clone();
         with_value.insert(factor.clone(), from.clone());
         let at = labels.label_without(Conditions { factors: &with_value, load }, factor);
-        let name = format!("{factor} against {from}, {mode} at {at}");
+        let name = format!("{} against {from}, {mode} at {at}", label(factor));
         match groups.iter_mut().find(|(known, _)| *known == name) {
             Some((_, of_group)) => of_group.push(difference),
             None => groups.push((name, vec![difference])),
@@ -244,7 +244,7 @@ pub(crate) fn effects(summary: &Summary) -> Option<Table> {
             Some(std::iter::once(name.into()).chain(figures.iter().map(value)).collect())
         };
         let ends = of_factor().next().map(|effect| typed_ends(summary, effect)).unwrap_or_default();
-        Group::new(format!("{factor}{ends}"), of_factor().filter_map(row).collect())
+        Group::new(format!("{}{ends}", label(factor)), of_factor().filter_map(row).collect())
     };
     let groups: Vec<Group> = factors.iter().map(|factor| group(factor)).collect();
     let titles = figures.iter().map(|(figure, name)| {

@@ -5,6 +5,7 @@ use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
 use results::{Cell, Estimate, FleetOutageSummary, FleetSummary, FleetTimes, Metric, Summary};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Stages of istiod's own chain, in the order in which a change passes them, with their display names.
 const STAGES: [(&str, &str); 5] = [
@@ -14,6 +15,22 @@ const STAGES: [(&str, &str); 5] = [
     ("push", "push"),
     ("convergence", "istiod’s own total"),
 ];
+
+/// Time that no figure of a fleet includes.
+pub(crate) const NOT_INCLUDED: &str =
+    "Simulated proxies apply nothing: the time in which an Envoy applies what it received is not included.";
+
+/// Reason why proxies lose their connection by a cause, if its name does not say it.
+pub(crate) fn why_lost(cause: &str) -> Option<&'static str> {
+    Some(match cause {
+        "grpc-resource-exhausted" => {
+            "istiod refuses streams beyond its limit of new ones per second, as at every start, and they try again as Envoys do"
+        }
+        "grpc-unavailable" | "connection-refused" => "no istiod accepts connections, as while one restarts",
+        "connection-lost" => "the connection ended without a status",
+        _ => return None,
+    })
+}
 
 /// Shown for a time that some proxy never reached.
 const NEVER: &str = "never";
@@ -33,6 +50,8 @@ pub struct FleetTable {
     pub proxies: Table,
     /// Lost connections by cause; without rows if there were none.
     pub outages: Table,
+    /// Why proxies lost their connections, by cause.
+    pub reasons: Vec<String>,
     /// CPU and memory of the control plane and of the fleet.
     pub control_plane: Table,
     /// Mean of each stage of istiod's chain in ms; `None` if no istiod reported any.
@@ -66,6 +85,7 @@ impl FleetTable {
             changes: tables.changes(),
             proxies: tables.proxies(),
             outages: tables.outages(),
+            reasons: tables.reasons(),
             control_plane: tables.control_plane(),
             stages: tables.stages(),
             pushes: tables.pushes(),
@@ -218,6 +238,13 @@ impl Tables<'_> {
             row
         };
         Table { columns, groups: vec![Group::new(String::new(), outages.map(row).collect())] }
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        let causes =
+            self.fleets.iter().flat_map(|one| one.fleet.outages.iter().map(|outage| outage.cause.as_str()));
+        let causes: BTreeSet<&str> = causes.collect();
+        causes.into_iter().filter_map(|cause| Some(format!("{cause}: {}.", why_lost(cause)?))).collect()
     }
 
     fn control_plane(&self) -> Table {

@@ -8,6 +8,7 @@
 use crate::conditions::ConditionLabels;
 use crate::drivers::over_copies_estimate;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
+use experiment::file::label::setting;
 use results::{
     BACKGROUND_SERVICES, Cell, ComponentSummary, ConfigurationSummary, Estimate, FactorValue, Factors,
     Metric, Mode, Role, Summary,
@@ -96,12 +97,12 @@ impl Sort {
 }
 
 impl FootprintRow {
-    /// The mode and the factors: `sidecar among 200 background services`, `sidecar, proxy.workers 2`.
+    /// The mode and the factors: `sidecar among 200 background services`, `sidecar, 2 workers`.
     #[must_use]
     pub fn place(&self) -> String {
         let factor = |place: String, (key, value): (&String, &FactorValue)| match key.as_str() {
             BACKGROUND_SERVICES => format!("{place} among {value} background services"),
-            _ => format!("{place}, {key} {value}"),
+            _ => format!("{place}, {}", setting(key, value)),
         };
         self.factors.iter().fold(self.mode.name().to_owned(), factor)
     }

@@ -21,7 +21,8 @@ pub use number::{count, counted, digits, tick, with_unit};
 pub use quantity::{cores, cores_number, offered_rate, percent, rate};
 pub use size::{SizeUnit, payload, size};
 pub use time::{TimeUnit, above, duration, moment, time, time_or_above};
-pub use words::{agreement, named_program, shortened_digest, unbroken};
+pub(crate) use words::cut;
+pub use words::{agreement, named_program, shortened_digest, unbroken, version};
 
 /// Shown in place of a missing figure.
 pub const ABSENT: &str = "–";

@@ -31,7 +31,7 @@ pub fn render(run: &RunData) -> String {
         started_at: run.trials.first().and_then(|trial| trial.started_at.parse::<Timestamp>().ok()),
         properties: properties(run),
         cases,
-        output: sentences::opening(summary).0.map(str::to_owned),
+        output: sentences::opening(summary).0.map(|headline| headline.text.clone()),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::sentences;
 use crate::size::SizeParts;
 use crate::table::{LoadGroup, ResultTable};
 use crate::terminal::{self, Options, WIDE, plain};
-use results::{Host, SizeResult};
+use results::{Host, SizeResult, StatedFinding};
 use statistics::{is_missed, objective_met};
 
 /// GitHub rejects comments of more than 65 536 characters.
@@ -29,13 +29,15 @@ pub fn render(run: &RunData) -> String {
     let (headline, beside) = sentences::opening(summary);
     let mut page = Page::default();
     page.add(&format!("## {}\n\n{}\n", escape(&summary.name), escape(&summary.question)));
-    page.add(&headline.map(|text| format!("\n**{}**\n", escape(text))).unwrap_or_default());
+    page.add(&headline.map(|headline| format!("\n**{}**\n", escape(&headline.text))).unwrap_or_default());
+    let detail = headline.map(|headline| headline.detail.as_str()).filter(|detail| !detail.is_empty());
+    page.add(&detail.map(|detail| format!("\n{}\n", escape(detail))).unwrap_or_default());
     page.add(objective(run));
-    page.add(&list(beside.iter().copied()));
+    page.add(&findings(&beside));
     for group in &table.groups {
         page.add(&load(&table, group));
     }
-    page.add(&folded("Further findings", &list(sentences::others(summary))));
+    page.add(&folded("Further findings", &findings(&sentences::others(summary))));
     let parts = terminal::parts(summary, Options { width: PARTS, ..LAYOUT });
     if !parts.is_empty() {
         page.add(&folded(
@@ -98,6 +100,17 @@ impl Page {
     }
 }
 
+/// A list of findings, each with its detail beneath it.
+fn findings(findings: &[&StatedFinding]) -> String {
+    let detail = |detail: &str| format!("<br><sub>{}</sub>", escape(detail));
+    let lines = findings.iter().map(|stated| {
+        let detail = Some(stated.detail.as_str()).filter(|text| !text.is_empty()).map(detail);
+        format!("- {}{}\n", escape(&stated.text), detail.unwrap_or_default())
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
 pub(crate) fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items = items.into_iter().filter(|item| !item.is_empty());
     let lines: String = items.map(|item| format!("- {}\n", escape(item.trim_start_matches("· ")))).collect();
@@ -144,8 +157,11 @@ fn rendered(header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> Str
 
 /// One line: the machine and the versions.
 fn machine(host: &Host) -> String {
-    let versions: Vec<String> =
-        host.versions.iter().map(|version| format!("{} {}", version.name, version.version)).collect();
+    let versions: Vec<String> = host
+        .versions
+        .iter()
+        .map(|version| format!("{} {}", version.name, format::version(&version.version, true)))
+        .collect();
     let machine = format!(
         "{}, {}, {}, Linux {}, {}",
         host.cpu_model,

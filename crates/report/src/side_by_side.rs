@@ -261,7 +261,9 @@ fn facts(host: &Host) -> Vec<(String, String)> {
         fact("usage is read from", &host.cgroups),
     ];
     all.extend(host.pacing.as_ref().map(|chosen| fact("pacing of generators", chosen.pacing.name())));
-    all.extend(host.versions.iter().map(|version| fact(&version.name, &version.version)));
+    all.extend(
+        host.versions.iter().map(|version| fact(&version.name, &format::version(&version.version, false))),
+    );
     all
 }
 

@@ -3,6 +3,7 @@
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::marks::{Mark, mark};
+use experiment::file::label::label;
 use results::{Cell, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, RoleTotal, Summary};
 use statistics::words;
 
@@ -21,7 +22,7 @@ pub struct ResultTable {
     pub closed_loop: bool,
     /// What all loads have in common, as text.
     pub shared_load: String,
-    /// Dotted keys of the factors, one column each.
+    /// Names of the factors, one column each.
     pub factors: Vec<String>,
     /// One group per level of load with a recorded trial.
     pub groups: Vec<LoadGroup>,
@@ -248,7 +249,7 @@ impl ResultTable {
             floor: floor(summary),
             closed_loop: summary.cells.iter().any(|cell| cell.load.rate.is_none() && !cell.load.is_fleet()),
             shared_load: labels.shared(),
-            factors,
+            factors: factors.iter().map(|key| label(key)).collect(),
             groups,
             not_measured,
         }

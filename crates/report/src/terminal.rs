@@ -30,9 +30,15 @@ use crate::marks;
 use crate::sentences;
 use crate::table::ResultTable;
 use result_table::STAR;
-use results::{Cell, PublishedFigure, Summary};
+use results::{Cell, FindingKind, PublishedFigure, StatedFinding, Summary};
 use std::fmt::Write as _;
 use style::{bold, painted, wrap};
+
+/// Kinds of findings whose details are lists of proxies, which the report has.
+const LISTS: [FindingKind; 3] = [FindingKind::ProxyUsage, FindingKind::Footprint, FindingKind::Path];
+
+/// Indentation of the detail of a finding.
+const INDENT: &str = "    ";
 
 /// The summary of a run as text, ending with a line break.
 #[must_use]
@@ -40,8 +46,11 @@ pub fn render(summary: &Summary, options: Options) -> String {
     let table = ResultTable::new(summary);
     let mut text = String::new();
     let (headline, beside) = sentences::opening(summary);
-    for line in headline.iter().flat_map(|headline| finding(headline, "", options)) {
-        let _ = writeln!(text, "{}", bold(&line, options));
+    if let Some(headline) = headline {
+        for line in finding(&headline.text, "", options) {
+            let _ = writeln!(text, "{}", bold(&line, options));
+        }
+        text.extend(finding(&headline.detail, INDENT, options).into_iter().map(|line| line + "\n"));
     }
     text.push('\n');
     text.push_str(&findings(&beside, options));
@@ -63,13 +72,17 @@ pub fn render(summary: &Summary, options: Options) -> String {
 }
 
 /// A list of findings followed by a blank line; empty without findings.
-fn findings(findings: &[&str], options: Options) -> String {
-    let lines = findings.iter().flat_map(|text| finding(text, "· ", options));
-    let text: String = lines.map(|line| line + "\n").collect();
+fn findings(findings: &[&StatedFinding], options: Options) -> String {
+    let lines = |stated: &&StatedFinding| {
+        let detail = Some(&stated.detail).filter(|_| !LISTS.contains(&stated.finding.kind()));
+        let detail = detail.map_or_else(Vec::new, |detail| finding(detail, INDENT, options));
+        finding(&stated.text, "· ", options).into_iter().chain(detail)
+    };
+    let text: String = findings.iter().flat_map(lines).map(|line| line + "\n").collect();
     if text.is_empty() { text } else { text + "\n" }
 }
 
-/// Lines of a finding; continuation lines are indented to the text of the first.
+/// Lines of a text; continuation lines are indented to the text of the first.
 fn finding(text: &str, mark: &str, options: Options) -> Vec<String> {
     let indent = mark.chars().count();
     let lines = wrap(&format::unbroken(&plain(text)), options.width.saturating_sub(indent));
@@ -128,7 +141,7 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
     if valid > 0 && !table.groups.is_empty() {
         let place = if options.width >= WIDE { "beside" } else { "under" };
         lines.push(format!(
-            "Response time from the intended start of each request; {place} each estimate its 95 % interval. \
+            "Response time from the intended start of each request; {place} each estimate its 95 % interval in this run. \
              CPU and memory are of all proxies together, ± to the farther end of their interval."
         ));
     }

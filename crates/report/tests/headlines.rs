@@ -12,7 +12,8 @@ fn headline(trials: Vec<TrialRecord>, figure: Option<HeadlineFigure>) -> String 
     let experiment = Experiment { headline: figure, ..run.experiment };
     let planned = run.trials.len();
     let run = RunData::new(run.experiment_yaml, experiment, 42, planned, run.host, run.trials, vec![]);
-    run.summary.findings[0].text.clone()
+    let headline = &run.summary.findings[0];
+    format!("{} {}", headline.text, headline.detail)
 }
 
 /// Two values of a word in two modes; the second adds 300 µs to the 99th percentile alone.
@@ -34,20 +35,23 @@ fn words() -> Vec<TrialRecord> {
 #[test]
 fn values_of_a_factor_lead_and_the_experiment_chooses_the_figure() {
     let median = headline(words(), None);
-    let opening = "Sidecar at 1000 requests/s in this run, the median: proxy.access-log json instead of off ";
+    let opening = "Access log json instead of off (sidecar, 1000/s): median ";
     assert!(median.starts_with(opening) && median.contains("not shown"), "{median}");
     let tail = headline(words(), Some(HeadlineFigure::P99));
-    assert!(tail.contains("the 99th percentile: proxy.access-log json instead of off +0.30 ms"), "{tail}");
+    assert!(tail.contains("Access log json instead of off (sidecar, 1000/s): p99 +0.30 ms"), "{tail}");
     assert!(!tail.contains("not shown"), "{tail}");
     let cpu = headline(words(), Some(HeadlineFigure::Cpu));
-    assert!(cpu.contains("CPU of all proxies per request: proxy.access-log json instead of off"), "{cpu}");
+    assert!(
+        cpu.contains("Access log json instead of off (sidecar, 1000/s): proxy CPU per request "),
+        "{cpu}"
+    );
 }
 
 #[test]
 fn modes_lead_by_the_figure_of_the_experiment() {
     let trials = || fixture::trials(&[Mode::None, Mode::Sidecar], &[1000.0], 3);
     let tail = headline(trials(), Some(HeadlineFigure::P99));
-    assert!(tail.contains(" to the 99th percentile"), "{tail}");
+    assert!(tail.contains(" to p99"), "{tail}");
     let cpu = headline(trials(), Some(HeadlineFigure::Cpu));
     assert!(cpu.contains("with a sidecar pair 2 proxies use 0.4"), "{cpu}");
 }
@@ -56,16 +60,14 @@ fn modes_lead_by_the_figure_of_the_experiment() {
 fn gateway_leads_with_requests_per_core_and_replicas() {
     let text = headline(fixture::gateway_trials(), None);
     let opening = "A core of gateway carries ";
-    let replicas =
-        "10000 requests/s take 13 replicas of 0.2 CPU (808 requests/s each) or 25 replicas of 0.1 CPU";
+    let replicas = "10000/s: 13 replicas of 0.2 CPU or 25 replicas of 0.1 CPU.";
     assert!(text.starts_with(opening) && text.contains(replicas), "{text}");
 }
 
 #[test]
 fn topology_leads_with_its_entry_the_slowest_call_and_all_proxies() {
     let text = headline(fixture::tiered::tiered_trials(1), None);
-    let parts =
-        [" to the 99th percentile", " of tiered-1/a", "; slowest call tiered-1/a → ", " proxies use "];
+    let parts = [" to p99", " of tiered-1/a (+", "slowest call tiered-1/a → ", " proxies use "];
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -336,7 +336,7 @@ fn rerun_trials_are_marked() {
         assert!(flat.contains("9 trials recorded of 9 planned, 8 valid. 2 rerun (+)"), "{text}");
         assert!(flat.contains("Excluded: 1 of 4 trials (1 rerun) of gateway"), "{text}");
         assert!(flat.contains("Excluded: 2 of 4 trials (1 rerun) of sidecar"), "{text}");
-        assert!(flat.contains("2 trials were rerun, since the machine had disturbed them"), "{text}");
+        assert!(flat.contains("2 trials were rerun"), "{text}");
         let row =
             |mode: &str| text.lines().find(|line| line.starts_with(mode)).unwrap_or_default().to_owned();
         assert!(row("none").contains("3/3 ") && !row("none").contains('+'), "{text}");

@@ -88,7 +88,7 @@ impl HopProtocol {
             Self::Http2 => "HTTP/2",
             Self::Grpc => "gRPC",
             Self::Http3 => "HTTP/3",
-            Self::Tcp => "unread bytes",
+            Self::Tcp => "opaque TCP",
         }
     }
 

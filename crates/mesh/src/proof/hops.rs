@@ -230,16 +230,16 @@ mod tests {
         let target = proxy("target", unread(carried(Some("hbone")), carried(None)), &[], &counted);
         let waypoint = reading("waypoint", &[], &[(RECEIVED[0], 400), (SENT_ON[0], 4)]);
         let (hops, reasons) = told(&[source.clone(), target.clone()]);
-        assert_eq!(hops[1], "source > target: unread bytes inside HBONE");
+        assert_eq!(hops[1], "source > target: opaque TCP inside HBONE");
         assert!(reasons.is_empty(), "{reasons:?}");
         let (hops, reasons) = told(&[source, waypoint, target]);
         assert_eq!(
             hops,
             [
-                "client > source: unread bytes",
+                "client > source: opaque TCP",
                 "source > waypoint: HTTP/1.1 inside HBONE",
                 "waypoint > target: HTTP/1.1 inside HBONE",
-                "target > server: unread bytes",
+                "target > server: opaque TCP",
             ]
         );
         assert!(reasons.is_empty(), "{reasons:?}");
@@ -250,10 +250,10 @@ mod tests {
         let evidence = evidence(Layer::L4);
         let carried = ("tcp.out.downstream_cx_total", 4);
         let (hops, reasons) = told(&[proxy("near", evidence.clone(), &[], &[carried, (SENT_ON[1], 0)])]);
-        assert_eq!(hops, ["client > near: unread bytes", "near > server: unread bytes"]);
+        assert_eq!(hops, ["client > near: opaque TCP", "near > server: opaque TCP"]);
         assert!(reasons.is_empty(), "{reasons:?}");
         let (hops, reasons) = told(&[proxy("near", evidence, &[], &[carried, (SENT_ON[1], 1)])]);
-        assert_eq!(hops[1], "near > server: unread bytes and HTTP/2");
+        assert_eq!(hops[1], "near > server: opaque TCP and HTTP/2");
         assert_eq!(reasons.len(), 1);
     }
 }

@@ -169,15 +169,15 @@ fn check_hops(what: &str, hops: &[HopProof], protocol: Protocol) {
         Protocol::Http1 => "HTTP/1.1",
         Protocol::Http2 => "HTTP/2",
         Protocol::Grpc => "gRPC",
-        Protocol::Tcp => "unread bytes",
+        Protocol::Tcp => "opaque TCP",
     };
     for hop in hops {
         let are = |names: &[&str]| names.contains(&hop.from.as_str()) && names.contains(&hop.to.as_str());
         let expected = if are(&["ztunnel", "waypoint"]) {
-            let inside = if are(&["ztunnel"]) { "unread bytes" } else { read };
+            let inside = if are(&["ztunnel"]) { "opaque TCP" } else { read };
             format!("{inside} inside HBONE")
         } else if are(&["client", "ztunnel", "server"]) {
-            "unread bytes".to_owned()
+            "opaque TCP".to_owned()
         } else {
             read.to_owned()
         };

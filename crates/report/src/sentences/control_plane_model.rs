@@ -20,8 +20,8 @@ pub(super) fn cost(run: &Context<'_>, law: Law) -> String {
 fn changing(costs: &ControlPlaneCosts) -> String {
     let law = &costs.changing;
     let parts = law.terms.iter().skip(1).map(|term| match term.variable.as_str() {
-        "pushes/s" => format!(", and {} per 1000 pushes/s", cost_of(&term.coefficient, 1e3, "cores")),
-        _ => format!(", and {} per MB/s that changes make it send", cost_of(&term.coefficient, 1e6, "cores")),
+        "pushes/s" => format!("; {} per 1000 pushes/s", cost_of(&term.coefficient, 1e3, "cores")),
+        _ => format!("; {} per MB/s that changes make it send", cost_of(&term.coefficient, 1e6, "cores")),
     });
     let first = format!(
         "{} {} while nothing changes{}{}{}.",
@@ -68,7 +68,7 @@ fn memory(costs: &ControlPlaneCosts) -> String {
         "{} {}{}{}.",
         istiods(costs, "holds", "hold"),
         law.terms.first().map(|term| bytes(&term.coefficient)).unwrap_or_default(),
-        parts.map(|part| format!(", and {part}")).collect::<String>(),
+        parts.map(|part| format!("; {part}")).collect::<String>(),
         fit(law)
     )
 }
@@ -76,25 +76,19 @@ fn memory(costs: &ControlPlaneCosts) -> String {
 fn configuration(costs: &ControlPlaneCosts) -> String {
     let law = &costs.configuration;
     let parts = law.terms.iter().map(|term| match term.variable.as_str() {
-        "visible services" => format!("{} per service", bytes(&term.coefficient)),
-        "visible pods" => format!("{} per pod", bytes(&term.coefficient)),
+        "visible services" => format!("{} per service that it sees", bytes(&term.coefficient)),
+        "visible pods" => format!("{} per pod that it sees", bytes(&term.coefficient)),
         _ => bytes(&term.coefficient),
     });
     let parts: Vec<String> = parts.collect();
-    format!(
-        "A proxy ({}) is sent {} that it sees{}{}.",
-        costs.kinds,
-        parts.join(", and "),
-        confounded(law),
-        fit(law)
-    )
+    format!("A proxy ({}) is sent {}{}{}.", costs.kinds, parts.join("; "), confounded(law), fit(law))
 }
 
 fn connecting(costs: &ControlPlaneCosts) -> String {
     let law = &costs.connecting;
     let parts = law.terms.iter().skip(1).map(|term| match term.variable.as_str() {
-        "connections" => format!(", and {} per 1000 connections", cost_of(&term.coefficient, 1e3, "s")),
-        _ => format!(", and {} per MB sent", cost_of(&term.coefficient, 1e6, "s")),
+        "connections" => format!("; {} per 1000 connections", cost_of(&term.coefficient, 1e3, "s")),
+        _ => format!("; {} per MB sent", cost_of(&term.coefficient, 1e6, "s")),
     });
     format!(
         "First configurations take {}{}{}{}.",
@@ -177,20 +171,20 @@ mod tests {
     fn costs_are_in_words() {
         insta::assert_snapshot!(
             spaced(&changing(&costs(0.004))),
-            @"istiod uses 0.00400 cores while nothing changes, and 0.0116 cores per MB/s that changes make it send, and 0.349 cores per 1000 pushes/s."
+            @"istiod uses 0.00400 cores while nothing changes; 0.0116 cores per MB/s that changes make it send; 0.349 cores per 1000 pushes/s."
         );
-        insta::assert_snapshot!(spaced(&connecting(&costs(0.004))), @"First configurations take 0.00400 s of CPU, and 0.0384 s per MB sent.");
+        insta::assert_snapshot!(spaced(&connecting(&costs(0.004))), @"First configurations take 0.00400 s of CPU; 0.0384 s per MB sent.");
     }
 
     #[test]
     fn no_cost_is_below_zero() {
         insta::assert_snapshot!(
             spaced(&changing(&costs(-0.0038))),
-            @"istiod uses nothing that shows (−0.00380 cores by the law) while nothing changes, and 0.0116 cores per MB/s that changes make it send, and 0.349 cores per 1000 pushes/s."
+            @"istiod uses nothing that shows (−0.00380 cores by the law) while nothing changes; 0.0116 cores per MB/s that changes make it send; 0.349 cores per 1000 pushes/s."
         );
         insta::assert_snapshot!(
             spaced(&connecting(&costs(-0.0038))),
-            @"First configurations take nothing that shows (−0.00380 s of CPU by the law), and 0.0384 s per MB sent."
+            @"First configurations take nothing that shows (−0.00380 s of CPU by the law); 0.0384 s per MB sent."
         );
     }
 }

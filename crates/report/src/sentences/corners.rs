@@ -1,38 +1,22 @@
 //! All factors at their last values compared with all at their first.
 
-use super::Context;
-use super::word_factors::{figure_name, text_of};
+use super::said::Said;
+use super::word_factors::change;
+use super::{Context, bracketed};
+use experiment::file::label::step;
 use results::finding::Corner;
-use results::{Conditions, Factors, FindingVerdict};
-use statistics::words;
+use results::{Conditions, FactorValue, Factors};
 
-/// Example: `proxy.access-log json and proxy.mtls strict instead of proxy.access-log off and proxy.mtls off (mode sidecar, 300
-/// requests/s in this run): the median +35 µs (11–60); CPU of all proxies per request not shown (−2 to 8 %).`.
-pub(super) fn corner(run: &Context<'_>, group: &[&Corner]) -> String {
+/// Example: `access log off → json, mTLS off → strict (sidecar, 300/s): median +35 µs (11–60); proxy CPU per request +3 % (−2 to
+/// 8), not shown.`
+pub(super) fn corner(run: &Context<'_>, group: &[&Corner]) -> Said {
     let (first, none) = (group[0], Factors::new());
-    let named = |factors: &Factors| {
-        words::list(&factors.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>())
+    let changed = |(key, from): (&String, &FactorValue)| {
+        Some(step(key, &from.to_string(), &first.place.factors.get(key)?.to_string()))
     };
-    let clauses: Vec<String> = group.iter().filter_map(|corner| clause(run, corner)).collect();
-    format!(
-        "{} instead of {} (mode {}, {} in this run): {}.",
-        named(&first.place.factors),
-        named(&first.from),
-        first.place.mode,
-        words::described(Conditions { factors: &none, load: &first.place.load }),
-        clauses.join("; ")
-    )
-}
-
-fn clause(run: &Context<'_>, corner: &Corner) -> Option<String> {
-    let name = figure_name(corner.measured.figure)?;
-    let estimate = &corner.measured.estimate;
-    let size = text_of(corner.measured.figure);
-    Some(match corner.verdict {
-        FindingVerdict::Shown => format!("{name} {}", words::signed(estimate, size)),
-        FindingVerdict::NotShown => format!("{name} {}", run.not_shown(estimate, size)),
-        FindingVerdict::CannotTell => {
-            format!("{name} {}, which one repeat cannot show", words::signed(estimate, size))
-        }
-    })
+    let steps: Vec<String> = first.from.iter().filter_map(changed).collect();
+    let clauses = group.iter().filter_map(|corner| change(&corner.measured, corner.verdict));
+    let at = bracketed(first.place.mode, Conditions { factors: &none, load: &first.place.load });
+    let text = format!("{} {at}: {}.", steps.join(", "), clauses.collect::<Vec<_>>().join("; "));
+    Said::from(text).and(&run.chance(group.iter().map(|corner| &corner.measured.estimate)))
 }

@@ -1,15 +1,20 @@
 //! Fleets of simulated proxies.
 
-use super::Context;
+use super::said::Said;
+use super::word_factors::{figure_name, judged};
+use super::{Context, settings};
+use crate::fleets::NOT_INCLUDED;
 use crate::format;
+use experiment::file::label::{instead, label};
 use results::finding::{Convergence, Effect, Empty, Measured, OfCell, Timed};
-use results::{Conditions, Estimate, Metric, OwnedCellKey};
+use results::{Estimate, Factors, Metric, OwnedCellKey};
 use statistics::findings::counts_things;
 use statistics::words;
 
-/// Example: `99 % of a change’s arrivals at 2000 proxies come within 0.81 s (0.79–0.84) of its
-/// acknowledgement, the last after 1.2 s; istiod uses 1.31 cores and 1.9 GB`.
-pub(super) fn convergence(group: &[&OfCell<Convergence>]) -> String {
+/// Example: `99 % of 2000 proxies have a change in 0.81 s (0.79–0.84), all in 1.2 s; istiod 1.31 cores, 1.9 GB.`
+///
+/// With the limits of the figures in the headline alone: they are those of all fleets.
+pub(super) fn convergence(group: &[&OfCell<Convergence>], is_headline: bool) -> Said {
     let OfCell { place, content: first, .. } = group[0];
     let of = |figure: Metric| {
         group.iter().find_map(|one| match one.content.timed {
@@ -17,47 +22,58 @@ pub(super) fn convergence(group: &[&OfCell<Convergence>]) -> String {
             _ => None,
         })
     };
-    let proxies = format::count(first.proxies);
+    let proxies = format::counted(first.proxies, "proxy", "proxies");
     let never = group.iter().any(|one| matches!(one.content.timed, Timed::Never(_)));
-    let within = match (of(Metric::ConvergenceP99Us), first.event.as_deref()) {
-        (Some(p99), Some(event)) => {
-            let time = words::latency(&p99);
-            format!("after {event} 99 % of {proxies} proxies are complete again within {time}")
-        }
-        (Some(p99), None) => format!(
-            "99 % of a change’s arrivals at {proxies} proxies come within {} of its acknowledgement",
-            words::latency(&p99)
-        ),
-        (None, Some(event)) if never => {
-            format!("after {event} more than 1 % of {proxies} proxies were never complete again")
-        }
-        (None, None) if never => {
-            format!("more than 1 % of the changes’ arrivals at {proxies} proxies never came")
-        }
-        (None, _) => format!("no change was timed at {proxies} proxies"),
+    let what = match first.event.as_deref() {
+        Some(event) => format!("are complete again after {event}"),
+        None => "have a change".to_owned(),
     };
-    let last = of(Metric::ConvergenceLastUs)
-        .map_or_else(String::new, |last| format!(", the last after {}", words::latency(&last)));
-    let cpu = of(Metric::IstiodCpuCores).map(|cores| words::cores(&cores));
-    let memory = of(Metric::IstiodMemoryBytes).map(|bytes| words::memory(&bytes));
-    let usage: Vec<String> = [cpu, memory].into_iter().flatten().collect();
-    let usage =
-        if usage.is_empty() { String::new() } else { format!("; istiod uses {}", words::list(&usage)) };
-    words::sentence(&format!("{}{within}{last}{usage}.", of_place(place)))
+    let last = of(Metric::ConvergenceLastUs);
+    let within = match of(Metric::ConvergenceP99Us) {
+        Some(p99) => {
+            let all = last.map(|last| format!(", all in {}", words::latency_value(last.estimate)));
+            format!("99 % of {proxies} {what} in {}{}", words::latency(&p99), all.unwrap_or_default())
+        }
+        None if never => format!("more than 1 % of {proxies} never {what}"),
+        None => format!("no change was timed at {proxies}"),
+    };
+    let cpu = of(Metric::IstiodCpuCores);
+    let memory = of(Metric::IstiodMemoryBytes);
+    let values = [
+        cpu.map(|one| words::cores_value(one.estimate)),
+        memory.map(|one| words::memory_value(one.estimate)),
+    ];
+    let values: Vec<String> = values.into_iter().flatten().collect();
+    let istiod = if values.is_empty() { String::new() } else { format!("; istiod {}", values.join(", ")) };
+    let line = words::sentence(&format!("{}{within}{istiod}.", of_place(place)));
+    let intervals = [
+        last.map(|last| format!("the last proxy {}", words::latency(&last))),
+        cpu.map(|cores| format!("istiod {}", words::cores(&cores))),
+        memory.map(|bytes| format!("istiod {}", words::memory(&bytes))),
+    ];
+    let intervals: Vec<String> = intervals.into_iter().flatten().collect();
+    let intervals = words::sentence(&intervals.join("; "));
+    let said = Said::from(line).and(&if intervals.is_empty() { intervals } else { intervals + "." });
+    match first.event {
+        _ if !is_headline => said,
+        Some(_) => said.and(NOT_INCLUDED),
+        None => said.and("From the API’s acknowledgement to the arrival at a proxy.").and(NOT_INCLUDED),
+    }
 }
 
-/// Example: `with fleet.proxies 500, `; empty without factors.
+/// Example: `with churn 25%/m, `; empty without factors beside the number of proxies, which the sentence has.
 fn of_place(place: &OwnedCellKey) -> String {
-    if place.factors.is_empty() { String::new() } else { format!("{}, ", of_factors(place.conditions())) }
+    of_factors(&place.factors).map_or_else(String::new, |factors| format!("with {factors}, "))
 }
 
-/// Example: `with fleet.proxies 500 and fleet.churn 25%/m`.
-fn of_factors(at: Conditions<'_>) -> String {
-    let factors: Vec<String> = at.factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    format!("with {}", words::list(&factors))
+/// Example: `churn 25%/m and 400 services`.
+fn of_factors(factors: &Factors) -> Option<String> {
+    let mut factors = factors.clone();
+    factors.remove("fleet.proxies");
+    Some(settings(&factors)).filter(|settings| !settings.is_empty())
 }
 
-/// Example: `With fleet.proxies 500, 3 of 500 proxies missed a configuration or a change in a trial`.
+/// Example: `3 of 500 proxies never got a configuration or a change in a trial.`
 pub(super) fn not_converged(missed: &OfCell<Empty>) -> String {
     let text = format!(
         "{}{} of {} proxies never got a configuration or a change in a trial.",
@@ -74,12 +90,11 @@ pub(super) fn is_of_fleet(effect: &Effect) -> bool {
     matches!(figure, Metric::ConvergenceP99Us | Metric::IstiodCpuS | Metric::IstiodMemoryBytes)
 }
 
-/// Example: `Per 1000 of fleet.proxies more: p99 of convergence 120 ms (90–150) more; istiod's CPU no
-/// difference shown`.
-pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> String {
+/// Example: `Per 1000 more proxies: p99 of convergence +120 ms (90–150); istiod CPU time +20 s (−3 to 43), not shown.`
+pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> Said {
     let key = group[0].subject.as_str();
     let opening = if counts_things(key) {
-        format!("Per 1000 more of {key}")
+        format!("Per 1000 more {}", label(key))
     } else {
         let effect = run.summary.factor_effects.iter().find(|effect| effect.factor == key);
         let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
@@ -88,22 +103,23 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> String {
             typed.iter().find(same).map(ToString::to_string).unwrap_or_default()
         };
         let values = effect.map_or(&[][..], |effect| &effect.values);
-        format!("With {key} {} instead of {}", named(values.last()), named(values.first()))
+        words::sentence(&instead(key, &named(values.last()), &named(values.first())))
     };
-    let others = group[0].conditions().filter(|at| !at.factors.is_empty());
-    let beside = others.map_or_else(String::new, |at| format!(" ({})", of_factors(at)));
-    let clauses: Vec<String> = group.iter().map(|effect| clause(run, effect)).collect();
-    format!("{opening}{beside}, in this run: {}.", clauses.join("; "))
+    let others = group[0].conditions().and_then(|at| of_factors(at.factors));
+    let beside = others.map_or_else(String::new, |others| format!(" ({others})"));
+    let clauses: Vec<String> = group.iter().filter_map(|effect| clause(effect)).collect();
+    Said::from(format!("{opening}{beside}: {}.", clauses.join("; ")))
+        .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }
 
-fn clause(run: &Context<'_>, effect: &Effect) -> String {
+fn clause(effect: &Effect) -> Option<String> {
     let Measured { figure, estimate, .. } = &effect.measured;
-    let (what, text): (&str, fn(&Estimate) -> String) = match figure {
-        Metric::ConvergenceP99Us => ("99th percentile of convergence", words::latency),
-        Metric::IstiodCpuS => ("CPU time of istiod", cpu_seconds),
-        _ => ("memory of istiod", words::memory),
+    let text: fn(&Estimate) -> String = match figure {
+        Metric::ConvergenceP99Us => words::latency,
+        Metric::IstiodCpuS => cpu_seconds,
+        _ => words::memory,
     };
-    format!("{what}: {}", super::sizes::change(run, estimate, effect.verdict, text))
+    Some(format!("{} {}", figure_name(*figure)?, judged(estimate, effect.verdict, text)))
 }
 
 fn cpu_seconds(estimate: &Estimate) -> String {

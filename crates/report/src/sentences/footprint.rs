@@ -1,17 +1,21 @@
 //! Memory and configuration of proxies before the load.
 
 use super::Context;
-use results::finding::{About, Footprint, RejectedUpdates, Usage};
+use super::said::Said;
+use results::finding::{Footprint, RejectedUpdates, Usage};
 use results::{Cell, ConfigurationCounts, FindingVerdict, Role};
 use statistics::words;
 
+/// More proxies than this are summed up in the line.
+const MAX_LISTED: usize = 2;
+
 /// Memory before the first request, and the largest configuration.
-pub(super) fn footprint(run: &Context<'_>, group: &[&Footprint]) -> String {
-    let (mut amounts, mut configuration, mut is_most) = (Vec::new(), None, false);
+pub(super) fn footprint(run: &Context<'_>, group: &[&Footprint]) -> Said {
+    let (mut held, mut configuration, mut is_most) = (Vec::new(), None, false);
     for part in group {
         match part {
             Footprint::Memory { usage, copies, verdict } => {
-                amounts.push(amount(usage, *copies, amounts.is_empty()));
+                held.push((usage, *copies));
                 is_most = *verdict == FindingVerdict::Shown;
             }
             Footprint::Configuration(usage) => configuration = Some(usage),
@@ -22,22 +26,39 @@ pub(super) fn footprint(run: &Context<'_>, group: &[&Footprint]) -> String {
     let is_one = cell.is_some_and(|cell| proxies(cell) == 1);
     let share = match (is_most, is_one) {
         (false, _) => "",
-        (true, true) => ", most of what it holds under load",
-        (true, false) => ", most of what they hold under load",
+        (true, true) => "; most of what it holds under load",
+        (true, false) => "; most of what they hold under load",
     };
     let configuration = configuration.zip(cell).map(|(usage, cell)| largest(usage, cell, is_one));
-    format!(
-        "{}: before the first request in this run {}{share}.{}",
-        words::sentence(words::mode(place.mode)),
-        words::list(&amounts),
-        configuration.map(|sentence| format!(" {sentence}")).unwrap_or_default()
-    )
+    let names: Vec<&str> = held.iter().map(|(usage, _)| usage.content.subject.as_str()).collect();
+    let amounts = |names: &[String]| {
+        let amounts = held.iter().zip(names).enumerate();
+        let amounts =
+            amounts.map(|(index, ((usage, copies), name))| amount(usage, name, *copies, index == 0));
+        words::list(&amounts.collect::<Vec<_>>())
+    };
+    let mode = words::sentence(words::mode(place.mode));
+    let text = |held: &str| format!("{mode} before the first request: {held}{share}.");
+    let said = match held.len() {
+        0..=MAX_LISTED => Said::with_names(&names, |names| text(&amounts(names))),
+        _ => {
+            let medians = held.iter().map(|(usage, _)| usage.content.figure.estimate.estimate);
+            let (least, greatest) =
+                (medians.clone().fold(f64::INFINITY, f64::min), medians.fold(0.0, f64::max));
+            let all = held.iter().map(|(_, copies)| copies.unwrap_or(1)).sum::<usize>();
+            let (least, greatest) = (words::memory_value(least), words::memory_value(greatest));
+            let each = if least == greatest { least } else { format!("{least} to {greatest}") };
+            let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let listed = words::sentence(&amounts(&owned));
+            Said::from(text(&format!("{all} proxies hold {each} each"))).and(&format!("{listed}."))
+        }
+    };
+    said.and(&configuration.unwrap_or_default())
 }
 
 /// Example: `client-proxy holds 38 MB`, or `50 a-proxy 38 MB (35–41) each`. Only the first item has the verb.
-fn amount(usage: &Usage, copies: Option<usize>, is_first: bool) -> String {
-    let About { subject: name, figure } = &usage.content;
-    let memory = words::memory(&figure.estimate);
+fn amount(usage: &Usage, name: &str, copies: Option<usize>, is_first: bool) -> String {
+    let memory = words::memory(&usage.content.figure.estimate);
     match (copies, is_first) {
         (None, true) => format!("{name} holds {memory}"),
         (None, false) => format!("{name} {memory}"),
@@ -71,16 +92,15 @@ fn largest(usage: &Usage, cell: &Cell, is_only_proxy: bool) -> String {
 }
 
 /// Proxies that rejected an update.
-pub(super) fn rejected_updates(updates: &RejectedUpdates) -> String {
-    let RejectedUpdates { mode, subject: name, rejecting, proxies } = updates;
-    if *rejecting > 1 {
-        format!(
-            "In mode {mode} {rejecting} of {proxies} proxies rejected updates of their configuration, {name} among them: they \
-             do not hold what they were sent."
-        )
-    } else {
-        format!(
-            "In mode {mode} {name} rejected updates of its configuration: it does not hold what it was sent."
-        )
-    }
+pub(super) fn rejected_updates(updates: &RejectedUpdates) -> Said {
+    let RejectedUpdates { mode, subject, rejecting, proxies } = updates;
+    Said::with_names(&[subject], |names| match (rejecting, &names[0]) {
+        (2.., name) => format!(
+            "In mode {mode} {rejecting} of {proxies} proxies rejected updates of their configuration, such as {name}; they do \
+             not hold what they were sent."
+        ),
+        (_, name) => format!(
+            "In mode {mode} {name} rejected updates of its configuration; it does not hold what it was sent."
+        ),
+    })
 }

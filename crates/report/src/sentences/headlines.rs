@@ -1,8 +1,10 @@
 //! Headlines by the kind of run: values of factors, a gateway, the entry of a topology, CPU.
 
-use super::word_factors::{figure_name, values};
-use super::{Context, at_first};
+use super::said::Said;
+use super::word_factors::{figure_name, judged, values};
+use super::{Context, at_first, bracketed};
 use crate::format;
+use experiment::file::label::{instead, setting};
 use results::finding::{About, Added, Effect, GatewayCapacity, Headline, OfCell, Usage, Value};
 use results::{Cell, Conditions, Estimate, Factors, FindingVerdict, LoadPoint, Metric, Mode, Role};
 use statistics::words;
@@ -24,16 +26,29 @@ struct Change<'a> {
     verdict: FindingVerdict,
 }
 
-/// Example: `Sidecar at 300 requests/s in this run, the median: proxy.access-log json instead of off +35 µs (11–60); proxy.mtls
-/// strict instead of off +6 µs (−39 to 50), not shown.`
-pub(super) fn differences(run: &Context<'_>, group: &[&Headline]) -> String {
+/// Example: `Access log json instead of off (sidecar, 300/s, mTLS strict): median +35 µs (11–60); mTLS strict instead of off (no
+/// access log): +6 µs (−39 to 50), not shown.`
+pub(super) fn differences(run: &Context<'_>, group: &[&Headline]) -> Said {
     let changes: Vec<Change<'_>> = group.iter().filter_map(|headline| change(run, headline)).collect();
-    let Some(first) = changes.first() else { return String::new() };
-    let clauses: Vec<String> = changes.iter().map(|change| clause(run, change)).collect();
-    let none = Factors::new();
-    let at = words::at(Conditions { factors: &none, load: first.load });
-    let place = words::sentence(&format!("{} {at} in this run", words::mode(first.mode)));
-    format!("{place}, {}: {}.", figure_name(first.figure).unwrap_or_default(), clauses.join("; "))
+    let Some(first) = changes.first() else { return Said::default() };
+    let at = bracketed(first.mode, Conditions { factors: &first.others, load: first.load });
+    let figure = figure_name(first.figure).unwrap_or_default();
+    let others: String = changes[1..].iter().map(|change| format!("; {}", further(change))).collect();
+    let said = |at: &str| {
+        Said::with_names(&[&first.to, &first.from], |values| {
+            let values = words::sentence(&instead(first.subject, &values[0], &values[1]));
+            format!("{values} {at}: {figure} {}{others}.", size(first))
+        })
+    };
+    let chance = run.chance(changes.iter().map(|change| change.estimate));
+    said(&at).or(|| said(&format!("({})", words::mode(first.mode)))).and(&chance)
+}
+
+/// A change after the first one, whose mode, load and figure it shares.
+fn further(change: &Change<'_>) -> String {
+    let others: Vec<String> = change.others.iter().map(|(key, value)| setting(key, value)).collect();
+    let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+    format!("{}{others}: {}", instead(change.subject, &change.to, &change.from), size(change))
 }
 
 fn change<'a>(run: &Context<'a>, headline: &'a Headline) -> Option<Change<'a>> {
@@ -87,72 +102,72 @@ fn ends(run: &Context<'_>, effect: &Effect) -> Option<(String, String)> {
     Some((typed.first()?.1.clone(), typed.last()?.1.clone()))
 }
 
-fn clause(run: &Context<'_>, change: &Change<'_>) -> String {
+fn size(change: &Change<'_>) -> String {
     let text: fn(&Estimate) -> String = match change.figure {
         figure if figure.is_time() => words::latency,
         Metric::RateCompleted => words::rate_interval,
         Metric::CpuCoresPer1000Rps => words::cpu_time,
         _ => words::change,
     };
-    let by = match change.verdict {
-        FindingVerdict::Shown => words::signed(change.estimate, text),
-        FindingVerdict::NotShown => run.not_shown(change.estimate, text),
-        FindingVerdict::CannotTell => {
-            format!("{} in one repeat, which shows no difference", words::signed(change.estimate, text))
-        }
-    };
-    let others: Vec<String> = change.others.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
-    format!("{} {} instead of {}{others} {by}", change.subject, change.to, change.from)
+    judged(change.estimate, change.verdict, text)
 }
 
-/// Example: `A core of ingress-gateway carries 4010 requests/s (3950–4080) with 64 clients in this run; 10 000 requests/s take 3
-/// replicas of 1 CPU or 10 of 250m.`
-pub(super) fn capacity(group: &[&OfCell<GatewayCapacity>]) -> String {
-    let Some(greatest) = group.last() else { return String::new() };
-    let per_core = words::rate_interval(&greatest.content.per_core);
+/// Example: `A core of ingress-gateway carries 4010/s (3950–4080) with 64 clients; 10000/s: 3 replicas of 1 CPU or 10 of 0.25
+/// CPU.`
+pub(super) fn capacity(group: &[&OfCell<GatewayCapacity>]) -> Said {
+    let Some(greatest) = group.last() else { return Said::default() };
+    let short = |rate: String| rate.replacen(" requests/s", "/s", 1);
+    let per_core = short(words::rate_interval(&greatest.content.per_core));
     let none = Factors::new();
-    let at = words::at(Conditions { factors: &none, load: &greatest.place.load });
+    let at = words::brief_at(Conditions { factors: &none, load: &greatest.place.load });
     let replicas: Vec<String> = group.iter().rev().map(|one| replicas(&one.content)).collect();
-    format!(
-        "A core of {} carries {per_core} {at} in this run; {} take {}.",
-        greatest.content.subject,
-        words::rate(TARGET_RPS),
-        replicas.join(" or ")
-    )
+    let carried: Vec<String> = group.iter().rev().map(|one| carried(&one.content)).collect();
+    let text = |names: &[String]| {
+        let target = short(words::rate(TARGET_RPS));
+        format!("A core of {} carries {per_core} {at}; {target}: {}.", names[0], replicas.join(" or "))
+    };
+    let carried = words::sentence(&words::list(&carried));
+    Said::with_names(&[&greatest.content.subject], text).and(&format!("{carried}."))
+}
+
+fn limit(capacity: &GatewayCapacity) -> String {
+    let of = |cores| format!("of {} CPU", format::tick(cores));
+    capacity.cpu_limit_cores.map_or("without a CPU limit".to_owned(), of)
 }
 
 fn replicas(capacity: &GatewayCapacity) -> String {
-    let rate = capacity.measured.estimate.estimate;
-    let count = (TARGET_RPS / rate).ceil() as u64;
-    let of = capacity
-        .cpu_limit_cores
-        .map_or("without a CPU limit".to_owned(), |cores| format!("of {} CPU", format::tick(cores)));
-    format!("{} {of} ({} each)", format::counted(count, "replica", "replicas"), words::rate(rate))
+    let count = (TARGET_RPS / capacity.measured.estimate.estimate).ceil() as u64;
+    format!("{} {}", format::counted(count, "replica", "replicas"), limit(capacity))
 }
 
-/// Example: `At 100 requests/s in this run a sidecar in every pod adds 2.66 ms (2.27–3.09) to the 99th percentile of web; slowest
-/// call web → cart (p99 2.9 ms); 16 proxies use 0.42 cores (0.40–0.43).`
+fn carried(capacity: &GatewayCapacity) -> String {
+    format!("a replica {} carries {}", limit(capacity), words::rate(capacity.measured.estimate.estimate))
+}
+
+/// Example: `At 100/s a sidecar in every pod adds 2.66 ms (2.27–3.09) to p99 of web; slowest call web → cart (p99 2.9 ms); 16
+/// proxies use 0.42 cores (0.40–0.43).`
 pub(super) fn entry(
     run: &Context<'_>,
-    compared: &str,
+    compared: impl Fn(&str) -> String,
     added: &OfCell<Added>,
     call: Option<&OfCell<About<String, Value>>>,
     proxies: Option<&Usage>,
-) -> String {
+) -> Said {
     let cell = run.cell(added.place.key());
-    let of = cell.and_then(entry_of).map(|entry| format!(" of {entry}")).unwrap_or_default();
-    let call = call.map(|call| {
-        let About { subject, figure } = &call.content;
-        format!("; slowest call {subject} (p99 {})", words::latency_value(figure.value))
-    });
-    let proxies = proxies.map(|usage| format!("; {}", of_proxies(run, usage)));
-    format!(
-        "{} {compared}{of}{}{}.",
-        at_first(added.place.conditions()),
-        call.unwrap_or_default(),
-        proxies.unwrap_or_default()
-    )
+    let entry = cell.and_then(entry_of);
+    let call_name = call.map_or("", |call| call.content.subject.as_str());
+    let text = |names: &[String]| {
+        let of = if names[0].is_empty() { String::new() } else { format!(" of {}", names[0]) };
+        let call = call.map(|call| {
+            let p99 = words::latency_value(call.content.figure.value);
+            format!("; slowest call {} (p99 {p99})", names[1])
+        });
+        let proxies = proxies.map(|usage| format!("; {}", of_proxies(run, usage)));
+        let at = at_first(added.place.conditions());
+        format!("{at} {}{}{}.", compared(&of), call.unwrap_or_default(), proxies.unwrap_or_default())
+    };
+    Said::with_names(&[entry.unwrap_or_default(), call_name], text)
+        .and(&run.chance([&added.content.added.difference]))
 }
 
 /// The only service that no other calls.

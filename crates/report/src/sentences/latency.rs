@@ -1,12 +1,15 @@
 //! Response times.
 
-use super::{Context, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput, word_factors};
+use super::said::Said;
+use super::{
+    Context, MAX_LINE, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput, word_factors,
+};
 use results::finding::{Added, Headline, OfCell, Value};
 use results::{FindingVerdict, Metric, Mode, OwnedCellKey, is_of_components};
 use statistics::words;
 
-/// The answer in one sentence.
-pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
+/// The answer in one line.
+pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> Said {
     macro_rules! all {
         ($form:ident) => {
             group.iter().filter_map(|part| match part {
@@ -15,9 +18,10 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
             })
         };
     }
-    let cpu = |join: &str| {
-        all!(Cpu).next().map_or_else(String::new, |cpu| {
-            format!("{join} uses {} a proxy", words::cores_value(cpu.content.value))
+    let cpu = || {
+        let cpu = all!(Cpu).next();
+        cpu.map_or_else(String::new, |cpu| {
+            format!("; it uses {} a proxy", words::cores_value(cpu.content.value))
         })
     };
     let median = |of: &OwnedCellKey, figure: Metric, text: &str| {
@@ -26,12 +30,11 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
             Mode::EgressBypass => "past the sidecar".to_owned(),
             mode => format!("through {}", run.subject(mode)),
         };
-        let at = at_first(of.conditions());
         let what = match figure {
-            Metric::ResponseTimeP50Us => "the median response time".to_owned(),
-            other => format!("{} of the response time", percentile_name(other)),
+            Metric::ResponseTimeP50Us => "the median response time",
+            other => &format!("{} of the response time", percentile_name(other)),
         };
-        format!("{at} {what} {through} {text}{}.", cpu("; it"))
+        Said::from(format!("{} {what} {through} {text}{}.", at_first(of.conditions()), cpu()))
     };
     match group[0] {
         Headline::Values(first) if is_of_components(&first.difference.subject) => {
@@ -40,15 +43,15 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
         Headline::Values(_) => headlines::differences(run, group),
         Headline::Effect(effect) if effect.load.is_some() => headlines::differences(run, group),
         Headline::Capacity(_) => headlines::capacity(&all!(Capacity).collect::<Vec<_>>()),
-        Headline::Proxies(_) => headlines::proxies(run, &all!(Proxies).collect::<Vec<_>>()),
+        Headline::Proxies(_) => headlines::proxies(run, &all!(Proxies).collect::<Vec<_>>()).into(),
         Headline::Added(added) if all!(Call).next().is_some() => {
             let call = all!(Call).next();
-            headlines::entry(run, &compared(run, added), added, call, all!(Proxies).next())
+            headlines::entry(run, |of| compared(run, added, of), added, call, all!(Proxies).next())
         }
-        Headline::Fleet(_) => fleets::convergence(&all!(Fleet).collect::<Vec<_>>()),
+        Headline::Fleet(_) => fleets::convergence(&all!(Fleet).collect::<Vec<_>>(), true),
         Headline::Effect(_) => sizes::held(run, &all!(Effect).collect::<Vec<_>>()),
         Headline::Measured(baseline) if baseline.content.figure == Metric::RateCompleted => {
-            throughput::headline(baseline, &all!(Loss).collect::<Vec<_>>())
+            throughput::headline(baseline, &all!(Loss).collect::<Vec<_>>()).into()
         }
         Headline::Measured(one) => {
             median(&one.place, one.content.figure, &format!("is {}", words::latency(&one.content.estimate)))
@@ -59,14 +62,15 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> String {
         Headline::Unanswered(one) => median(
             &one.place,
             one.content.figure,
-            "falls among requests without a response: every second request or more had none",
+            "falls among requests without a response; every second request or more had none",
         ),
         Headline::Added(added) => {
-            let join = if is_shown(&added.content) { " and" } else { "; it" };
-            format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added), cpu(join))
+            let text =
+                format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added, ""), cpu());
+            Said::from(text).and(&run.chance([&added.content.added.difference]))
         }
         Headline::Nothing(_) | Headline::Loss(_) | Headline::Cpu(_) | Headline::Call(_) => {
-            "Nothing can be said: no trial is valid.".to_owned()
+            Said::from("Nothing can be said: no trial is valid.".to_owned())
         }
     }
 }
@@ -75,34 +79,36 @@ fn is_shown(added: &Added) -> bool {
     added.added.verdict == FindingVerdict::Shown
 }
 
-/// Clause on what a mode adds to its baseline, worded as strongly as the interval allows.
-fn compared(run: &Context<'_>, added: &OfCell<Added>) -> String {
+/// Clause on what a mode adds to its baseline, worded as strongly as the interval allows. `of` follows the figure.
+fn compared(run: &Context<'_>, added: &OfCell<Added>, of: &str) -> String {
     let (subject, added) = (run.subject(added.place.mode), &added.content);
-    let baseline = words::mode(added.added.against);
     let (what, difference) = (percentile(added), &added.added.difference);
     if difference.low.is_none() {
         let by = higher_or_lower(difference, words::latency);
-        return format!("{what} of {subject} is {by} (one trial each, which shows no difference)");
+        return format!("{what}{of} of {subject} is {by}; one trial each shows no difference");
     }
     if is_shown(added) {
-        return format!("{subject} {}", changes(added));
+        return format!("{subject} {}{of}{}", changes(added), relative(added));
     }
-    let difference = words::signed(difference, words::latency);
-    let why = run.chance(&added.added.difference).map(|why| format!("; {why}")).unwrap_or_default();
-    format!("no difference is shown between {subject} and {baseline} in {what}: {difference}{why}")
+    let by = words::signed(difference, words::latency);
+    format!("no difference is shown with {subject} in {what}{of}: {by}")
 }
 
-/// `adds 0.38 ms (0.35–0.41) to the median (×7.1)`, for a difference that is shown.
+/// `adds 0.38 ms (0.35–0.41) to the median`, for a difference that is shown.
 fn changes(added: &Added) -> String {
-    let (value, difference) = (added.value.value, &added.added.difference);
-    let relative = words::relative(value, value - difference.estimate);
-    let relative = relative.map_or_else(String::new, |relative| format!(" ({relative})"));
-    let what = percentile(added);
+    let (difference, what) = (&added.added.difference, percentile(added));
     if difference.estimate > 0.0 {
-        return format!("adds {} to {what}{relative}", words::latency(difference));
+        return format!("adds {} to {what}", words::latency(difference));
     }
     let less = difference.map_reversed(std::ops::Neg::neg);
-    format!("takes {} off {what}{relative}", words::latency(&less))
+    format!("takes {} off {what}", words::latency(&less))
+}
+
+/// ` (×7.1)`, relative to the baseline.
+fn relative(added: &Added) -> String {
+    let value = added.value.value;
+    let relative = words::relative(value, value - added.added.difference.estimate);
+    relative.map_or_else(String::new, |relative| format!(" ({relative})"))
 }
 
 fn percentile(added: &Added) -> &'static str {
@@ -111,44 +117,54 @@ fn percentile(added: &Added) -> &'static str {
 
 pub(super) fn percentile_name(figure: Metric) -> &'static str {
     match figure {
-        Metric::ResponseTimeP99Us => "the 99th percentile",
-        Metric::ResponseTimeP90Us => "the 90th percentile",
+        Metric::ResponseTimeP99Us => "p99",
+        Metric::ResponseTimeP90Us => "p90",
         _ => "the median",
     }
 }
 
 /// What a mode adds to both percentiles.
-pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> String {
+pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
     let first = group[0];
-    let clauses = match group {
+    let text = match group {
         [median, tail] if is_shown(&median.content) && is_shown(&tail.content) => {
             let second = changes(&tail.content);
             let rises = median.content.added.difference.estimate > 0.0;
             let second = if rises { second.trim_start_matches("adds ") } else { &second };
-            format!("{} {} and {second}", run.subject(first.place.mode), changes(&median.content))
+            let (subject, median) = (run.subject(first.place.mode), changes(&median.content));
+            let whole = format!("{subject} {median} and {second}");
+            // Two clauses, if both are too long for a line.
+            let room = MAX_LINE.saturating_sub(at_first(first.place.conditions()).chars().count() + 2);
+            if whole.chars().count() > room { format!("{subject} {median}; {second}") } else { whole }
         }
         clauses => {
-            let clauses: Vec<String> = clauses.iter().map(|added| compared(run, added)).collect();
+            let clauses: Vec<String> = clauses.iter().map(|added| compared(run, added, "")).collect();
             clauses.join("; ")
         }
     };
+    let against = format!("Compared with {}.", words::mode(first.content.added.against));
     let pauses = match group.iter().any(|added| added.content.share.is_some()) {
-        true => " Pauses of the machine can make this 99th percentile.",
+        true => " Pauses of the machine can make this p99.",
         false => "",
     };
-    format!("{} {clauses}.{pauses}", at_first(first.place.conditions()))
+    let chance = run.chance(group.iter().map(|added| &added.content.added.difference));
+    Said::from(format!("{} {text}.", at_first(first.place.conditions())))
+        .and(&format!("{against}{pauses}"))
+        .and(&chance)
 }
 
 /// Service time that looks good because requests waited before they were sent.
-pub(super) fn hidden_waiting(group: &[&OfCell<Value>]) -> String {
+pub(super) fn hidden_waiting(group: &[&OfCell<Value>]) -> Said {
     let of =
         |figure: Metric| group.iter().find(|one| one.content.figure == figure).map(|one| one.content.value);
     let time = |figure: Metric| of(figure).map(words::latency_value).unwrap_or_default();
-    format!(
-        "{}: the 99th percentile of the response time is {}, while that of the service time is {}. Requests waited for their \
-         turn behind slow ones, and service time, which counts from the actual send, hides that.",
+    let text = format!(
+        "{}: p99 of the response time is {}, of the service time {}.",
         place(&group[0].place),
         time(Metric::ResponseTimeP99Us),
         time(Metric::ServiceTimeP99Us)
+    );
+    Said::from(text).and(
+        "Requests waited for their turn behind slow ones, and service time, which counts from the actual send, hides that.",
     )
 }

@@ -1,8 +1,8 @@
 //! Sentences of findings, one function per kind.
 //!
-//! Read [`fill`] for how findings become text: findings that share a sentence have the same text. [`opening`]
-//! and [`about`] select the sentences of a part of a report. Statements about intervals are limited to this
-//! run.
+//! Read [`fill`] for how findings become text: findings that are stated together have the same text. [`mod@said`] divides a
+//! text into a line and its detail; [`opening`] and [`about`] select the findings of a part of a report. Intervals are those of
+//! the run: the outputs say so once.
 
 pub(crate) mod control_plane_model;
 pub mod control_plane_size;
@@ -14,6 +14,7 @@ mod headlines;
 mod latency;
 mod order;
 mod resources;
+mod said;
 pub(crate) mod scaling;
 mod select;
 pub mod size;
@@ -23,21 +24,26 @@ mod trials;
 mod validity;
 mod word_factors;
 
+pub use said::MAX_LINE;
 pub use select::{about, opening, others};
 
 use experiment::Experiment;
-use results::{Cell, CellKey, Conditions, Estimate, Finding, Mode, OwnedCellKey, StatedFinding, Summary};
+use experiment::file::label::setting;
+use results::{
+    Cell, CellKey, Conditions, Estimate, Factors, Finding, Mode, OwnedCellKey, StatedFinding, Summary,
+};
+use said::Said;
 use statistics::words;
 
 /// Sets the texts of a summary's findings.
 pub fn fill(experiment: &Experiment, summary: &mut Summary) {
-    let mut texts: Vec<String> = Vec::new();
+    let mut texts: Vec<Said> = Vec::new();
     while let Some(rest) = summary.findings.get(texts.len()..).filter(|rest| !rest.is_empty()) {
-        let (stated, text) = sentence(&Context { experiment, summary }, rest);
-        texts.extend(vec![text; stated]);
+        let (stated, said) = sentence(&Context { experiment, summary }, rest);
+        texts.extend(vec![said; stated]);
     }
-    for (stated, text) in summary.findings.iter_mut().zip(texts) {
-        stated.text = text;
+    for (stated, Said { line, detail }) in summary.findings.iter_mut().zip(texts) {
+        (stated.text, stated.detail) = (line, detail);
     }
 }
 
@@ -53,17 +59,13 @@ impl<'a> Context<'a> {
         self.summary.cells.iter().find(|cell| cell.key() == key)
     }
 
-    /// A difference that is not shown: `+6 µs (−39 to 50), not shown`; with the reason if it would be shown by itself.
-    fn not_shown(&self, difference: &Estimate, text: impl Fn(&Estimate) -> String) -> String {
-        let why = self.chance(difference).map(|why| format!(": {why}")).unwrap_or_default();
-        format!("{}, not shown{why}", words::signed(difference, text))
-    }
-
-    /// Reason why a difference is not shown although its own interval excludes zero; `None` for others.
-    fn chance(&self, difference: &Estimate) -> Option<String> {
+    /// Reason why one of these differences is not shown although its own interval excludes zero, as a sentence; empty if there
+    /// is none such.
+    fn chance<'e>(&self, differences: impl IntoIterator<Item = &'e Estimate>) -> String {
+        let is_one = differences.into_iter().any(|difference| difference.alone.is_some());
         let tests = self.summary.tests;
-        let why = || format!("with {tests} comparisons in this run, chance is not excluded");
-        difference.alone.map(|_| why())
+        let why = || format!("Not shown: with {tests} comparisons in this run, chance is not excluded.");
+        is_one.then(why).unwrap_or_default()
     }
 
     /// A mode as the subject of a sentence.
@@ -89,16 +91,16 @@ macro_rules! sentences {
         groups { $($kind:ident($group:ident; $first:ident, $next:ident if $beside:expr) => $of_group:expr;)+ }
     ) => {
         match &$rest[0].finding {
-            $(Finding::$one_kind($one) => (1, $of_one),)+
+            $(Finding::$one_kind($one) => (1, Said::from($of_one)),)+
             $(Finding::$all_kind(_) => {
                 let $all = &in_a_row!($rest, $all_kind, |_, _| true)[..];
-                ($all.len(), $of_all)
+                ($all.len(), Said::from($of_all))
             })+
             $(Finding::$kind(_) => {
                 let $group = &in_a_row!($rest, $kind, |$first, $next| $beside)[..];
-                ($group.len(), $of_group)
+                ($group.len(), Said::from($of_group))
             })+
-            Finding::Text => (1, $rest[0].text.clone()),
+            Finding::Text => (1, Said::from($rest[0].text.clone())),
         }
     };
 }
@@ -127,8 +129,8 @@ fn take_beside<'a, T>(contents: impl Iterator<Item = &'a T>, beside: impl Fn(&T,
     taken
 }
 
-/// Number of the first findings that one sentence states together, and the sentence.
-fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
+/// Number of the first findings that one text states together, and the text.
+fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, Said) {
     sentences! {
         rest;
         alone {
@@ -167,7 +169,7 @@ fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
         CpuScaling(group; one, next if one.place.mode == next.place.mode) => resources::cpu_scaling(run, group);
         Footprint(group; one, next if one.usage().place.mode == next.usage().place.mode) =>
             footprint::footprint(run, group);
-        Convergence(group; one, next if one.place == next.place) => fleets::convergence(group);
+        Convergence(group; one, next if one.place == next.place) => fleets::convergence(group, false);
         MeshSize(group; one, next if (one.mode, sizes::part(one)) == (next.mode, sizes::part(next))) =>
             sizes::mesh_size(run, group);
         FactorEffect(group; one, next if (one.mode, &one.subject) == (next.mode, &next.subject)) =>
@@ -183,19 +185,24 @@ fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, String) {
     }
 }
 
-/// Conditions of a finding, such as `at 1000 requests/s in this run`.
-fn at(conditions: Conditions<'_>) -> String {
-    format!("{} in this run", words::at(conditions))
-}
-
-/// Like [`at`], as the start of a sentence.
+/// Conditions as the start of a sentence, such as `At 1000/s`.
 fn at_first(conditions: Conditions<'_>) -> String {
-    words::sentence(&at(conditions))
+    words::sentence(&words::brief_at(conditions))
 }
 
-/// A cell as the start of a sentence, such as `Sidecar at 1000 requests/s in this run`.
+/// A cell as the start of a sentence, such as `Sidecar at 1000/s`.
 fn place(place: &OwnedCellKey) -> String {
-    words::sentence(&format!("{} {}", words::mode(place.mode), at(place.conditions())))
+    words::sentence(&words::brief_place(place.key()))
+}
+
+/// A mode, a load and factors in brackets, such as `(sidecar, 300/s, no access log)`.
+fn bracketed(mode: Mode, conditions: Conditions<'_>) -> String {
+    format!("({}, {})", words::mode(mode), words::brief(conditions))
+}
+
+/// Factors with their values, such as `no access log and mTLS strict`.
+fn settings(factors: &Factors) -> String {
+    words::list(&factors.iter().map(|(key, value)| setting(key, value)).collect::<Vec<_>>())
 }
 
 /// A difference as `0.3 ms (0.1–0.5) higher`, or `lower` if it is negative.

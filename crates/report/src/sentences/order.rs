@@ -1,6 +1,6 @@
 //! Order of the modes.
 
-use super::at;
+use super::said::Said;
 use results::finding::{Standing, Step};
 use results::{Metric, Mode, OwnedCellKey};
 use statistics::words;
@@ -11,9 +11,9 @@ pub(super) fn baseline(standing: &Standing) -> Mode {
     mode.floor().unwrap_or(mode)
 }
 
-/// The best mode, each further mode against the nearest better one that it differs from, and whether other
-/// loads confirm it.
-pub(super) fn order(group: &[&Standing]) -> String {
+/// The modes from the best on: `Median at 1000/s: no mesh < gateway < sidecar`, with a comma between two that are not shown to
+/// differ. The detail has the differences, and whether other loads confirm them.
+pub(super) fn order(group: &[&Standing]) -> Said {
     let best = group[0].place();
     let (here, elsewhere): (Vec<&Standing>, Vec<&Standing>) =
         group[1..].iter().partition(|standing| standing.place().conditions() == best.conditions());
@@ -21,22 +21,27 @@ pub(super) fn order(group: &[&Standing]) -> String {
         Standing::Alone(best) => best.content.filter(|best| best.figure == Metric::RateCompleted),
         Standing::Against(_) => None,
     };
-    let what = if throughput.is_some() { "throughput" } else { "the median" };
-    let first = words::mode(best.mode);
-    let first = match throughput {
-        Some(rate) => format!("{first} ({})", words::rate(rate.value)),
-        None => first.to_owned(),
-    };
-    let clauses = here.chunk_by(|one, next| one.place().mode == next.place().mode).map(clause);
-    let clauses: Vec<String> = clauses.collect();
+    let (what, sign) = if throughput.is_some() { ("Throughput", " > ") } else { ("Median", " < ") };
+    let mut last = best.mode;
+    let mut modes = words::mode(last).to_owned();
+    let mut clauses = Vec::new();
+    for of_mode in here.chunk_by(|one, next| one.place().mode == next.place().mode) {
+        let mode = of_mode[0].place().mode;
+        let is_worse = steps(of_mode).any(|step| step.against == last && is_shown(step));
+        modes += if is_worse { sign } else { ", " };
+        modes += words::mode(mode);
+        clauses.push(clause(of_mode));
+        last = mode;
+    }
     let shown = steps(&here).filter(|step| is_shown(step)).count();
     let elsewhere: Vec<&Step> = steps(&elsewhere).collect();
-    format!(
-        "Order in {what} {}: {first}, then {}.{}",
-        at(best.conditions()),
-        clauses.join(", then "),
-        self::elsewhere(best, if throughput.is_some() { "with" } else { "at" }, shown, &elsewhere)
-    )
+    let best_rate =
+        throughput.map(|rate| format!("{} {}; ", words::mode(best.mode), words::rate(rate.value)));
+    let detail = words::sentence(&format!("{}{}.", best_rate.unwrap_or_default(), clauses.join("; ")));
+    let preposition = if throughput.is_some() { "with" } else { "at" };
+    Said::from(format!("{what} {}: {modes}.", words::brief_at(best.conditions())))
+        .and(&detail)
+        .and(self::elsewhere(best, preposition, shown, &elsewhere).trim_start())
 }
 
 fn steps<'a>(standings: &[&'a Standing]) -> impl Iterator<Item = &'a Step> {
@@ -50,7 +55,7 @@ fn is_shown(step: &Step) -> bool {
     step.is_shown_worse()
 }
 
-/// Example: `sidecar, 0.25 ms (0.24–0.26) above gateway (none shown to ambient)`.
+/// Example: `sidecar 0.25 ms (0.24–0.26) above gateway (none shown to ambient)`.
 fn clause(of_mode: &[&Standing]) -> String {
     let mode = words::mode(of_mode[0].place().mode);
     let shown = steps(of_mode).filter(|step| is_shown(step));
@@ -67,9 +72,9 @@ fn clause(of_mode: &[&Standing]) -> String {
     let alike = steps(of_mode).filter(|step| !is_shown(step));
     let alike: Vec<String> = alike.map(|step| words::mode(step.against).to_owned()).collect();
     if alike.is_empty() {
-        format!("{mode}, {by}")
+        format!("{mode} {by}")
     } else {
-        format!("{mode}, {by} (none shown to {})", words::list(&alike))
+        format!("{mode} {by} (none shown to {})", words::list(&alike))
     }
 }
 
@@ -81,7 +86,7 @@ fn elsewhere(best: &OwnedCellKey, preposition: &str, steps: usize, others: &[&St
         let missing: Vec<String> = missing
             .map(|step| format!("{} against {}", words::mode(step.place.mode), words::mode(step.against)))
             .collect();
-        let offered = words::described(at[0].place.conditions());
+        let offered = words::brief(at[0].place.conditions());
         if missing.is_empty() && at.len() == steps {
             same.push(offered);
         } else {

@@ -1,34 +1,68 @@
 //! CPU and memory.
 
-use super::{Context, at, place};
+use super::said::Said;
+use super::{Context, at_first, place};
+use crate::format;
 use experiment::mesh_settings::ZtunnelPlacement;
 use results::finding::{Judged, Measured, OfCell, ProxyUsage, Reservation, Reserving, Usage, Value};
-use results::{Cell, Metric};
+use results::{Cell, Metric, Role, ServiceSummary};
 use statistics::words;
 
-/// CPU and memory of each proxy of a mode.
-pub(super) fn proxy_usage(run: &Context<'_>, group: &[&ProxyUsage]) -> String {
-    let proxies = group.chunk_by(|one, next| one.subject == next.subject);
+/// CPU and memory of the proxies of a mode: the sums first, each proxy or kind of proxies in the detail.
+pub(super) fn proxy_usage(run: &Context<'_>, group: &[&ProxyUsage]) -> Said {
+    let proxies: Vec<&[&ProxyUsage]> = group.chunk_by(|one, next| one.subject == next.subject).collect();
     let cell = run.cell(group[0].place.key());
-    let proxies: Vec<String> = proxies
-        .map(|of_proxy| match of_proxy[0].copies {
-            Some(copies) => usage_of_copies(copies, of_proxy),
-            None => usage(run, cell, of_proxy),
-        })
-        .collect();
-    format!("{}: {}.", place(&group[0].place), proxies.join("; "))
+    let of_each = |of_proxy: &&[&ProxyUsage]| match of_proxy[0].copies {
+        Some(copies) => usage_of_copies(copies, of_proxy),
+        None => usage(run, cell, of_proxy, &of_proxy[0].subject),
+    };
+    let place = place(&group[0].place);
+    let total = cell.and_then(|cell| cell.totals.iter().find(|total| total.role == Role::Proxy));
+    match (cell.zip(total), proxies.as_slice()) {
+        (_, [only]) if only[0].copies.is_none() => {
+            let text = |names: &[String]| format!("{place}: {}.", usage(run, cell, only, &names[0]));
+            Said::with_names(&[&only[0].subject], text)
+        }
+        (Some((cell, total)), _) => {
+            let memory = total.memory_bytes.map(|bytes| format!(" and {}", format::size(bytes.estimate)));
+            let cores = format::cores(total.cpu_cores.estimate);
+            let most = most_of(cell).unwrap_or_default();
+            let text = |names: &[String]| {
+                let most = if most.is_empty() { String::new() } else { format!("; most in {}", names[0]) };
+                format!(
+                    "{place}: {} proxies use {cores}{}{most}.",
+                    total.components,
+                    memory.clone().unwrap_or_default()
+                )
+            };
+            let each: Vec<String> = proxies.iter().map(of_each).collect();
+            Said::with_names(&[most], text).and(&format!("{}.", words::sentence(&each.join("; "))))
+        }
+        _ => {
+            let each: Vec<String> = proxies.iter().map(of_each).collect();
+            Said::from(format!("{place}: {}.", each.join("; ")))
+        }
+    }
+}
+
+/// The service whose proxies use most CPU, of several; `None` if no other uses less.
+fn most_of(cell: &Cell) -> Option<&str> {
+    let cores = |service: &&ServiceSummary| service.proxy_cpu_cores.map_or(0.0, |cores| cores.estimate);
+    let most = cell.services.iter().max_by(|one, other| cores(one).total_cmp(&cores(other)))?;
+    let is_less = cell.services.iter().any(|service| cores(&service) < cores(&most));
+    is_less.then_some(most.name.as_str())
 }
 
 /// Example: `a-proxy uses 0.21 cores (0.20–0.22) and 110 MB (108–112), 29 MB of it anonymous`.
-fn usage(run: &Context<'_>, cell: Option<&Cell>, of_proxy: &[&ProxyUsage]) -> String {
-    let ProxyUsage { place, subject: name, .. } = of_proxy[0];
+fn usage(run: &Context<'_>, cell: Option<&Cell>, of_proxy: &[&ProxyUsage], name: &str) -> String {
+    let ProxyUsage { place, subject, .. } = of_proxy[0];
     let is_shared = run.experiment.istio.ztunnel == ZtunnelPlacement::Shared
         && place.mode.is_ambient()
-        && name == "ztunnel";
+        && subject == "ztunnel";
     let whose = if is_shared { " (one for both sides)" } else { "" };
     let mut component = cell.iter().flat_map(|cell| &cell.components);
     let anonymous = component
-        .find(|component| component.name == *name)
+        .find(|component| component.name == *subject)
         .and_then(|it| it.estimate(Metric::MemoryAnonymousBytes))
         .filter(|_| of_proxy.iter().any(|usage| usage.measured.figure == Metric::MemoryBytes))
         .map_or_else(String::new, |bytes| {
@@ -67,7 +101,7 @@ pub(super) fn control_plane(group: &[&Usage]) -> String {
             format!("{} {amounts}", of_component[0].content.subject)
         });
     let components = components.collect::<Vec<_>>().join("; ");
-    format!("The control plane during {} in this run: {components}.", words::place(group[0].place.key()))
+    format!("Control plane, {}: {components}.", words::brief_place(group[0].place.key()))
 }
 
 /// CPU of a proxy at the lowest and at the highest rate.
@@ -75,7 +109,7 @@ pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&OfCell<Judged<Value>>]) -
     let of = |figure: Metric| -> Vec<(String, String)> {
         let shown = group.iter().filter(|one| one.content.figure.figure == figure);
         let text = |one: &&OfCell<Judged<Value>>| {
-            (words::cores_value(one.content.figure.value), words::at(one.place.conditions()))
+            (words::cores_value(one.content.figure.value), words::brief_at(one.place.conditions()))
         };
         shown.map(text).collect()
     };
@@ -86,8 +120,7 @@ pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&OfCell<Judged<Value>>]) -
         return String::new();
     };
     format!(
-        "With {} a proxy uses {low} {at_low} and {high} {at_high} in this run, that is {low_per} and {high_per} per \
-         1000 requests/s.",
+        "With {} a proxy uses {low} {at_low} and {high} {at_high}; that is {low_per} and {high_per} per 1000 requests/s.",
         run.subject(group[0].place.mode)
     )
 }
@@ -96,16 +129,11 @@ pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&OfCell<Judged<Value>>]) -
 pub(super) fn reservation(group: &[&OfCell<Reservation>]) -> String {
     let (app, mesh): (Vec<&OfCell<Reservation>>, Vec<&OfCell<Reservation>>) =
         group.iter().partition(|reservation| reservation.content.pods == Reserving::Application);
-    let meshes: Vec<String> = mesh
+    let mesh: String = mesh
         .chunk_by(|one, next| one.place.mode == next.place.mode)
-        .map(|of_mode| format!("with {} {}", words::mode(of_mode[0].place.mode), amount(of_mode)))
+        .map(|of_mode| format!("; the mesh {} with {}", amount(of_mode), words::mode(of_mode[0].place.mode)))
         .collect();
-    let mesh = match meshes.is_empty() {
-        true => String::new(),
-        false => format!("; the mesh {}", words::list(&meshes)),
-    };
-    let at = at(group[0].place.conditions());
-    format!("Reserved against used {at}: the application {}{mesh}.", amount(&app))
+    format!("{} the application {}{mesh}.", at_first(group[0].place.conditions()), amount(&app))
 }
 
 /// `reserves 14.00 cores (3.0% used) and 10.5 GB (2.0% used)`.

@@ -2,6 +2,7 @@
 
 use super::{Context, at_first};
 use crate::format::{self, Interval};
+use experiment::file::label::label;
 use results::finding::Effect;
 use results::{Conditions, Estimate, ScalingLaw};
 use statistics::words;
@@ -20,7 +21,7 @@ pub(super) fn scaling(run: &Context<'_>, effect: &Effect) -> String {
     let (from, to) = (format::tick(law.measured.from), format::tick(law.measured.to));
     let parameters = &law.parameters;
     format!(
-        "{} mode {} responds to {} with {factor} {from} and {} with {to}; by the Universal Scalability Law σ {}, κ {}, {}{}. \
+        "{} mode {} responds to {} with {from} and {} with {to} of {factor}; by the Universal Scalability Law σ {}, κ {}, {}{}. \
          Beyond {from} to {to} nothing was measured.{}",
         at_first(Conditions { factors: &law.factors, load: &law.load }),
         law.mode,
@@ -31,7 +32,7 @@ pub(super) fn scaling(run: &Context<'_>, effect: &Effect) -> String {
         peak(law),
         lack_of_fit(law),
         machine_full(law),
-        factor = law.factor,
+        factor = label(&law.factor),
     )
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn peak(law: &ScalingLaw) -> String {
         None => "no peak is shown".to_owned(),
         Some(peak) => {
             let beyond = if law.measured.contains(peak.estimate) { "" } else { ", extrapolated" };
-            format!("throughput peaks at {} {}{beyond}", law.factor, Interval::new(peak).text())
+            format!("throughput peaks at {} {}{beyond}", label(&law.factor), Interval::new(peak).text())
         }
     }
 }
@@ -69,9 +70,9 @@ fn machine_full(law: &ScalingLaw) -> String {
     match &full[..] {
         [] => String::new(),
         values => format!(
-            " With {} {} all CPUs of the machine were busy: generator, service and proxies share that limit.",
-            law.factor,
-            values.join(", ")
+            " With {} of {} all CPUs of the machine were busy: generator, service and proxies share that limit.",
+            values.join(", "),
+            label(&law.factor)
         ),
     }
 }

@@ -30,60 +30,46 @@ const BESIDE_HEADLINE: [FindingKind; 20] = [
     FindingKind::Path,
 ];
 
-/// A sentence with the kind of its findings.
-type Sentence<'a> = (FindingKind, &'a str);
-
 /// The headline and the findings beside it; the headline is `None` if the summary has no findings.
 #[must_use]
-pub fn opening(summary: &Summary) -> (Option<&str>, Vec<&str>) {
-    let (headline, chosen) = select(summary);
-    (headline, chosen.into_iter().map(|(_, text)| text).collect())
-}
-
-/// Sentences that are not in the opening.
-#[must_use]
-pub fn others(summary: &Summary) -> Vec<&str> {
-    let (headline, chosen) = select(summary);
-    let rest = sentences(summary).into_iter().filter(|sentence| !chosen.contains(sentence));
-    // The lines above the tables of drivers already state it.
-    let rest = rest.filter(|(kind, _)| *kind != FindingKind::DriverObjective);
-    rest.map(|(_, text)| text).filter(|text| Some(*text) != headline).collect()
-}
-
-/// Sentences of these kinds that are not in the opening.
-#[must_use]
-pub fn about(summary: &Summary, kinds: &[FindingKind]) -> Vec<String> {
-    let (headline, chosen) = select(summary);
-    let of_kinds = sentences(summary).into_iter().filter(|(kind, _)| kinds.contains(kind));
-    let elsewhere = of_kinds.filter(|sentence| !chosen.contains(sentence) && Some(sentence.1) != headline);
-    elsewhere.map(|(_, text)| text.to_owned()).collect()
-}
-
-fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
-    let all = sentences(summary);
-    let Some((_, headline)) = all.first().copied() else { return (None, Vec::new()) };
-    let beside = &all[1..];
-    let of_kind = |kind: FindingKind| beside.iter().copied().filter(move |(other, _)| *other == kind);
-    let unproven = summary.findings.iter().find(|stated| is_unproven_path(&stated.finding));
-    let unproven = unproven.map(|stated| (FindingKind::Path, stated.text.as_str()));
+pub fn opening(summary: &Summary) -> (Option<&StatedFinding>, Vec<&StatedFinding>) {
+    let all = stated(summary);
+    let Some((headline, beside)) = all.split_first() else { return (None, Vec::new()) };
+    let of_kind = |kind: FindingKind| beside.iter().copied().filter(move |one| one.finding.kind() == kind);
+    let unproven = beside.iter().copied().find(|stated| is_unproven_path(&stated.finding));
     let ranked = BESIDE_HEADLINE.into_iter().chain([FindingKind::Text]);
     let ranked = ranked.flat_map(|kind| of_kind(kind).enumerate());
-    let mut ranked: Vec<(usize, Sentence<'_>)> =
-        ranked.filter(|(_, (_, text))| !repeats_headline(summary, text)).collect();
+    let mut ranked: Vec<(usize, &StatedFinding)> =
+        ranked.filter(|(_, one)| !repeats_headline(summary, &one.text)).collect();
     // The first sentence of each kind comes before the second of any kind. After a headline about versions,
     // all differences between values come first.
-    let headline_form = summary.findings.first().map(|headline| &headline.finding);
-    let compares_values = matches!(headline_form, Some(Finding::Headline(Headline::Values(_))));
+    let compares_values = matches!(headline.finding, Finding::Headline(Headline::Values(_)));
     let is_first = |kind: FindingKind| compares_values && kind == FindingKind::FactorDifference;
-    ranked.sort_by_key(|(of_kind, (kind, _))| if is_first(*kind) { 0 } else { *of_kind });
-    let mut chosen: Vec<Sentence<'_>> = Vec::new();
-    for sentence in unproven.into_iter().chain(ranked.into_iter().map(|(_, sentence)| sentence)) {
-        if chosen.len() < MAX_BESIDE_HEADLINE && !chosen.contains(&sentence) {
-            chosen.push(sentence);
+    ranked.sort_by_key(|(of_kind, one)| if is_first(one.finding.kind()) { 0 } else { *of_kind });
+    let mut chosen: Vec<&StatedFinding> = Vec::new();
+    for one in unproven.into_iter().chain(ranked.into_iter().map(|(_, one)| one)) {
+        if chosen.len() < MAX_BESIDE_HEADLINE && !chosen.contains(&one) {
+            chosen.push(one);
         }
     }
-    let in_order = beside.iter().copied().filter(|sentence| chosen.contains(sentence)).collect();
-    (Some(headline), in_order)
+    (Some(*headline), beside.iter().copied().filter(|one| chosen.contains(one)).collect())
+}
+
+/// Findings that are not in the opening.
+#[must_use]
+pub fn others(summary: &Summary) -> Vec<&StatedFinding> {
+    let (headline, chosen) = opening(summary);
+    let rest = stated(summary).into_iter().filter(|one| Some(*one) != headline && !chosen.contains(one));
+    // The lines above the tables of drivers already state it.
+    rest.filter(|one| one.finding.kind() != FindingKind::DriverObjective).collect()
+}
+
+/// Findings of these kinds that are not in the opening.
+#[must_use]
+pub fn about<'a>(summary: &'a Summary, kinds: &[FindingKind]) -> Vec<&'a StatedFinding> {
+    let (headline, chosen) = opening(summary);
+    let of_kinds = stated(summary).into_iter().filter(|one| kinds.contains(&one.finding.kind()));
+    of_kinds.filter(|one| !chosen.contains(one) && Some(*one) != headline).collect()
 }
 
 /// True if a sentence only repeats what the headline's mode adds to the median.
@@ -110,14 +96,14 @@ fn is_unproven_path(finding: &Finding) -> bool {
     matches!(finding, Finding::Path(path) if path.verdict != FindingVerdict::Shown)
 }
 
-/// Distinct sentences. Every cell has findings about drivers, calls and services; only those of each mode's
-/// first cell are kept, which is the cell that the other findings are about.
-fn sentences(summary: &Summary) -> Vec<Sentence<'_>> {
-    let mut sentences: Vec<Sentence<'_>> = Vec::new();
+/// The first finding of each distinct text. Every cell has findings about drivers, calls and services; only those of each
+/// mode's first cell are kept, which is the cell that the other findings are about.
+fn stated(summary: &Summary) -> Vec<&StatedFinding> {
+    let mut all: Vec<&StatedFinding> = Vec::new();
     let mut of_graph = Vec::new();
-    for StatedFinding { finding, text } in &summary.findings {
-        let kind = finding.kind();
-        let of_every_cell = match finding {
+    for stated in &summary.findings {
+        let kind = stated.finding.kind();
+        let of_every_cell = match &stated.finding {
             Finding::SlowestDriver(driver) => Some(driver.place.mode),
             Finding::GreatestAddedTime(added) | Finding::GreatestAddedCpu(added) => Some(added.place.mode),
             _ => None,
@@ -128,10 +114,12 @@ fn sentences(summary: &Summary) -> Vec<Sentence<'_>> {
             }
             of_graph.push((kind, mode));
         }
-        let sentence = (kind, text.trim());
-        if !sentence.1.is_empty() && !sentences.contains(&sentence) {
-            sentences.push(sentence);
+        let is_same = |one: &&StatedFinding| {
+            one.finding.kind() == kind && (&one.text, &one.detail) == (&stated.text, &stated.detail)
+        };
+        if !stated.text.is_empty() && !all.iter().any(is_same) {
+            all.push(stated);
         }
     }
-    sentences
+    all
 }

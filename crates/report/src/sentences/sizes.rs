@@ -1,6 +1,9 @@
 //! The size of the mesh, and other factors.
 
-use super::{Context, fleets};
+use super::said::Said;
+use super::word_factors::{figure_name, judged};
+use super::{Context, bracketed, fleets};
+use experiment::file::label::instead;
 use results::finding::Effect;
 use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, FindingVerdict, Metric};
 use statistics::words;
@@ -18,7 +21,7 @@ pub(super) fn part(effect: &Effect) -> u8 {
 }
 
 /// Effects of the size of the mesh.
-pub(super) fn mesh_size(run: &Context<'_>, group: &[&Effect]) -> String {
+pub(super) fn mesh_size(run: &Context<'_>, group: &[&Effect]) -> Said {
     match part(group[0]) {
         0 => held(run, group),
         1 => propagation(run, group),
@@ -27,7 +30,7 @@ pub(super) fn mesh_size(run: &Context<'_>, group: &[&Effect]) -> String {
 }
 
 /// Memory of each proxy per service.
-pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> String {
+pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> Said {
     let costs: Vec<String> = group
         .chunk_by(|one, next| one.subject == next.subject)
         .filter_map(|of_proxy| {
@@ -35,7 +38,7 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> String {
                 of_proxy
                     .iter()
                     .find(|effect| effect.measured.figure == figure)
-                    .map(|one| of_memory(run, one, what))
+                    .map(|one| of_memory(one, what))
             };
             let heap = cost(Metric::HeapAllocatedBeforeLoadBytes, "heap in use");
             let heap = heap.map_or_else(String::new, |heap| format!(", {heap}"));
@@ -50,55 +53,61 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> String {
     };
     let sizes = run.summary.factor_effects.iter().find(is_it).map_or(&[][..], |effect| &effect.values);
     let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-    format!(
-        "Each other service of the mesh costs {} (mode {mode} in this run, before the load, from meshes of {} other services).",
-        costs.join("; "),
+    let measured = format!(
+        "Measured in mode {mode} before the load, in meshes of {} other services.",
         words::list(&sizes)
-    )
+    );
+    Said::from(format!("Each other service of the mesh costs {}.", costs.join("; ")))
+        .and(&measured)
+        .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }
 
 /// Such as `90 kB (88–92) of memory`, and said so if it is not shown.
-fn of_memory(run: &Context<'_>, effect: &Effect, what: &str) -> String {
+fn of_memory(effect: &Effect, what: &str) -> String {
     let estimate = &effect.measured.estimate;
     let size = |estimate: &Estimate| format!("{} of {what}", words::size_interval(estimate));
     match effect.verdict {
-        FindingVerdict::NotShown => run.not_shown(estimate, size),
+        FindingVerdict::NotShown => judged(estimate, effect.verdict, size),
         _ => size(estimate),
     }
 }
 
-fn propagation(run: &Context<'_>, group: &[&Effect]) -> String {
+fn propagation(run: &Context<'_>, group: &[&Effect]) -> Said {
     let later = group.iter().map(|effect| {
         let of_thousand = effect.measured.estimate.map(|time_s| time_s * THOUSAND * 1e6);
         let time = words::latency(&of_thousand);
         let later = match (effect.verdict, of_thousand.estimate) {
             (FindingVerdict::NotShown, _) => {
-                run.not_shown(&of_thousand, |time| format!("{} later", words::latency(time)))
+                judged(&of_thousand, effect.verdict, |time| format!("{} later", words::latency(time)))
             }
             (_, slope) if slope < 0.0 => format!("sooner ({time})"),
             _ => format!("{time} later"),
         };
-        format!("at {} {later}", effect.subject)
+        format!("{later} at {}", effect.subject)
     });
-    let later = words::list(&later.collect::<Vec<_>>());
-    format!("Per 1000 other services, a change is propagated {later} (mode {} in this run).", group[0].mode)
+    let later = later.collect::<Vec<_>>().join("; ");
+    Said::from(format!("Per 1000 other services a change is propagated {later}."))
+        .and(&format!("Mode {}.", group[0].mode))
+        .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }
 
 /// Response time and CPU in the largest mesh against the smallest.
-fn requests(run: &Context<'_>, group: &[&Effect]) -> String {
+fn requests(run: &Context<'_>, group: &[&Effect]) -> Said {
     let median = effect(run, group[0], BACKGROUND_SERVICES, Metric::ResponseTimeP50Us);
     let values = median.map_or(&[][..], |effect| &effect.values);
     let (smallest, largest) = (values.first().unwrap_or(&0.0), values.last().unwrap_or(&0.0));
     let offered = group[0].load.as_ref().map(words::offered).unwrap_or_default();
-    format!(
-        "Among {largest} other services instead of {smallest}, mode {} under {offered} in this run: {}.",
-        group[0].mode,
-        changes(run, group)
-    )
+    let text = format!(
+        "{largest} other services instead of {smallest} ({}, {}): {}.",
+        words::mode(group[0].mode),
+        offered.replacen(" requests/s", "/s", 1),
+        changes(group)
+    );
+    Said::from(text).and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }
 
 /// Effect of a factor from its smallest to its largest value.
-pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> String {
+pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> Said {
     let first = group[0];
     if fleets::is_of_fleet(first) {
         return fleets::factor_effect(run, group);
@@ -111,15 +120,14 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> String {
         value.map(ToString::to_string).unwrap_or_default()
     };
     let values = effect.map_or(&[][..], |effect| &effect.values);
-    format!(
-        "With {key} {} instead of {}, mode {} under {} in this run: {}.{}",
-        typed(values.last()),
-        typed(values.first()),
-        first.mode,
-        first.conditions().map(words::described).unwrap_or_default(),
-        changes(run, group),
-        cost_of_one(run, first, key)
-    )
+    let values = words::sentence(&instead(key, &typed(values.last()), &typed(values.first())));
+    let said = |at: &str| Said::from(format!("{values} {at}: {}.", changes(group)));
+    let mode = format!("({})", words::mode(first.mode));
+    let at = first.conditions().map_or_else(|| mode.clone(), |at| bracketed(first.mode, at));
+    said(&at)
+        .or(|| said(&mode))
+        .and(cost_of_one(run, first, key).trim_start())
+        .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }
 
 /// The effect on a figure where a finding states an effect.
@@ -142,11 +150,11 @@ fn cost_of_one(run: &Context<'_>, stated: &Effect, key: &str) -> String {
     let cost = |figure, of: &str, text: fn(&Estimate) -> String| {
         let effect = effect(run, stated, key, figure)?;
         let is_shown = effect.verdict == FindingVerdict::Shown;
-        is_shown.then(|| format!("{} {of}", change(run, &effect.per_unit, FindingVerdict::Shown, text)))
+        is_shown.then(|| format!("{of} {}", judged(&effect.per_unit, FindingVerdict::Shown, text)))
     };
     let costs: Vec<String> = [
-        cost(Metric::ResponseTimeP50Us, "in the median", words::latency),
-        cost(Metric::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies", words::size_interval),
+        cost(Metric::ResponseTimeP50Us, "median", words::latency),
+        cost(Metric::ProxiesMemoryAnonymousBytes, "anonymous proxy memory", words::size_interval),
     ]
     .into_iter()
     .flatten()
@@ -154,33 +162,16 @@ fn cost_of_one(run: &Context<'_>, stated: &Effect, key: &str) -> String {
     if costs.is_empty() { String::new() } else { format!(" Each further {what}: {}.", words::list(&costs)) }
 }
 
-fn changes(run: &Context<'_>, group: &[&Effect]) -> String {
+fn changes(group: &[&Effect]) -> String {
     let clause = |effect: &&Effect| {
-        let (what, text): (_, fn(&Estimate) -> String) = match effect.measured.figure {
-            Metric::ResponseTimeP50Us => ("median response time", words::latency),
-            Metric::RateCompleted => ("throughput", words::rate_interval),
-            Metric::MemoryAnonymousBytes => ("anonymous memory of all proxies", words::size_interval),
-            _ => ("CPU of all proxies per request", words::cpu_time),
+        let figure = effect.measured.figure;
+        let text: fn(&Estimate) -> String = match figure {
+            Metric::ResponseTimeP50Us => words::latency,
+            Metric::RateCompleted => words::rate_interval,
+            Metric::MemoryAnonymousBytes => words::size_interval,
+            _ => words::cpu_time,
         };
-        format!("{what}: {}", change(run, &effect.measured.estimate, effect.verdict, text))
+        Some(format!("{} {}", figure_name(figure)?, judged(&effect.measured.estimate, effect.verdict, text)))
     };
-    group.iter().map(clause).collect::<Vec<_>>().join("; ")
-}
-
-pub(super) fn change(
-    run: &Context<'_>,
-    difference: &Estimate,
-    verdict: FindingVerdict,
-    text: fn(&Estimate) -> String,
-) -> String {
-    match (verdict, difference.estimate < 0.0) {
-        (FindingVerdict::CannotTell, _) => {
-            format!("{} more in one repeat, which shows no difference", text(difference))
-        }
-        (FindingVerdict::NotShown, _) => run.not_shown(difference, text),
-        (FindingVerdict::Shown, true) => {
-            format!("{} less", text(&difference.map_reversed(std::ops::Neg::neg)))
-        }
-        (FindingVerdict::Shown, false) => format!("{} more", text(difference)),
-    }
+    group.iter().filter_map(clause).collect::<Vec<_>>().join("; ")
 }

@@ -1,6 +1,6 @@
 //! Closed loops.
 
-use super::{at, at_first};
+use super::at_first;
 use results::finding::{About, CpuPayer, FullMachine, Loss, Measured, OfCell};
 use results::{Conditions, FindingVerdict};
 use statistics::words;
@@ -17,17 +17,15 @@ pub(super) fn headline(baseline: &OfCell<Measured>, losses: &[&OfCell<Loss>]) ->
             _ => alike.push(format!("{mode} ({})", words::signed(&change.difference, words::change))),
         }
     }
-    let alike = if alike.is_empty() {
-        String::new()
-    } else {
-        format!("; no loss is shown with {}", words::list(&alike))
-    };
+    if !alike.is_empty() {
+        shown.push(format!("no loss is shown with {}", words::list(&alike)));
+    }
     format!(
-        "{} {} responds to {}: {}{alike}.",
+        "{} {} responds to {}: {}.",
         at_first(baseline.place.conditions()),
         words::mode(baseline.place.mode),
         words::rate(baseline.content.value),
-        words::list(&shown)
+        shown.join("; ")
     )
 }
 
@@ -38,7 +36,7 @@ pub(super) fn cpu_per_request(group: &[&Cost]) -> String {
     let (proxies, control_planes): (Vec<&Cost>, Vec<&Cost>) =
         group.iter().partition(|cost| cost.content.subject == CpuPayer::Proxies);
     let clause = |cost: &&Cost| {
-        format!("{} with {}", words::cpu_time(&cost.content.figure.estimate), words::mode(cost.place.mode))
+        format!("{} {}", words::mode(cost.place.mode), words::cpu_time(&cost.content.figure.estimate))
     };
     let clauses: Vec<String> = proxies.iter().map(clause).collect();
     let most = control_planes.iter().map(|cost| cost.content.figure.value).fold(0.0, f64::max);
@@ -47,16 +45,16 @@ pub(super) fn cpu_per_request(group: &[&Cost]) -> String {
     } else {
         String::new()
     };
-    let at = at(group[0].place.conditions());
-    format!("CPU of all proxies per request {at}: {}{control_plane}.", words::list(&clauses))
+    let at = words::brief_at(group[0].place.conditions());
+    format!("Proxy CPU per request {at}: {}{control_plane}.", clauses.join("; "))
 }
 
 /// Loads under which the machine had no CPU left.
 pub(super) fn full_machine(group: &[&FullMachine]) -> String {
     let loads =
-        group.iter().map(|FullMachine { factors, load, .. }| words::described(Conditions { factors, load }));
+        group.iter().map(|FullMachine { factors, load, .. }| words::brief(Conditions { factors, load }));
     format!(
-        "All CPUs of the machine were busy with {}: throughput there is what the CPU of the whole path allows, generator and \
+        "All CPUs of the machine were busy with {}; throughput there is what the CPU of the whole path allows, generator and \
          server included, and response times include the waiting for it.",
         words::list(&loads.collect::<Vec<_>>())
     )

@@ -1,6 +1,8 @@
 //! Trials that were excluded or rerun, and modes that could not run.
 
-use super::Context;
+use super::said::Said;
+use super::{Context, settings};
+use crate::format;
 use results::finding::{Empty, ExcludedTrials, LateGenerator, OfCell, Trials, UnavailableModeReason};
 use results::{OwnedCellKey, UnavailableMode};
 use statistics::words;
@@ -22,20 +24,16 @@ pub(super) fn lack<'a>(
 }
 
 /// Modes that could not run for the same reason.
-pub(super) fn unavailable_modes(run: &Context<'_>, group: &[&UnavailableModeReason]) -> String {
+pub(super) fn unavailable_modes(run: &Context<'_>, group: &[&UnavailableModeReason]) -> Said {
     let name = |mode: &&UnavailableModeReason| {
-        let components = mode.factors.iter().map(|(key, value)| format!("{key} {value}"));
-        let components: Vec<String> = components.collect();
-        let with = if components.is_empty() { "" } else { " with " };
-        format!("{}{with}{}", mode.mode, components.join(", "))
+        let with = if mode.factors.is_empty() { "" } else { " with " };
+        format!("{}{with}{}", mode.mode, settings(&mode.factors))
     };
     let hint = lack(run, group[0]).and_then(|(_, hint)| hint.as_ref());
-    format!(
-        "Not measured, and nothing stands in for it: {}: {}{}.",
-        words::list(&group.iter().map(name).collect::<Vec<_>>()),
-        group[0].reason,
-        hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
-    )
+    let modes = words::list(&group.iter().map(name).collect::<Vec<_>>());
+    Said::from(format!("Not measured: {modes}: {}.", group[0].reason))
+        .and(&hint.map(|hint| format!("What helps: {hint}.")).unwrap_or_default())
+        .and("No other mode replaces what was not measured.")
 }
 
 /// A run with fewer trials than planned.
@@ -44,18 +42,21 @@ pub(super) fn cut_short(Trials { n, of }: Trials) -> String {
 }
 
 /// Trials excluded from all estimates, by reason.
-pub(super) fn excluded(run: &Context<'_>, group: &[&OfCell<ExcludedTrials>]) -> String {
-    let kinds: Vec<String> = group
-        .chunk_by(|one, next| one.content.reason == next.content.reason)
-        .map(|of_reason| format!("{} ({})", of_reason[0].content.reason, words::list(&places(of_reason))))
-        .collect();
+pub(super) fn excluded(run: &Context<'_>, group: &[&OfCell<ExcludedTrials>]) -> Said {
+    let of_reason = || group.chunk_by(|one, next| one.content.reason == next.content.reason);
+    let kinds: Vec<String> =
+        of_reason().map(|of_reason| format!("{} {}", of_reason[0].content.reason, sum(of_reason))).collect();
     let excluded = sum(group);
     let verb = if excluded == 1 { "is" } else { "are" };
-    format!(
-        "{excluded} of {} trials {verb} excluded from the estimates: {}.",
-        run.summary.trials_recorded,
-        kinds.join("; ")
-    )
+    let places: Vec<String> = of_reason()
+        .map(|of_reason| format!("{}: {}", of_reason[0].content.reason, words::list(&places(of_reason))))
+        .collect();
+    let recorded = run.summary.trials_recorded;
+    Said::from(format!(
+        "{excluded} of {recorded} trials {verb} excluded from the estimates: {}.",
+        kinds.join(", ")
+    ))
+    .and(&format!("{}.", places.join("; ")))
 }
 
 fn sum<T>(group: &[&OfCell<T>]) -> usize {
@@ -72,33 +73,32 @@ fn places<T>(group: &[&OfCell<T>]) -> Vec<String> {
         counts.into_iter().map(|(place, count)| format!("{count} of {place}")).collect::<Vec<_>>()
     };
     let mode = |place: &OwnedCellKey| words::mode(place.mode).to_owned();
-    let exact = counted(&|place| format!("{}, {}", mode(place), words::described(place.conditions())));
+    let exact = counted(&|place| format!("{}, {}", mode(place), words::brief(place.conditions())));
     if exact.len() <= MAX_PLACES { exact } else { counted(&mode) }
 }
 
-/// Trials that were rerun.
-pub(super) fn reruns(run: &Context<'_>, group: &[&OfCell<Empty>]) -> String {
+/// Trials that were rerun, and whether the limit was reached.
+pub(super) fn reruns(run: &Context<'_>, group: &[&OfCell<Empty>]) -> Said {
     let reruns = sum(group);
-    let (were, disturbed) = match reruns {
-        1 => ("trial was", "it"),
-        _ => ("trials were", "them"),
-    };
+    let (were, disturbed) = if reruns == 1 { ("was", "it") } else { ("were", "them") };
     let valid: usize = run.summary.cells.iter().map(|cell| cell.valid).sum();
-    let valid_reruns = run.summary.retakes.map_or(0, |retakes| retakes.valid);
+    let (valid_reruns, too_noisy) =
+        run.summary.retakes.map_or((0, false), |retakes| (retakes.valid, retakes.too_noisy));
     let are = if valid_reruns == 1 { "is" } else { "are" };
-    format!(
-        "{reruns} {were} rerun, since the machine had disturbed {disturbed} ({}): {valid_reruns} of these reruns {are} valid; \
-         {valid} of {} trials are in all.",
+    let limit = if too_noisy { "; limit reached" } else { "" };
+    let line = format!("{} {were} rerun{limit}.", format::counted(reruns as u64, "trial", "trials"));
+    Said::from(line).and(&format!(
+        "The machine had disturbed {disturbed} ({}). {valid_reruns} of these reruns {are} valid; {valid} of {} trials are in all.",
         words::list(&places(group)),
         run.summary.trials_planned,
-    )
+    ))
 }
 
 /// Reports that the rerun limit was reached.
 pub(super) fn noisy_machine(Trials { n: reruns, .. }: Trials) -> String {
-    let noun = if reruns == 1 { "rerun" } else { "reruns" };
+    let reruns = format::counted(reruns as u64, "rerun", "reruns");
     format!(
-        "This machine is too noisy for this experiment: the limit of {reruns} {noun} is reached, and disturbed trials remain."
+        "This machine is too noisy for this experiment: disturbed trials remain; the limit of {reruns} is reached."
     )
 }
 
@@ -106,8 +106,8 @@ pub(super) fn noisy_machine(Trials { n: reruns, .. }: Trials) -> String {
 pub(super) fn late_generator(run: &Context<'_>, late: &LateGenerator) -> String {
     let Trials { n, of } = late.trials;
     format!(
-        "The generator was late in {n} of {of} trials of {} and in {} of all others, more than by chance: the mode may be \
-         what holds it up, and its figures are of the trials in which it did not.",
+        "With {} the generator was late in {n} of {of} trials, in {} of all others: more than by chance. The mode may be what \
+         holds it up, and its figures are of the trials in which it did not.",
         run.subject(late.mode),
         late.of_all_modes.saturating_sub(n)
     )

@@ -1,32 +1,30 @@
 //! Which figures can be trusted: saturation, objective, path, and figures that the run is too short for.
 
 use super::Context;
+use super::said::Said;
+use crate::format;
 use results::finding::{
     About, DriversObjective, Empty, Event, Judged, MachinePauses, ObjectiveOutcome, OfCell, PathCheck,
     PublishedCheck, Value,
 };
 use results::{Cell, DriverObjective, FindingVerdict, HopProof, Metric};
-use statistics::copies::grouped;
+use statistics::copies::{MAX_UNFOLDED, grouped};
 use statistics::objective::misses;
 use statistics::words;
-
-/// For more hops, a sentence gives the number of hops per protocol: the report lists each hop.
-const MAX_HOPS: usize = 6;
 
 /// A cell that did not keep up, with the rate that it completed.
 pub(super) fn saturation(run: &Context<'_>, saturated: &OfCell<Judged<Option<Value>>>) -> String {
     let OfCell { place, trials, content: Judged { figure: completed, .. } } = saturated;
     let noun = if trials.of == 1 { "trial" } else { "trials" };
-    let what = match completed {
-        None => "its latencies would measure the queue, not the path".to_owned(),
-        Some(rate) => {
-            let rate = words::rate(rate.value);
-            format!("{rate} were completed, and the latencies measure the queue, not the path")
-        }
-    };
+    let completed = completed.map(|rate| format!(": {} were completed", words::rate(rate.value)));
     let clocks = run.cell(place.key()).map(both_clocks).unwrap_or_default();
-    let place = words::sentence(&words::place(place.key()));
-    format!("{place} is saturated in {} of {} {noun}: {what}.{clocks}", trials.n, trials.of)
+    format!(
+        "{} is saturated in {} of {} {noun}{}; its latencies measure the queue, not the path.{clocks}",
+        super::place(place),
+        trials.n,
+        trials.of,
+        completed.unwrap_or_default()
+    )
 }
 
 /// How a clock that starts at the actual send would show a saturated cell; empty if both clocks show the
@@ -58,27 +56,35 @@ fn both_clocks(cell: &Cell) -> String {
 }
 
 /// In which cells the objective was met.
-pub(super) fn objective(run: &Context<'_>, group: &[&OfCell<ObjectiveOutcome>]) -> String {
+pub(super) fn objective(run: &Context<'_>, group: &[&OfCell<ObjectiveOutcome>]) -> Said {
     let of = |outcome| group.iter().filter(move |one| one.content.outcome == outcome);
-    let met: Vec<String> = of(DriverObjective::Met).map(|one| words::place(one.place.key())).collect();
+    let met: Vec<String> = of(DriverObjective::Met).map(|one| words::brief_place(one.place.key())).collect();
     if met.len() == group.len() {
-        return "Every mode met the objective under every load in this run.".to_owned();
+        return Said::from("Every mode met the objective under every load.".to_owned());
     }
-    let met = if met.is_empty() { "nowhere".to_owned() } else { format!("by {}", words::list(&met)) };
     let clause = |lead: &str, outcome: DriverObjective| {
         let cells = of(outcome).filter_map(|one| run.cell(one.place.key()));
         let misses: Vec<String> = cells.flat_map(|cell| misses(run.experiment, cell)).collect();
-        if misses.is_empty() { String::new() } else { format!("; {lead}: {}", misses.join("; ")) }
+        if misses.is_empty() { String::new() } else { format!("{lead}: {}. ", misses.join("; ")) }
     };
-    format!(
-        "The objective was met {met} in this run{}{}.",
-        clause("not met", DriverObjective::Missed),
-        clause("not shown", DriverObjective::NotShown)
-    )
+    let counted = |(outcome, name)| match of(outcome).count() {
+        0 => None,
+        count => Some(format!("{name} {count}")),
+    };
+    let others = [(DriverObjective::Missed, "missed by"), (DriverObjective::NotShown, "not shown for")];
+    let others: Vec<String> = others.into_iter().filter_map(counted).collect();
+    let detail = format!(
+        "{}{}{}",
+        clause("Missed", DriverObjective::Missed),
+        clause("Not shown", DriverObjective::NotShown),
+        if met.is_empty() { String::new() } else { format!("Met by {}.", words::list(&met)) }
+    );
+    let line = format!("Objective: met by {} of {} cells, {}.", met.len(), group.len(), others.join(", "));
+    Said::from(line).and(detail.trim_end())
 }
 
 /// Drivers that did not meet the objective, judged by their slowest.
-pub(super) fn driver_objective(drivers: &OfCell<DriversObjective>) -> String {
+pub(super) fn driver_objective(drivers: &OfCell<DriversObjective>) -> Said {
     let OfCell { place, trials: count, content } = drivers;
     let DriversObjective { decisive, driver, .. } = content;
     let outcome = match content.outcome {
@@ -88,17 +94,14 @@ pub(super) fn driver_objective(drivers: &OfCell<DriversObjective>) -> String {
     };
     let figure = decisive.figure.spoiled_by().name();
     let time = decisive.estimate.as_ref().map(|time| format!(", {figure} {}", words::latency(time)));
-    format!(
-        "{}: {} of {} drivers {outcome}, the slowest {driver}{}.",
-        super::place(place),
-        count.n,
-        count.of,
-        time.unwrap_or_default()
-    )
+    let (time, place) = (time.unwrap_or_default(), super::place(place));
+    Said::with_names(&[driver], |names| {
+        format!("{place}: {} of {} drivers {outcome}; the slowest {}{time}.", count.n, count.of, names[0])
+    })
 }
 
 /// Percentiles that pauses of the machine can cause.
-pub(super) fn machine_pauses(run: &Context<'_>, group: &[&OfCell<MachinePauses>]) -> String {
+pub(super) fn machine_pauses(run: &Context<'_>, group: &[&OfCell<MachinePauses>]) -> Said {
     let shares = || group.iter().map(|pauses| pauses.content.share);
     let (least, greatest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     let share = match (words::percent(least), words::percent(greatest)) {
@@ -107,76 +110,56 @@ pub(super) fn machine_pauses(run: &Context<'_>, group: &[&OfCell<MachinePauses>]
     };
     let name = percentile_name(group[0].content.measured.figure);
     let measured = run.summary.cells.iter().filter(|cell| cell.valid > 0).count();
-    let cells: Vec<String> = group.iter().map(|pauses| words::place(pauses.place.key())).collect();
-    let of =
-        if cells.len() == measured && measured > 1 { "every cell".to_owned() } else { words::list(&cells) };
-    format!(
-        "Pauses of this machine can make the {name} percentile of {of} in this run: as long as what it has above the median, \
-         they reach about {share} of the requests."
-    )
+    let cells: Vec<String> = group.iter().map(|pauses| words::brief_place(pauses.place.key())).collect();
+    let of = match cells.as_slice() {
+        cells if cells.len() == measured && measured > 1 => "every cell".to_owned(),
+        [only] => only.clone(),
+        cells => format!("{} cells", cells.len()),
+    };
+    let said = Said::from(format!("Pauses of this machine can make {name} of {of}."))
+        .and(&format!("As long as what it has above the median, they reach about {share} of the requests."));
+    if cells.len() > 1 { said.and(&format!("Cells: {}.", words::list(&cells))) } else { said }
 }
 
 fn percentile_name(figure: Metric) -> &'static str {
-    if figure == Metric::ResponseTimeP99Us { "99th" } else { "99.9th" }
+    if figure == Metric::ResponseTimeP99Us { "p99" } else { "p99.9" }
 }
 
-/// What the proxies' own counters prove about a mode.
-pub(super) fn path(run: &Context<'_>, path: &PathCheck) -> String {
-    let subject = run.subject(path.mode);
+/// What the proxies' own counters prove about a mode: `Path of sidecar: every proxy carried its connections over mTLS; 11
+/// hops HTTP/1.1, 3 opaque TCP.`
+pub(super) fn path(run: &Context<'_>, path: &PathCheck) -> Said {
+    let subject = words::mode(path.mode);
     if path.verdict != FindingVerdict::Shown {
-        return format!("Path of {subject}: not proven in every trial.");
+        return Said::from(format!("Path of {subject}: not proven in every trial."));
     }
     let cells: Vec<&Cell> =
         run.summary.cells.iter().filter(|cell| cell.mode == path.mode && cell.valid > 0).collect();
-    let Some(first) = cells.first() else { return String::new() };
-    let (who, whose) = on_the_path(&first.path.proxies);
+    let Some(first) = cells.first() else { return Said::default() };
+    let what = if path.figure == Metric::Connections { "connections" } else { "requests" };
     let tls = match cells.iter().map(|cell| cell.path.mtls).min().flatten() {
-        Some(true) => ", over mutual TLS",
+        Some(true) => " over mTLS",
         _ => "",
     };
-    let verb =
-        if path.figure == Metric::Connections { "carried every connection" } else { "saw every request" };
-    format!("Path of {subject}: {who} {verb}{tls}, by {whose} own counters{}.", spoken(&cells))
+    let mut names = first.path.proxies.clone();
+    names.sort_unstable();
+    names.dedup();
+    let proxies = if names.len() == 1 { "the proxy" } else { "every proxy" };
+    let line = format!("Path of {subject}: {proxies} carried its {what}{tls}{}.", hops(&cells));
+    let counters =
+        if names.len() > MAX_UNFOLDED { format!("{} proxies", names.len()) } else { words::list(&names) };
+    Said::from(line).and(&format!("By the counters of {counters}."))
 }
 
-/// Protocols on the hops of a mode's path, as the end of a sentence; empty if older results lack them.
-fn spoken(cells: &[&Cell]) -> String {
+/// Number of hops of a mode's path by protocol, as the end of a sentence; empty if older results lack them.
+fn hops(cells: &[&Cell]) -> String {
     let hops = HopProof::of_all(cells.iter().map(|cell| cell.path.hops.as_slice()));
-    let Some(first) = hops.first().map(HopProof::describe) else { return String::new() };
-    if hops.iter().all(|hop| hop.describe() == first) {
-        return format!("; every hop spoke {first}");
-    }
-    if hops.len() > MAX_HOPS {
-        let spoken = grouped(&hops, HopProof::describe);
-        let each = spoken.iter().map(|(words, hops)| format!("{words} on {} hops", hops.len()));
-        return format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()));
-    }
-    let each = hops.iter().map(|hop| format!("{} from {} to {}", hop.describe(), hop.from, hop.to));
-    format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()))
-}
-
-/// The proxies of a path as the subject of a sentence, with the possessive for their counters. A proxy that
-/// is passed twice counts once.
-fn on_the_path(proxies: &[String]) -> (String, &'static str) {
-    let mut names: Vec<&String> = Vec::new();
-    for name in proxies {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if names.len() < proxies.len() && names.len() <= MAX_HOPS {
-        let passed = |name: &&String| match proxies.iter().filter(|other| other == name).count() {
-            1 => (*name).clone(),
-            _ => format!("{name} (on both sides)"),
-        };
-        let subject = words::list(&names.iter().map(passed).collect::<Vec<_>>());
-        return (subject, if names.len() == 1 { "its" } else { "their" });
-    }
-    match names.len() {
-        1 => ("the proxy".to_owned(), "its"),
-        2 => ("both proxies".to_owned(), "their"),
-        more => (format!("all {more} proxies"), "their"),
-    }
+    let of_protocol = grouped(&hops, HopProof::describe).into_iter().enumerate();
+    let counted = |(index, (protocol, hops)): (usize, (String, Vec<&HopProof>))| match index {
+        0 => format!("{} {protocol}", format::counted(hops.len() as u64, "hop", "hops")),
+        _ => format!("{} {protocol}", hops.len()),
+    };
+    let counted: Vec<String> = of_protocol.map(counted).collect();
+    if counted.is_empty() { String::new() } else { format!("; {}", counted.join(", ")) }
 }
 
 /// A percentile that has few requests beyond it.
@@ -190,15 +173,16 @@ pub(super) fn few_samples(few: &About<Event, Value>) -> String {
         (Event::Requests, false) => "requests",
     };
     format!(
-        "The {name} percentile rests on as few as {fewest:.0} {events} in a trial: too few to say more of it than the \
-         table shows."
+        "{name} rests on as few as {fewest:.0} {events} in a trial; too few to say more of it than the table shows."
     )
 }
 
 /// Cells with a single valid trial.
-pub(super) fn single_trials(group: &[&OfCell<Empty>]) -> String {
-    let cells: Vec<String> = group.iter().map(|one| words::place(one.place.key())).collect();
-    format!("One valid trial alone has no interval and shows no difference: {}.", words::list(&cells))
+pub(super) fn single_trials(group: &[&OfCell<Empty>]) -> Said {
+    let cells: Vec<String> = group.iter().map(|one| words::brief_place(one.place.key())).collect();
+    let count = format::counted(cells.len() as u64, "cell has", "cells have");
+    Said::from(format!("{count} a single valid trial, which has no interval and shows no difference."))
+        .and(&format!("{}.", words::sentence(&words::list(&cells))))
 }
 
 /// Agreement with published figures.
@@ -218,5 +202,5 @@ pub(super) fn published(group: &[&PublishedCheck]) -> String {
         .map(|(count, (one, many))| format!("{count} {}", if count == 1 { one } else { many }))
         .collect();
     let figures = if group.len() == 1 { "figure" } else { "figures" };
-    format!("Of {} published {figures}, by the intervals of this run: {}.", group.len(), words::list(&parts))
+    format!("Of {} published {figures}: {}.", group.len(), words::list(&parts))
 }

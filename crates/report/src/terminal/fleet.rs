@@ -11,6 +11,7 @@ mod witnesses;
 
 use super::style::{Options, bold, plain, wrap};
 use super::tables::drawn_table;
+use crate::fleets::why_lost;
 use crate::format::{self, SizeUnit, TimeUnit};
 use experiment::settings::fleet::{ChangeKind, ProxyKind};
 use results::{FleetChange, FleetOutage, FleetPushes, FleetResult, HistogramSummary};
@@ -255,8 +256,9 @@ fn outage(outage: &FleetOutage) -> String {
         ),
         (count, _) => format!("{} of them were complete again", format::count(count)),
     };
+    let why = why_lost(&outage.cause).map(|why| format!(": {why}")).unwrap_or_default();
     format!(
-        "{} at {}: {} {} ({}); {recovered}.",
+        "{} at {}: {} {} ({}){why}; {recovered}.",
         outage.cause,
         format::duration(outage.at),
         format::counted(outage.proxies, "proxy", "proxies"),

@@ -50,6 +50,12 @@ fn fleets(table: &FleetTable, options: Options) -> Vec<String> {
     if table.outages.groups.iter().any(|group| !group.rows.is_empty()) {
         let heading = format!("Connections lost, until complete again, {unit}");
         lines.extend(tables::flat(&heading, &table.outages, options));
+        if !table.reasons.is_empty() {
+            // No blank line before the reasons.
+            lines.pop();
+            lines.extend(table.reasons.iter().flat_map(|reason| wrap(reason, options.width)));
+            lines.push(String::new());
+        }
     }
     lines
 }

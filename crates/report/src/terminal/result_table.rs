@@ -20,7 +20,7 @@ pub(crate) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options
     drawn.set_content_arrangement(ContentArrangement::Dynamic);
     drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
     let mut header = vec!["mode".to_owned()];
-    header.extend(table.factors.iter().map(|key| plain(key).replace('.', ".\n")));
+    header.extend(table.factors.iter().map(|key| plain(key).replace(' ', "\n")));
     header.push("valid".to_owned());
     if table.closed_loop {
         header.push("requests\na second".to_owned());

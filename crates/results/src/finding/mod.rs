@@ -131,20 +131,23 @@ findings! {
     Published(PublishedCheck),
 }
 
-/// A finding with its sentence.
+/// A finding with its text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatedFinding {
     /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
-    /// Sentence that states it. Findings stated together in one sentence have the same text.
+    /// Line that states it. Findings stated together in one line have the same text, and the same detail.
     #[serde(default)]
     pub text: String,
+    /// Details that the line leaves out; empty if it has everything.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
 }
 
 impl From<Finding> for StatedFinding {
     fn from(finding: Finding) -> Self {
-        Self { finding, text: String::new() }
+        Self { finding, ..Self::default() }
     }
 }
 

@@ -3,7 +3,8 @@
 use super::context::Context;
 use super::opening::unbroken;
 use crate::sentences;
-use results::FindingKind as Kind;
+use results::{FindingKind as Kind, StatedFinding};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Sections with the kinds of their findings.
@@ -39,11 +40,24 @@ const SECTIONS: [(&str, &[Kind]); 19] = [
     ("published", &[Kind::Published]),
 ];
 
-/// Sentences by section.
-pub fn findings(context: &Context) -> BTreeMap<&'static str, Vec<String>> {
+/// A finding: its line, and the detail behind it.
+#[derive(Debug, Serialize)]
+pub struct FindingText {
+    pub(super) line: String,
+    pub(super) detail: String,
+}
+
+impl From<&StatedFinding> for FindingText {
+    fn from(stated: &StatedFinding) -> Self {
+        Self { line: unbroken(&stated.text), detail: unbroken(&stated.detail) }
+    }
+}
+
+/// Findings by section.
+pub fn findings(context: &Context) -> BTreeMap<&'static str, Vec<FindingText>> {
     let of_section = |(section, kinds): (&'static str, &[Kind])| {
-        let sentences = sentences::about(&context.run.summary, kinds);
-        (section, sentences.iter().map(|sentence| unbroken(sentence)).collect())
+        let stated = sentences::about(&context.run.summary, kinds);
+        (section, stated.into_iter().map(FindingText::from).collect())
     };
     SECTIONS.into_iter().map(of_section).collect()
 }

@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Serialize)]
 pub struct Page {
     opening: opening::Opening,
-    findings: BTreeMap<&'static str, Vec<String>>,
+    findings: BTreeMap<&'static str, Vec<findings::FindingText>>,
     glance: opening::Glance,
     /// The modes with their markers, for the legend.
     legend: Vec<LegendEntry>,
@@ -84,11 +84,12 @@ impl Page {
     /// The page of a run.
     pub fn new(run: &RunData) -> Self {
         let context = Context::new(run);
+        let is_graph = run.summary.cells.iter().any(|cell| !cell.edges.is_empty());
         Self {
             opening: opening::Opening::new(&context),
             findings: findings::findings(&context),
             glance: opening::Glance::new(&context),
-            legend: context.modes.iter().map(|mode| LegendEntry::new(*mode)).collect(),
+            legend: context.modes.iter().map(|mode| LegendEntry::new(*mode, is_graph)).collect(),
             percentiles: latency::percentiles(&context),
             corrected: corrected::corrected(&context),
             rates: rates::rates(&context),

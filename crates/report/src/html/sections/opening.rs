@@ -1,6 +1,7 @@
 //! The opening: the answer as text, its basis, and the result at a glance.
 
 use super::context::Context;
+use super::findings::FindingText;
 use crate::format::{self, Interval};
 use crate::marks::{self, Mark};
 use crate::sentences;
@@ -13,9 +14,9 @@ use serde::Serialize;
 pub struct Opening {
     name: String,
     question: String,
-    headline: String,
+    headline: FindingText,
     /// The most important of the other findings.
-    findings: Vec<String>,
+    findings: Vec<FindingText>,
     /// Warnings that come before everything else: a run cut short, no valid trial.
     warnings: Vec<String>,
     /// The basis of the answer, in one line.
@@ -26,12 +27,13 @@ impl Opening {
     pub fn new(context: &Context) -> Self {
         let summary = &context.run.summary;
         let (headline, findings) = sentences::opening(summary);
-        let headline = headline.map_or_else(|| nothing_measured(context), unbroken);
+        let nothing = || FindingText { line: nothing_measured(context), detail: String::new() };
+        let headline = headline.map_or_else(nothing, FindingText::from);
         Self {
             name: summary.name.clone(),
             question: summary.question.clone(),
             headline,
-            findings: findings.into_iter().map(unbroken).collect(),
+            findings: findings.into_iter().map(FindingText::from).collect(),
             warnings: warnings(context),
             basis: basis(context),
         }
@@ -94,7 +96,9 @@ fn basis(context: &Context) -> String {
         parts.push(format::moment(&first.started_at));
     }
     let named = host.versions.iter().filter(|version| version.named_by.is_some());
-    let named: Vec<String> = named.map(|version| format!("{} {}", version.name, version.version)).collect();
+    let named: Vec<String> = named
+        .map(|version| format!("{} {}", version.name, format::version(&version.version, true)))
+        .collect();
     if !named.is_empty() {
         parts.push(format!("not the installed ones: {}", named.join(", ")));
     }

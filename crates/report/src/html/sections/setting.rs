@@ -74,17 +74,21 @@ impl Machine {
     }
 }
 
-/// The version, the first digits of the program's digest, the image that it came from, and the source of a
+/// The version, the first digits of the program's digest, or of that of the image that it came from, and the source of a
 /// program other than the installed one.
 fn version_text(version: &ComponentVersion) -> String {
-    let mut parts = vec![version.version.clone()];
+    let mut parts = vec![format::version(&version.version, version.sha256.is_some())];
     parts.extend(
         version.sha256.as_deref().map(|digest| format!("SHA-256 {}", format::shortened_digest(digest))),
     );
     parts.extend(version.image.as_ref().map(|image| {
         let digest = image.index_digest.as_ref().unwrap_or(&image.manifest_digest);
         let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
-        format!("from {}, digest {}", image.reference, format::shortened_digest(digest))
+        // One hash is enough: that of the program, if it is known.
+        match version.sha256 {
+            Some(_) => format!("from {}", image.reference),
+            None => format!("from {}, digest {}", image.reference, format::shortened_digest(digest)),
+        }
     }));
     let absent = version.in_place_of.as_deref();
     parts.extend(

@@ -27,9 +27,10 @@ fn mesh_size_finding_states_costs() {
     assert!(cells.is_sorted_by(|one, other| one.0 <= other.0), "{cells:?}");
     let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
     assert_eq!(again.factor_effects.len(), summary.factor_effects.len());
-    assert!(reported(&summary).contains(
-        "at 100 requests/s among no background services and 0.21 cores at 1000 requests/s among no"
-    ));
+    assert!(
+        reported(&summary)
+            .contains("at 100/s among no background services and 0.21 cores at 1000/s among no")
+    );
     let one_size = sizes.replace("[200, 0, 1000]", "200");
     let (_, single) = run(&one_size, |_| ());
     assert!(single.factor_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());
@@ -54,12 +55,12 @@ fn factor_finding_states_cost_per_mode() {
     let said = |mode: &str, what: &str| {
         let sentences = sentences(&summary).into_iter();
         sentences
-            .filter(|finding| finding.contains(&format!("mode {mode} under")))
-            .any(|finding| finding.contains("topology.hops 4 instead of 1") && finding.contains(what))
+            .filter(|finding| finding.contains(&format!("({mode}, 1000/s)")))
+            .any(|finding| finding.contains("4 hops instead of 1") && finding.contains(what))
     };
-    assert!(said("sidecar", "Each further hop: 0.40 ms"), "{:?}", summary.findings);
-    assert!(said("sidecar", "more anonymous memory of all proxies"), "{:?}", summary.findings);
-    assert!(said("none", "Each further hop: 50 µs"), "{:?}", summary.findings);
+    assert!(said("sidecar", "Each further hop: median +0.40 ms"), "{:?}", summary.findings);
+    assert!(said("sidecar", "anonymous proxy memory +"), "{:?}", summary.findings);
+    assert!(said("no mesh", "Each further hop: median +50 µs"), "{:?}", summary.findings);
 }
 
 #[test]
@@ -70,8 +71,8 @@ fn factor_finding_states_throughput_of_closed_loop() {
         trial.result.as_mut().unwrap().rate.completed = 5000.0 * workers + trial.repeat as f64;
     });
     let said = sentences(&summary).join("\n");
-    assert!(said.contains("proxy.workers 2 instead of 1"), "{said}");
-    assert!(said.contains("throughput: 5000 requests/s more"), "{said}");
+    assert!(said.contains("2 workers instead of 1"), "{said}");
+    assert!(said.contains("throughput +5000 requests/s"), "{said}");
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn findings_name_values_of_factors() {
         assert!((slope(Mode::Sidecar, connections).estimate + 50.0).abs() < 2.0);
     }
     let mut named = sentences(&summary);
-    named.retain(|finding| finding.contains("proxy.workers"));
+    named.retain(|finding| finding.contains("worker"));
     insta::assert_snapshot!(named.join("\n"));
     let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
     assert_eq!(again.cells[5].factors, summary.cells[5].factors);
@@ -126,6 +127,6 @@ fn headline_of_builds_has_neither_resident_memory_nor_modes_without_the_build() 
     });
     assert!(summary.cells.iter().all(|cell| cell.factors.is_empty() == (cell.mode == Mode::None)));
     let said = sentences(&summary);
-    assert!(said[0].contains("1.30.1 against 1.29.4 (components.istio): no difference is shown"), "{said:?}");
+    assert!(said[0].contains("Istio 1.30.1 against 1.29.4: no difference is shown"), "{said:?}");
     assert!(summary.factor_differences.iter().all(|difference| difference.mode == Mode::Sidecar));
 }

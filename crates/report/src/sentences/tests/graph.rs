@@ -15,7 +15,7 @@ fn drivers_calls_and_services_are_named_only_if_shown() {
         let mut alone = summary.clone();
         alone.findings = vec![finding(OfCell::new(&summary.cells[5], greatest)).into()];
         fill(&Experiment::parse(THREE_MODES, "test").unwrap(), &mut alone);
-        alone.findings[0].text.clone()
+        sentences(&alone).join("\n")
     };
     fn added(OfCell { place, trials, content: greatest }: OfCell<Greatest>) -> OfCell<GreatestAdded> {
         OfCell { place, trials, content: GreatestAdded { greatest, against: Mode::None } }

@@ -74,7 +74,7 @@ fn difference_that_is_not_shown_among_all_says_why() {
     }
     fill(&experiment, &mut summary);
     let reported = reported(&summary);
-    let expected = "; with 12 comparisons in this run, chance is not excluded";
+    let expected = "Not shown: with 12 comparisons in this run, chance is not excluded.";
     assert!(reported.contains("no difference is shown") && reported.contains(expected), "{reported}");
 }
 
@@ -117,7 +117,8 @@ fn order_is_stated_only_if_intervals_show_it() {
         };
         trial.result.as_mut().unwrap().response_time_us = histogram(2000, median_us, None).summary();
     });
-    let order = sentences(&summary).into_iter().find(|finding| finding.starts_with("Order in")).unwrap();
+    let order =
+        sentences(&summary).into_iter().find(|finding| finding.starts_with("Median at 1000/s:")).unwrap();
     insta::assert_snapshot!(order);
 }
 

@@ -9,7 +9,7 @@ mod throughput;
 mod trials;
 mod validity;
 
-use super::{fill, opening, others};
+use super::{MAX_LINE, fill, opening, others};
 use experiment::{Experiment, Plan, PlannedTrial};
 use results::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, CpuPauses, DriverRecord, EdgeSummary, Estimate,
@@ -188,16 +188,19 @@ fn run(text: &str, change: impl Fn(&mut TrialRecord)) -> (Experiment, Summary) {
     (experiment, summary)
 }
 
-/// The distinct sentences.
+/// The distinct texts.
 fn reported(summary: &Summary) -> String {
     sentences(summary).join("\n")
 }
 
-fn sentences(summary: &Summary) -> Vec<&str> {
-    let mut sentences: Vec<&str> = Vec::new();
-    for finding in &summary.findings {
-        if !sentences.contains(&finding.text.as_str()) {
-            sentences.push(&finding.text);
+/// Each distinct line with its detail beneath it.
+fn sentences(summary: &Summary) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    for StatedFinding { text, detail, .. } in &summary.findings {
+        assert!(text.chars().count() <= MAX_LINE, "{text}");
+        let said = if detail.is_empty() { text.clone() } else { format!("{text}\n    {detail}") };
+        if !sentences.contains(&said) {
+            sentences.push(said);
         }
     }
     sentences

@@ -8,10 +8,10 @@ fn opening_has_headline_and_four_findings() {
         }
     });
     let (headline, beside) = opening(&summary);
-    assert_eq!(headline, Some(summary.findings[0].text.as_str()));
+    assert_eq!(headline, summary.findings.first());
     assert_eq!(beside.len(), 4);
-    assert!(beside.iter().any(|text| text.contains("is saturated in 2 of 5 trials")), "{beside:?}");
+    assert!(beside.iter().any(|one| one.text.contains("is saturated in 2 of 5 trials")), "{beside:?}");
     let others = others(&summary);
-    assert!(others.iter().all(|text| !beside.contains(text) && Some(*text) != headline));
+    assert!(others.iter().all(|one| !beside.contains(one) && Some(*one) != headline));
     assert_eq!(1 + beside.len() + others.len(), sentences(&summary).len());
 }

@@ -4,14 +4,14 @@ use super::*;
 fn closed_loop_and_run_without_baseline_have_headlines() {
     let (_, closed) = run("{name: c, modes: [none, sidecar], load: {clients: [2, 8]}, repeats: 3}", |_| {});
     assert!(
-        closed.findings[0].text.starts_with("With 8 clients in this run a sidecar pair adds"),
+        closed.findings[0].text.starts_with("With 8 clients a sidecar pair adds"),
         "{}",
         closed.findings[0].text
     );
     let (_, alone) = run("{name: a, modes: [gateway], load: {rate: 900}, repeats: 3}", |_| {});
-    insta::assert_snapshot!(alone.findings[0].text, @"At 900 requests/s in this run the median response time through a gateway is 0.19 ms (0.17–0.21); it uses 0.19 cores a proxy.");
+    insta::assert_snapshot!(alone.findings[0].text, @"At 900/s the median response time through a gateway is 0.19 ms (0.17–0.21).");
     let (_, floor) = run("{name: a, modes: [none], load: {rate: 900}, repeats: 3}", |_| {});
-    insta::assert_snapshot!(floor.findings[0].text, @"At 900 requests/s in this run the median response time without a mesh is 62 µs (57–68).");
+    insta::assert_snapshot!(floor.findings[0].text, @"At 900/s the median response time without a mesh is 62 µs (57–68).");
 }
 
 #[test]

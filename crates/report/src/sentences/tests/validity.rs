@@ -59,10 +59,7 @@ fn node_proxy_of_both_sides_counts_once() {
         }
     });
     let reported = reported(&summary);
-    assert!(
-        reported.contains("Path of mode ambient: ztunnel (on both sides) saw every request"),
-        "{reported}"
-    );
+    assert!(reported.contains("Path of ambient: the proxy carried its requests"), "{reported}");
 }
 
 #[test]
@@ -82,8 +79,8 @@ fn path_finding_names_protocols_of_hops() {
         });
         reported(&summary).lines().find(|line| line.starts_with("Path of")).unwrap().to_owned()
     };
-    insta::assert_snapshot!(path(HopProtocol::Http1), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; every hop spoke HTTP/1.1.");
-    insta::assert_snapshot!(path(HopProtocol::Http2), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; spoken was HTTP/1.1 from client to client-proxy and HTTP/2 from client-proxy to server.");
+    insta::assert_snapshot!(path(HopProtocol::Http1), @"Path of sidecar: every proxy carried its requests over mTLS; 2 hops HTTP/1.1.");
+    insta::assert_snapshot!(path(HopProtocol::Http2), @"Path of sidecar: every proxy carried its requests over mTLS; 1 hop HTTP/1.1, 1 HTTP/2.");
 }
 
 #[test]
@@ -101,7 +98,7 @@ fn unavailable_modes_are_reported_and_keep_published_figures() {
     };
     let summary = summarize(&experiment, 1, 30, &host, &[]);
     assert!(reported(&summary).contains(
-        "Not measured, and nothing stands in for it: ambient and ambient-waypoint: there is no ztunnel (name one with --ztunnel)."
+        "Not measured: ambient and ambient-waypoint: there is no ztunnel.\n    What helps: name one with --ztunnel."
     ), "{}", reported(&summary));
     let ambient = summary.published.iter().find(|figure| figure.what.starts_with("ambient:")).unwrap();
     assert_eq!((ambient.value.as_str(), &ambient.measured, ambient.ratio), ("0.060 cores", &None, None));
@@ -155,13 +152,9 @@ fn percentiles_caused_by_machine_pauses_are_named() {
     assert_eq!(found.len(), 6, "{found:#?}");
     assert!(found.iter().all(|(pauses, _)| pauses.content.measured.figure == Metric::ResponseTimeP99Us
         && pauses.content.share >= 0.01));
-    assert!(
-        found[0].1.starts_with("Pauses of this machine can make the 99th percentile of every cell"),
-        "{}",
-        found[0].1
-    );
+    assert!(found[0].1.starts_with("Pauses of this machine can make p99 of every cell"), "{}", found[0].1);
     let reported = reported(&often);
-    assert!(reported.contains("Pauses of the machine can make this 99th percentile."), "{reported}");
+    assert!(reported.contains("Pauses of the machine can make this p99."), "{reported}");
 
     // Pauses that are as long, but rare. And frequent ones that are shorter than the distance of p99 from the
     // median, except for the baseline.
@@ -218,5 +211,5 @@ fn objective_finding_names_deciding_figure() {
     assert_eq!(of(Mode::None), ("met", None, FindingVerdict::Shown));
     assert_eq!(of(Mode::Gateway), ("not-shown", median, FindingVerdict::NotShown));
     assert_eq!(of(Mode::Sidecar), ("missed", median, FindingVerdict::Shown));
-    assert!(reported(&summary).contains("; not shown: "), "{}", reported(&summary));
+    assert!(reported(&summary).contains("Not shown: gateway at "), "{}", reported(&summary));
 }

@@ -3,6 +3,7 @@
 use super::super::style::Options;
 use super::super::tables::drawn_table;
 use super::{NEVER, wrapped};
+use crate::fleets::NOT_INCLUDED;
 use crate::format::{self, TimeUnit};
 use results::{FleetChange, FleetResult, HistogramSummary, LatencyHistogram};
 
@@ -39,7 +40,7 @@ pub(super) fn lines(result: &FleetResult, options: Options) -> Vec<String> {
     };
     let mut lines = drawn_table(&header.map(ToOwned::to_owned), kinds.iter().map(row), options);
     let method = "From the API's acknowledgement of a change to the arrival of its content at each proxy that must have it.";
-    lines.extend(wrapped(method, options));
+    lines.extend(wrapped(&format!("{method} {NOT_INCLUDED}"), options));
     lines
 }
 

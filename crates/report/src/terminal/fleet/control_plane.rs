@@ -61,7 +61,7 @@ fn usage(result: &FleetResult, known: &[&ControlPlaneFigures], options: Options)
 
 pub(super) fn name(figures: &ControlPlaneFigures) -> String {
     match &figures.version {
-        Some(version) => format!("{} {version}", figures.name),
+        Some(version) => format!("{} {}", figures.name, format::version(version, false)),
         None => figures.name.clone(),
     }
 }
