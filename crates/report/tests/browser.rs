@@ -1,9 +1,9 @@
-//! The report in a real browser, on a phone and on a wide screen: nothing fetched, nothing cut off, no
-//! overlapping text.
+//! The report in a real browser, on phones and on a wide screen, in light and dark, and on paper: by the boxes of its elements
+//! nothing is cut off, clipped or hidden without a hint, no labels overlap, and all text has contrast. Nothing is fetched.
 //!
 //! Needs Chromium (`chromium`, `chromium-browser` or `google-chrome` on the path, or the path in `CHROMIUM`),
 //! and fails without it. Pages are shown in frames of a harness whose script inspects them: the reports
-//! themselves are unchanged and run no script.
+//! run no script. Only their media queries are changed, to those of the medium that a frame shows.
 
 mod fixture;
 
@@ -20,8 +20,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Widths of phones and of a wide screen, in pixels.
-const WIDTHS: [u32; 3] = [360, 390, 1280];
+/// Width in pixels and medium of a frame: phones, a wide screen, and the width between the margins of a page of A4.
+const FRAMES: [(u32, Medium); 6] = [
+    (360, Medium::Light),
+    (420, Medium::Light),
+    (1280, Medium::Light),
+    (420, Medium::Dark),
+    (1280, Medium::Dark),
+    (695, Medium::Print),
+];
+/// Maximum height of what a report shows before its first folded section, in screens of 1280 × 800.
+const MAX_SCREENS: f64 = 3.0;
 /// Chromium takes about two seconds.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -30,7 +39,32 @@ struct Seen {
     name: String,
     charts: usize,
     texts: usize,
+    /// Height before the first folded section, in screens.
+    screens: f64,
     problems: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Medium {
+    Light,
+    Dark,
+    Print,
+}
+
+impl Medium {
+    /// The page with the style of the medium, whatever the browser prefers.
+    fn of(self, page: &str) -> String {
+        const DARK: &str = "@media screen and (prefers-color-scheme: dark)";
+        assert!(page.contains("<body>"), "a page");
+        match self {
+            Self::Light => page.replace(DARK, "@media not all"),
+            Self::Dark => page.replace(DARK, "@media screen"),
+            Self::Print => page
+                .replace(DARK, "@media not all")
+                .replace("@media screen", "@media not all")
+                .replace("@media print", "@media all"),
+        }
+    }
 }
 
 #[test]
@@ -50,12 +84,16 @@ fn reports_render_completely_on_phone_and_wide_screen() {
     .chain([("fleets", render(&fixture::fleets::fleet_run("proxies", &["100", "200", "400"])))])
     .collect();
     let (seen, errors) = look_at(&pages);
-    assert_eq!(seen.len(), pages.len() * WIDTHS.len());
+    assert_eq!(seen.len(), pages.len() * FRAMES.len());
+    let problems: Vec<_> = seen.iter().filter(|page| !page.problems.is_empty()).collect();
+    assert!(problems.is_empty(), "{problems:#?}");
     for page in &seen {
-        assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
         assert!(page.charts * 3 <= page.texts, "{}: charts without words", page.name);
     }
     assert!(seen[0].charts >= 8, "{:?}", seen[0]);
+    let of_demo =
+        seen.iter().find(|page| page.name == "usual at 1280, Light").expect("the page of the demo's study");
+    assert!(of_demo.screens > 0.5 && of_demo.screens <= MAX_SCREENS, "{} screens", of_demo.screens);
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 
@@ -70,13 +108,13 @@ fn topologies_render_completely() {
     };
     let page = |folding| {
         format!(
-            r#"<!doctype html><body><h1 id="headline">x</h1><div class="scroll" style="overflow-x:auto">{}</div>"#,
+            r#"<!doctype html><body><h1 id="headline">x</h1><div class="scroll" style="overflow-x:auto;background:linear-gradient(red,red) local">{}</div>"#,
             graph::draw_file(&topology, &folding, &figures)
         )
     };
     let folded = page(Folding::of_identical_namespaces(&topology));
     let (seen, errors) = look_at(&[("folded", folded), ("all", page(Folding::none(&topology)))]);
-    assert_eq!(seen.len(), 2 * WIDTHS.len());
+    assert_eq!(seen.len(), 2 * FRAMES.len());
     for page in &seen {
         assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
     }
@@ -90,6 +128,8 @@ fn probe_detects_broken_page() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let page = format!(
         r#"<!doctype html><body><h1 id="headline" style="display:none">x</h1><p style="width:2000px">wide</p>
+        <p style="width:40px;overflow:hidden;white-space:nowrap">much more than fits</p><p style="color:#ccc">pale</p>
+        <div class="scroll" style="overflow-x:auto;width:90px"><table><tr><td style="white-space:nowrap">as wide as it is</table></div>
         <svg class="chart" viewBox="0 0 100 20" width="100"><text x="90" y="9">beyond the edge</text>
         <text x="1" y="9">one</text><text x="3" y="9">other</text></svg><img src="http://{address}/x.png">
         <script>console.error("seen")</script>"#
@@ -102,6 +142,10 @@ fn probe_detects_broken_page() {
         "outside its chart",
         "overlap: text one",
         "fetched",
+        "clipped: P much",
+        "contrast of P pale",
+        "scrolls without a hint",
+        "table scrolls",
     ] {
         let found = seen[0].problems.iter().any(|found| found.contains(problem));
         assert!(found, "the probe misses {problem:?}: {:#?}", seen[0].problems);
@@ -129,11 +173,11 @@ fn look_at(pages: &[(&str, String)]) -> (Vec<Seen>, Vec<String>) {
 fn harness_page(pages: &[(&str, String)]) -> String {
     let mut harness = String::from("<!doctype html><meta charset=\"utf-8\"><body>");
     for (name, page) in pages {
-        for width in WIDTHS {
+        for (width, medium) in FRAMES {
             // Line breaks matter within <pre> and the style sheet, so only markup is escaped.
-            let page: Vec<String> = page.lines().map(escape).collect();
+            let page: Vec<String> = medium.of(page).lines().map(escape).collect();
             harness += &format!(
-                "<iframe title=\"{} at {width}\" style=\"width:{width}px;height:900px;border:0\" srcdoc=\"{}\"></iframe>",
+                "<iframe title=\"{} at {width}, {medium:?}\" style=\"width:{width}px;height:900px;border:0\" srcdoc=\"{}\"></iframe>",
                 escape(name),
                 page.join("\n")
             );

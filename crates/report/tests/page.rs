@@ -230,7 +230,11 @@ fn single_mode_is_not_compared() {
 fn service_time_is_shown_if_curve_differs() {
     let stalled = page(&fixture::run(fixture::stalled_trials()));
     let percentiles = section(&stalled, "percentiles");
-    assert_eq!(percentiles.matches("class=\"service ").count(), 1, "the sidecar's alone");
+    assert_eq!(
+        percentiles.matches("class=\"service ").count(),
+        2,
+        "the sidecar's alone, in the chart and its wide drawing"
+    );
     assert!(stalled.contains("thin dashed line is service time"));
     let usual = page(&fixture::run(fixture::usual_trials()));
     assert!(!usual.contains("class=\"service ") && !usual.contains("thin dashed line"));
@@ -389,7 +393,7 @@ fn reasons_are_explained() {
 fn each_hop_names_its_protocol() {
     let mut trials = fixture::trials(&[Mode::AmbientWaypoint], &[1000.0], 2);
     let report = page(&fixture::run(trials.clone()));
-    for part in ["Protocol of each hop", "HTTP/1.1 inside HBONE", "unread bytes"] {
+    for part in ["Protocol of each hop", "HTTP/1.1 inside HBONE", "opaque TCP"] {
         assert!(report.contains(&shown(part)), "{part}");
     }
     // Older results do not have hops.
@@ -461,7 +465,7 @@ fn single_factor_has_a_chart() {
     let page = page(&fixture::run(fixture::factor_trials(&[("proxy.cpu", &["250m", "500m", "1"])])));
     let factors = section(&page, "factors");
     assert_eq!(factors.matches("<figure>").count(), 4, "median, p90, p99 and CPU");
-    assert!(factors.contains("proxy.cpu 250m"), "the points say their values");
+    assert!(factors.contains("proxy CPU 250m"), "the points say their values");
     insta::assert_snapshot!(words_of(factors));
     insta::assert_snapshot!("table_with_a_factor_column", words_of(section(&page, "glance")));
 }

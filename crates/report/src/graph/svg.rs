@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 
 const LINE_HEIGHT: f64 = 15.0;
 const PADDING: f64 = 10.0;
-const MAX_TEXT_WIDTH: f64 = 190.0;
+/// Longer names are cut in the middle; their shapes have them whole as tooltips.
+const MAX_TEXT_WIDTH: f64 = 300.0;
 const MIN_NODE_WIDTH: f64 = 64.0;
 const CAPTION_HEIGHT: f64 = 18.0;
 /// Margin around the drawing, for line widths and the frames of copies.

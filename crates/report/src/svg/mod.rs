@@ -7,6 +7,7 @@
 
 pub mod scale;
 
+use crate::format::cut;
 use std::fmt::Write as _;
 
 /// Width of a character relative to the text size, in the widest default fonts.
@@ -276,14 +277,26 @@ pub fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * TEXT_SIZE * CHARACTER_WIDTH
 }
 
-/// The text, shortened with `…` if it would be wider than `width`.
+/// The text, with `…` in its middle if it would be wider than `width`.
 #[must_use]
 pub fn fitted(text: &str, width: f64) -> String {
-    if text_width(text) <= width {
-        return text.to_owned();
+    cut(text, ((width / (TEXT_SIZE * CHARACTER_WIDTH)).floor() as usize).max(2))
+}
+
+/// The text in lines of at most this width, broken at spaces. A word that is wider is cut in its middle.
+#[must_use]
+pub fn wrapped(text: &str, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if text_width(line) + text_width(word) + text_width(" ") <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(fitted(word, width)),
+        }
     }
-    let characters = ((width / (TEXT_SIZE * CHARACTER_WIDTH)).floor() as usize).saturating_sub(1).max(1);
-    text.chars().take(characters).chain(['…']).collect()
+    lines
 }
 
 fn tip_element(tip: &str) -> String {
@@ -350,6 +363,8 @@ mod tests {
     fn long_text_is_shortened() {
         assert_eq!(fitted("short", 100.0), "short");
         let text = fitted("a-name-that-does-not-fit", 60.0);
-        assert!(text.ends_with('…') && text_width(&text) <= 60.0, "{text}");
+        assert!(text.starts_with("a-n") && text.ends_with("fit") && text_width(&text) <= 60.0, "{text}");
+        let lines = wrapped("one two a-name-that-does-not-fit", 60.0);
+        assert_eq!(lines, ["one two".to_owned(), text]);
     }
 }

@@ -1,6 +1,7 @@
 //! The charts of the report: each turns figures into one SVG element.
 //!
-//! Every chart is 360 units wide, the width of a phone; the page places as many side by side as fit.
+//! Charts are 360 units wide, the width of a phone; the page places as many side by side as fit. One that has a row of a wide
+//! page for itself is drawn a second time in the width there is ([`WIDE`]), and the page shows the one that fits.
 
 mod axes;
 pub mod curve;
@@ -10,5 +11,8 @@ pub mod percentiles;
 pub mod rows;
 pub mod timeline;
 
-/// Width of every chart in units.
+/// Width of a chart in units.
 pub const WIDTH: f64 = 360.0;
+
+/// Width of a chart that has a row of a wide page for itself, in units.
+pub const WIDE: f64 = 760.0;

@@ -3,7 +3,6 @@
 //! Each further nine takes the same space on the horizontal axis. A curve stops where fewer than ten requests
 //! lie beyond.
 
-use super::WIDTH;
 use crate::format::{self, TimeUnit};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
@@ -13,7 +12,7 @@ use statistics::CurvePoint;
 
 const HEIGHT: f64 = 256.0;
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = WIDTH - 14.0;
+const RIGHT_MARGIN: f64 = 14.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
@@ -45,20 +44,23 @@ impl Subject {
 /// The axes that all charts of a page share, so that they can be compared.
 #[derive(Debug)]
 pub struct Axes {
+    /// Width of the charts, units.
+    width: f64,
     percentiles: Scale,
     times: Scale,
     unit: TimeUnit,
 }
 
 impl Axes {
-    /// Axes that cover these curves.
-    pub fn new(curves: &[Curve]) -> Self {
+    /// Axes that cover these curves, of charts of a width in units.
+    pub fn new(curves: &[Curve], width: f64) -> Self {
         let points = || curves.iter().flat_map(|curve| curve.response.iter().chain(&curve.service));
         let unit = TimeUnit::for_times(points().map(|point| point.value_us));
         let greatest = points().map(|point| point.percentile).fold(50.0, f64::max);
         let times: Vec<f64> = points().map(|point| point.value_us / unit.us()).collect();
         Self {
-            percentiles: Scale::tail(greatest, (LEFT, RIGHT)),
+            width,
+            percentiles: Scale::tail(greatest, (LEFT, width - RIGHT_MARGIN)),
             times: Scale::fitting(&times, (BOTTOM, TOP)),
             unit,
         }
@@ -69,6 +71,10 @@ impl Axes {
         self.times.is_logarithmic()
     }
 
+    fn right(&self) -> f64 {
+        self.width - RIGHT_MARGIN
+    }
+
     fn place(&self, point: &CurvePoint) -> (f64, f64) {
         (self.percentiles.place(point.percentile), self.times.place(point.value_us / self.unit.us()))
     }
@@ -76,7 +82,7 @@ impl Axes {
 
 /// The chart of one load.
 pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes, subject: Subject) -> String {
-    let mut drawing = Drawing::new(WIDTH, HEIGHT);
+    let mut drawing = Drawing::new(axes.width, HEIGHT);
     draw_axes(&mut drawing, axes, subject);
     draw_tips(&mut drawing, curves, axes);
     for curve in curves {
@@ -112,14 +118,14 @@ fn draw_tips(drawing: &mut Drawing, curves: &[&Curve], axes: &Axes) {
         };
         let tip: Vec<String> = curves.iter().filter_map(here).collect();
         let tip = format!("p{percentile}: {}", tip.join(", "));
-        drawing.strip(&places, index, (LEFT, RIGHT), (TOP, BOTTOM), &tip);
+        drawing.strip(&places, index, (LEFT, axes.right()), (TOP, BOTTOM), &tip);
     }
 }
 
 fn draw_axes(drawing: &mut Drawing, axes: &Axes, subject: Subject) {
     for tick in axes.times.ticks(8) {
         let y = axes.times.place(tick);
-        drawing.line((LEFT, y), (RIGHT, y), "grid");
+        drawing.line((LEFT, y), (axes.right(), y), "grid");
         drawing.text((LEFT - 6.0, y + 3.5), Anchor::End, "tick", &format::tick(tick));
     }
     for tick in axes.percentiles.ticks(9) {
@@ -127,9 +133,9 @@ fn draw_axes(drawing: &mut Drawing, axes: &Axes, subject: Subject) {
         drawing.line((x, BOTTOM), (x, BOTTOM + 4.0), "axis");
         drawing.text((x, BOTTOM + 16.0), Anchor::Middle, "tick", &tick.to_string());
     }
-    drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
+    drawing.line((LEFT, BOTTOM), (axes.right(), BOTTOM), "axis");
     drawing.text((LEFT - 6.0, 12.0), Anchor::End, "tick unit", axes.unit.symbol());
-    drawing.text(((LEFT + RIGHT) / 2.0, HEIGHT - 6.0), Anchor::Middle, "tick", subject.axis());
+    drawing.text(((LEFT + axes.right()) / 2.0, HEIGHT - 6.0), Anchor::Middle, "tick", subject.axis());
 }
 
 fn description(curves: &[&Curve], unit: TimeUnit) -> String {

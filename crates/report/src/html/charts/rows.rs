@@ -7,12 +7,13 @@
 use super::WIDTH;
 use crate::format;
 use crate::svg::scale::Scale;
-use crate::svg::{Anchor, Drawing, Marker, fitted, text_width};
+use crate::svg::{Anchor, Drawing, Marker, fitted, text_width, wrapped};
 
 const LEFT: f64 = 5.0;
-const RIGHT: f64 = WIDTH - 8.0;
+const RIGHT_MARGIN: f64 = 8.0;
 const HEADING_HEIGHT: f64 = 26.0;
 const TEXT_HEIGHT: f64 = 18.0;
+const LINE_HEIGHT: f64 = 15.0;
 const AXIS_HEIGHT: f64 = 40.0;
 const DOT_STEP: f64 = 7.0;
 
@@ -124,27 +125,36 @@ impl Mark {
 impl RowChart {
     /// The chart as SVG.
     pub fn draw(&self, id: &str, title: &str) -> String {
+        self.draw_in(WIDTH, id, title)
+    }
+
+    /// The chart as SVG, in a width in units.
+    pub fn draw_in(&self, width: f64, id: &str, title: &str) -> String {
         let mut figures = self.figures();
         figures.extend(&self.shared);
-        let range = (LEFT, RIGHT);
+        let range = (LEFT, width - RIGHT_MARGIN);
         let scale = if self.may_be_logarithmic {
             Scale::fitting(&figures, range)
         } else {
             Scale::linear(figures, range)
         };
-        let bottom: f64 = self.lines.iter().map(Line::height).sum();
-        let mut drawing = Drawing::new(WIDTH, bottom + AXIS_HEIGHT);
+        let bottom: f64 = self.lines.iter().map(|line| line.height(width)).sum();
+        let axis_height = AXIS_HEIGHT + further_lines(&wrapped(&self.axis, width));
+        let mut drawing = Drawing::new(width, bottom + axis_height);
         let ticks = scale.ticks(5);
-        self.draw_axis(&mut drawing, &scale, &ticks, bottom);
+        self.draw_axis(&mut drawing, &scale, &ticks, (width, bottom));
         let mut top = 0.0;
         for line in &self.lines {
             match line {
                 Line::Heading(text) => {
-                    drawing.text((0.0, top + 17.0), Anchor::Start, "heading", &fitted(text, WIDTH));
+                    for (index, text) in wrapped(text, width).iter().enumerate() {
+                        let y = top + 17.0 + index as f64 * LINE_HEIGHT;
+                        drawing.text((0.0, y), Anchor::Start, "heading", text);
+                    }
                 }
-                Line::Row(row) => row.draw(&mut drawing, &scale, &ticks, top),
+                Line::Row(row) => row.draw(&mut drawing, &scale, &ticks, (width, top)),
             }
-            top += line.height();
+            top += line.height(width);
         }
         drawing.finish(id, title, &self.description())
     }
@@ -161,18 +171,21 @@ impl RowChart {
         })
     }
 
-    fn draw_axis(&self, drawing: &mut Drawing, scale: &Scale, ticks: &[f64], bottom: f64) {
-        drawing.line((LEFT, bottom), (RIGHT, bottom), "axis");
+    fn draw_axis(&self, drawing: &mut Drawing, scale: &Scale, ticks: &[f64], (width, bottom): (f64, f64)) {
+        drawing.line((LEFT, bottom), (width - RIGHT_MARGIN, bottom), "axis");
         for tick in ticks {
             let x = scale.place(*tick);
             drawing.line((x, bottom), (x, bottom + 4.0), "axis");
             let text = format::tick(*tick);
             let half = text_width(&text) / 2.0 + 3.0;
             // Not `clamp`, which panics if the text is wider than the chart: a figure of 300 digits.
-            let x = x.min(WIDTH - half).max(half);
+            let x = x.min(width - half).max(half);
             drawing.text((x, bottom + 17.0), Anchor::Middle, "tick", &text);
         }
-        drawing.text((WIDTH / 2.0, bottom + 34.0), Anchor::Middle, "tick", &fitted(&self.axis, WIDTH));
+        for (index, text) in wrapped(&self.axis, width).iter().enumerate() {
+            let y = bottom + 34.0 + index as f64 * LINE_HEIGHT;
+            drawing.text((width / 2.0, y), Anchor::Middle, "tick", text);
+        }
     }
 
     fn description(&self) -> String {
@@ -189,25 +202,52 @@ impl RowChart {
 }
 
 impl Line {
-    fn height(&self) -> f64 {
+    fn height(&self, width: f64) -> f64 {
         match self {
-            Self::Heading(_) => HEADING_HEIGHT,
-            Self::Row(row) => TEXT_HEIGHT + row.mark.height(),
+            Self::Heading(text) => HEADING_HEIGHT + further_lines(&wrapped(text, width)),
+            Self::Row(row) => row.text_height(width) + row.mark.height(),
         }
     }
 }
 
+/// Height of the lines after the first.
+fn further_lines(lines: &[String]) -> f64 {
+    lines.len().saturating_sub(1) as f64 * LINE_HEIGHT
+}
+
 impl Row {
-    fn draw(&self, drawing: &mut Drawing, scale: &Scale, ticks: &[f64], top: f64) {
-        let indent = if self.symbol.is_some() { 14.0 } else { 0.0 };
+    fn indent(&self) -> f64 {
+        if self.symbol.is_some() { 14.0 } else { 0.0 }
+    }
+
+    /// Lines of the label. The last is beside the value; it is empty if there is no room for both.
+    fn label_lines(&self, width: f64) -> Vec<String> {
+        let room = width - self.indent();
+        let mut lines = wrapped(&self.label, room);
+        let last = lines.last().map_or(0.0, |line| text_width(line));
+        if last + text_width(&self.value) + 8.0 > room {
+            lines.push(String::new());
+        }
+        lines
+    }
+
+    fn text_height(&self, width: f64) -> f64 {
+        TEXT_HEIGHT + further_lines(&self.label_lines(width))
+    }
+
+    fn draw(&self, drawing: &mut Drawing, scale: &Scale, ticks: &[f64], (width, top): (f64, f64)) {
+        let indent = self.indent();
         if let Some((marker, class)) = self.symbol {
             drawing.marker(marker, (5.0, top + 9.5), 3.6, &format!("mark {class}"), "");
         }
-        let room = WIDTH - indent - text_width(&self.value) - 8.0;
-        let text_y = top + 13.5;
-        drawing.text((indent, text_y), Anchor::Start, "label", &fitted(&self.label, room));
-        drawing.text((WIDTH, text_y), Anchor::End, "value", &fitted(&self.value, WIDTH));
-        let top = top + TEXT_HEIGHT;
+        let lines = self.label_lines(width);
+        for (index, line) in lines.iter().enumerate() {
+            let y = top + 13.5 + index as f64 * LINE_HEIGHT;
+            drawing.text((indent, y), Anchor::Start, "label", line);
+        }
+        let text_y = top + 13.5 + further_lines(&lines);
+        drawing.text((width, text_y), Anchor::End, "value", &fitted(&self.value, width));
+        let top = top + self.text_height(width);
         // The grid is limited to the plot area, so that it does not cross text.
         for tick in ticks {
             let x = scale.place(*tick);
@@ -216,7 +256,7 @@ impl Row {
         }
         let tip = format!("{}: {}", self.label, self.value);
         if matches!(self.mark, Mark::Whisker { .. } | Mark::Bar { .. }) {
-            drawing.rectangle_with_tip((0.0, top), WIDTH, self.mark.height(), "hover", &tip);
+            drawing.rectangle_with_tip((0.0, top), width, self.mark.height(), "hover", &tip);
         }
         match &self.mark {
             Mark::Whisker { estimate, interval, marker, class } => {

@@ -152,7 +152,8 @@ pub(super) fn charts(
     let figure = |(index, (of, series)): (usize, &(&String, Vec<Series>))| {
         let caption = format!("{}{of}", drawn.caption);
         let id = format!("{}-{}-{index}", against.id, drawn.id);
-        Chart { svg: chart(&id, &format!("{caption} against {}", against.name), series, &axes), caption }
+        let svg = chart(&id, &format!("{caption} against {}", against.name), series, &axes);
+        Chart::new(caption, svg)
     };
     panels.iter().enumerate().map(figure).collect()
 }

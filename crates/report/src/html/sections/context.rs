@@ -1,6 +1,7 @@
 //! Data shared by all sections.
 
 use crate::conditions::ConditionLabels;
+use crate::html::charts::{WIDE, WIDTH};
 use crate::html::style::ModeStyle;
 use crate::run::RunData;
 use results::{Cell, Conditions, Mode, TrialRecord};
@@ -14,6 +15,25 @@ pub struct Chart {
     pub(super) caption: String,
     /// Our own SVG, which the templates pass through.
     pub(super) svg: String,
+    /// The same for the width of a page; empty if other charts are beside it.
+    pub(super) wide: String,
+}
+
+impl Chart {
+    pub(super) fn new(caption: String, svg: String) -> Self {
+        Self { caption, svg, wide: String::new() }
+    }
+
+    /// A chart that has its row for itself if it is alone. `draw` gets the width and the id.
+    pub(super) fn in_row(
+        caption: String,
+        id: &str,
+        is_alone: bool,
+        draw: impl Fn(f64, &str) -> String,
+    ) -> Self {
+        let wide = if is_alone { draw(WIDE, &format!("{id}-wide")) } else { String::new() };
+        Self { caption, svg: draw(WIDTH, id), wide }
+    }
 }
 
 /// A row of a table, about a mode.

@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::format::{self, Interval};
 use crate::sentences::control_plane_model::bytes;
+use experiment::file::label::setting;
 use results::{ControlPlaneCosts, CostLaw, CostResidual, CostTerm, Estimate};
 use serde::Serialize;
 
@@ -50,7 +51,8 @@ pub fn control_plane_model(context: &Context) -> Option<ControlPlaneModelSection
 }
 
 fn described(costs: &ControlPlaneCosts) -> Model {
-    let factors = costs.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
+    let factors =
+        costs.factors.iter().map(|(key, value)| format!(", {}", setting(key, value))).collect::<String>();
     let range = |(name, range): (&String, &results::MeasuredRange)| {
         format!("{} {} to {}", name.replace('_', " "), format::digits(range.from), format::digits(range.to))
     };

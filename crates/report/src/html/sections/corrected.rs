@@ -30,13 +30,11 @@ pub fn corrected(context: &Context) -> Option<CorrectedSection> {
         .filter(|(_, distribution)| distribution.saturated || distribution.clocks_differ())
         .map(|(cell, distribution)| curve(cell, distribution))
         .collect();
-    let axes = Axes::new(&differing);
     let figure = |(index, curve): (usize, &Curve)| {
         let label = format!("{} at {}", curve.mode, context.conditions.label(curve.conditions()));
-        Chart {
-            svg: chart(&format!("corrected-{index}"), &label, &[curve], &axes, Subject::Requests),
-            caption: label,
-        }
+        let draw =
+            |width, id: &str| chart(id, &label, &[curve], &Axes::new(&differing, width), Subject::Requests);
+        Chart::in_row(label.clone(), &format!("corrected-{index}"), differing.len() == 1, draw)
     };
     let mut charts: Vec<Chart> = differing.iter().enumerate().map(figure).collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));

@@ -37,7 +37,7 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let groups = grouped(&summary.factor_differences, &context.conditions);
     let charts = CHARTS.into_iter().chain([BYTES]).filter_map(|(figure, caption, id)| {
         let chart = chart(&groups, figure, DifferenceTable::unit(summary))?;
-        Some(Chart { svg: chart.draw(&format!("differences-{id}"), caption), caption: caption.to_owned() })
+        Some(Chart::new(caption.to_owned(), chart.draw(&format!("differences-{id}"), caption)))
     });
     Some(DifferenceSection { charts: charts.collect(), of: DifferenceTable::new(summary)? })
 }

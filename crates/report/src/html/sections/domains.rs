@@ -4,6 +4,7 @@
 use super::context::{Context, ModeRow};
 use crate::footprint::in_us;
 use crate::format::{Interval, TimeUnit};
+use experiment::file::label::setting;
 use results::{Estimate, FactorEffect, Factors, Metric};
 use serde::Serialize;
 
@@ -114,11 +115,11 @@ fn text(effect: &FactorEffect, factor: f64) -> String {
     Interval::scaled(&slope, factor).text()
 }
 
-/// Example: `1000 domains, ingress-gateway, ingress.paths 10`.
+/// Example: `1000 domains, ingress-gateway, 10 paths`.
 fn name(gateway: &FactorEffect, noun: &str) -> String {
     let component = gateway.component.as_deref().unwrap_or_default();
     let factors: &Factors = &gateway.factors;
-    factors
-        .iter()
-        .fold(format!("1000 {noun}, {component}"), |name, (key, value)| format!("{name}, {key} {value}"))
+    factors.iter().fold(format!("1000 {noun}, {component}"), |name, (key, value)| {
+        format!("{name}, {}", setting(key, value))
+    })
 }

@@ -14,12 +14,14 @@ const MAX_EDGES: usize = 12;
 pub fn charts(context: &Context) -> Vec<Chart> {
     let cells: Vec<&Cell> = context.run.summary.cells.iter().filter(|cell| !cell.edges.is_empty()).collect();
     let unit = unit(&cells);
-    let charts = context.conditions.all().enumerate().filter_map(|(index, at)| {
-        let chart = chart(context, at, unit)?;
-        let svg = chart.draw(&format!("edges-{index}"), "Response time of calls between services");
-        Some(Chart { caption: format!("Median of each call at {}", context.conditions.label(at)), svg })
-    });
-    charts.collect()
+    let charts = context.conditions.all().filter_map(|at| Some((at, chart(context, at, unit)?)));
+    let charts: Vec<(Conditions<'_>, RowChart)> = charts.collect();
+    let figure = |(index, (at, chart)): (usize, &(Conditions<'_>, RowChart))| {
+        let draw = |width, id: &str| chart.draw_in(width, id, "Response time of calls between services");
+        let caption = format!("Median of each call at {}", context.conditions.label(*at));
+        Chart::in_row(caption, &format!("edges-{index}"), charts.len() == 1, draw)
+    };
+    charts.iter().enumerate().map(figure).collect()
 }
 
 fn chart(context: &Context, at: Conditions<'_>, unit: TimeUnit) -> Option<RowChart> {

@@ -6,6 +6,7 @@ use super::context::{Chart, Context};
 use crate::differences;
 use crate::tables::Table;
 use experiment::definition::Factor;
+use experiment::file::label::{label, setting};
 use results::{Cell, Estimate, FactorEffect, Figure, Metric};
 use serde::Serialize;
 
@@ -29,20 +30,21 @@ pub struct FactorSection {
 pub fn factors(context: &Context) -> Option<FactorSection> {
     let all = &context.run.experiment.factors;
     let against = all.iter().rfind(|factor| is_numeric(factor))?;
-    let others: Vec<&str> =
-        all.iter().map(|factor| factor.key.as_str()).filter(|key| *key != against.key).collect();
+    let others: Vec<String> =
+        all.iter().map(|factor| factor.key.as_str()).filter(|key| *key != against.key).map(label).collect();
     let read = |cell: &Cell| {
         let value = cell.factors.get(&against.key)?;
-        Some((value.quantity(&against.key)?, format!("{} {value}", against.key)))
+        Some((value.quantity(&against.key)?, setting(&against.key, value)))
     };
-    let drawn_against = Against { id: "factor", name: &against.key, axis: &against.key, read: &read };
+    let name = label(&against.key);
+    let drawn_against = Against { id: "factor", name: &name, axis: &name, read: &read };
     let panels = panels(context, against);
     let drawn = drawn(context, &TIMES);
     let all = drawn.iter().flat_map(|drawn| charts(context, &panels, &drawn_against, drawn));
     let mut charts: Vec<Chart> = all.collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
     (!charts.is_empty()).then(|| FactorSection {
-        against: against.key.clone(),
+        against: name.clone(),
         panels: others.join(" and "),
         charts,
         folded,

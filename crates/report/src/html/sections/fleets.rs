@@ -4,8 +4,8 @@
 use super::context::{Chart, Context};
 use crate::fleets::FleetTable;
 use crate::format;
-use crate::html::charts::fleet_timeline;
 use crate::html::charts::percentiles::{Axes, Subject, chart};
+use crate::html::charts::{WIDTH, fleet_timeline};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
 use crate::witnesses::{WitnessRow, rows};
@@ -54,11 +54,12 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
         .flat_map(|at| context.modes.iter().map(move |mode| (at, *mode)))
         .filter_map(|(at, mode)| Curve::of_convergence(at.cell(mode), &context.trials).ok().flatten())
         .collect();
-    let axes = Axes::new(&curves);
+    let is_logarithmic = Axes::new(&curves, WIDTH).is_logarithmic();
     let figure = |(index, curve): (usize, &Curve)| {
         let label = context.conditions.label(curve.conditions());
-        let id = format!("convergence-{index}");
-        Chart { svg: chart(&id, &label, &[curve], &axes, Subject::Convergence), caption: label }
+        let draw =
+            |width, id: &str| chart(id, &label, &[curve], &Axes::new(&curves, width), Subject::Convergence);
+        Chart::in_row(label.clone(), &format!("convergence-{index}"), curves.len() == 1, draw)
     };
     let with_fleet: Vec<(&TrialRecord, &FleetResult)> =
         context.run.trials.iter().filter_map(|trial| Some((trial, trial.fleet()?))).collect();
@@ -72,7 +73,7 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
     Some(FleetSection {
         table,
         witnesses: context.conditions.all().filter_map(witnessed).collect(),
-        logarithmic: axes.is_logarithmic(),
+        logarithmic: is_logarithmic,
         distributions: curves.iter().enumerate().map(figure).collect(),
         timelines: with_series
             .clone()
@@ -91,7 +92,7 @@ fn timeline(context: &Context, trial: &TrialRecord, fleet: &FleetResult) -> Time
     let class = ModeStyle::for_mode(trial.mode).class;
     let id = format!("fleet-seconds-{number}");
     let svg = fleet_timeline::chart(&id, &caption, class, &fleet.series, &fleet.events);
-    Timeline { figure: Chart { caption, svg }, events: events(&fleet.events) }
+    Timeline { figure: Chart::new(caption, svg), events: events(&fleet.events) }
 }
 
 /// Events other than changes, which are in the tables.

@@ -194,7 +194,7 @@ fn charts(table: &FootprintTable, role: Role) -> Vec<Chart> {
     let drawn = places.iter().zip(&mut charts).enumerate().map(|(index, ((mode, load), chart))| {
         chart.shared.clone_from(&shared);
         let svg = chart.draw(&format!("{kind}-{index}"), "Memory before, under and after the load");
-        Chart { caption: format!("Memory{whose} in {mode} at {load}"), svg }
+        Chart::new(format!("Memory{whose} in {mode} at {load}"), svg)
     });
     drawn.collect()
 }

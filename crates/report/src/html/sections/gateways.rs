@@ -39,7 +39,8 @@ fn chart(context: &Context) -> Option<Chart> {
         may_be_logarithmic: false,
     };
     let caption = "Requests per second by phase, as each observer counted them".to_owned();
-    (!chart.lines.is_empty()).then(|| Chart { svg: chart.draw("gateway-rates", &caption), caption })
+    let draw = |width, id: &str| chart.draw_in(width, id, &caption);
+    (!chart.lines.is_empty()).then(|| Chart::in_row(caption.clone(), "gateway-rates", true, draw))
 }
 
 fn rows(cell: &Cell) -> Vec<Row> {

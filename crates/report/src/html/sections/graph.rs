@@ -19,6 +19,9 @@ const MAX_DRAWN_EDGES: usize = 1500;
 /// The drawings.
 #[derive(Debug, Serialize)]
 pub struct GraphSection {
+    /// Drawing beside the result: of the first mode with proxies under the last load.
+    first: CellDrawing,
+    /// The other drawings.
     drawings: Vec<CellDrawing>,
     /// Number of cells without a drawing, which would make the page too large.
     left_out: usize,
@@ -28,8 +31,9 @@ pub struct GraphSection {
 struct CellDrawing {
     mode: &'static str,
     load: String,
-    open: bool,
     svg: String,
+    /// The call with the longest 99th percentile; empty if no caller timed its calls.
+    slowest: String,
 }
 
 /// `None` if only drivers send requests.
@@ -37,12 +41,14 @@ pub fn graph(context: &Context) -> Option<GraphSection> {
     let plan = Plan::new(&context.run.experiment, context.run.summary.seed);
     let planned = plan.trials.iter().map(|trial| (trial.cell(), &trial.spec.topology));
     let topologies: HashMap<CellKey<'_>, &Arc<Topology>> = planned.collect();
-    let mut section = GraphSection { drawings: Vec::new(), left_out: 0 };
+    let (mut drawings, mut left_out) = (Vec::new(), 0);
     let mut drawn_edges = 0;
     // The last load comes first: it is the most relevant one.
     let loads: Vec<_> = context.conditions.all().collect();
     for (place, at) in loads.iter().rev().enumerate() {
-        for cell in context.cells_of(*at) {
+        let mut cells = context.cells_of(*at);
+        cells.sort_by_key(|cell| cell.mode.floor().is_none());
+        for cell in cells {
             let Some(topology) = topologies.get(&cell.key()).filter(|topology| has_inner_calls(topology))
             else {
                 continue;
@@ -51,7 +57,7 @@ pub fn graph(context: &Context) -> Option<GraphSection> {
             let edges: HashSet<Call> =
                 topology.calls.iter().map(|call| folding.call_drawn_as(*call)).collect();
             if cell.valid == 0 || drawn_edges + edges.len() > MAX_DRAWN_EDGES {
-                section.left_out += usize::from(cell.valid > 0);
+                left_out += usize::from(cell.valid > 0);
                 continue;
             }
             drawn_edges += edges.len();
@@ -60,10 +66,22 @@ pub fn graph(context: &Context) -> Option<GraphSection> {
             let id = format!("graph-{place}-{}", cell.mode);
             let figures = CellFigures { cell, topology, folding: &folding }.figures();
             let svg = graph::draw(topology, &folding, &figures, Labels { id: &id, title: &title });
-            section.drawings.push(CellDrawing { mode: cell.mode.name(), load, open: place == 0, svg });
+            drawings.push(CellDrawing { mode: cell.mode.name(), load, svg, slowest: slowest(cell) });
         }
     }
-    (!section.drawings.is_empty()).then_some(section)
+    let mut drawings = drawings.into_iter();
+    Some(GraphSection { first: drawings.next()?, drawings: drawings.collect(), left_out })
+}
+
+/// Example: `web → cart, p99 2.90 ms`.
+fn slowest(cell: &Cell) -> String {
+    let p99 = |edge: &EdgeSummary| Some(edge.response_time_us?.p99?.estimate);
+    let calls = cell.edges.iter().filter_map(|edge| Some((edge, p99(edge)?)));
+    let slowest = calls.max_by(|(_, one), (_, other)| one.total_cmp(other));
+    slowest.map_or_else(String::new, |(edge, p99_us)| {
+        let p99 = TimeUnit::for_times([p99_us]).time(p99_us);
+        format!("{} → {}, p99 {p99}", edge.from, edge.to)
+    })
 }
 
 fn has_inner_calls(topology: &Topology) -> bool {

@@ -2,6 +2,7 @@
 
 use super::context::{Chart, Context};
 use crate::format::TimeUnit;
+use crate::html::charts::WIDTH;
 use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::curves::Curve;
@@ -36,23 +37,19 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     if curves.is_empty() && unreadable.is_empty() {
         return None;
     }
-    let axes = Axes::new(&curves);
-    let charts = context
-        .conditions
-        .comparable()
-        .enumerate()
-        .filter_map(|(index, at)| {
-            let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.conditions().covers(at)).collect();
-            let label = context.conditions.label(at);
-            (!of_load.is_empty()).then(|| Chart {
-                svg: chart(&format!("percentiles-{index}"), &label, &of_load, &axes, Subject::Requests),
-                caption: label,
-            })
-        })
-        .collect();
+    let of_loads = context.conditions.comparable().map(|at| {
+        let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.conditions().covers(at)).collect();
+        (context.conditions.label(at), of_load)
+    });
+    let of_loads: Vec<(String, Vec<&Curve>)> = of_loads.filter(|(_, curves)| !curves.is_empty()).collect();
+    let figure = |(index, (label, of_load)): (usize, &(String, Vec<&Curve>))| {
+        let draw = |width, id: &str| chart(id, label, of_load, &Axes::new(&curves, width), Subject::Requests);
+        Chart::in_row(label.clone(), &format!("percentiles-{index}"), of_loads.len() == 1, draw)
+    };
+    let charts = of_loads.iter().enumerate().map(figure).collect();
     Some(PercentileSection {
         charts,
-        logarithmic: axes.is_logarithmic(),
+        logarithmic: Axes::new(&curves, WIDTH).is_logarithmic(),
         service_differs: curves.iter().any(Curve::service_differs),
         unreadable,
     })
@@ -72,7 +69,7 @@ pub fn added(context: &Context) -> Option<Vec<Chart>> {
             let name = figure.name();
             let chart = added_chart(context, figure, unit)?;
             let svg = chart.draw(&format!("added-{name}"), &format!("Added latency: {caption}"));
-            Some(Chart { caption: caption.to_owned(), svg })
+            Some(Chart::new(caption.to_owned(), svg))
         })
         .collect();
     (!figures.is_empty()).then_some(figures)

@@ -22,7 +22,7 @@ pub fn lateness(context: &Context) -> Vec<Chart> {
         let chart = RowChart { axis, lines, shared: shared.clone(), may_be_logarithmic: true };
         let svg =
             chart.draw(&format!("lateness-{index}"), &format!("Lateness of the generator at {caption}"));
-        (!chart.lines.is_empty()).then_some(Chart { caption, svg })
+        (!chart.lines.is_empty()).then_some(Chart::new(caption, svg))
     });
     charts.collect()
 }

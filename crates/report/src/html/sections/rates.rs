@@ -2,6 +2,7 @@
 
 use super::against::{Against, Panel, charts, drawn};
 use super::context::{Chart, Context};
+use experiment::file::label::setting;
 use results::{Cell, Conditions, Figure, LoadPoint};
 use serde::Serialize;
 
@@ -50,7 +51,7 @@ fn panels<'a>(context: &'a Context<'_>, is_closed: bool) -> Vec<Panel<'a>> {
         match panels.iter_mut().find(|panel| held(&panel.conditions[0]) == held(&at)) {
             Some(panel) => panel.conditions.push(at),
             None => {
-                let factors = at.factors.iter().map(|(key, value)| format!(", {key} {value}"));
+                let factors = at.factors.iter().map(|(key, value)| format!(", {}", setting(key, value)));
                 panels.push(Panel { of: factors.collect(), conditions: vec![at] });
             }
         }

@@ -5,7 +5,7 @@ use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
-use results::{Cell, Conditions, Estimate, Metric, Mode, Role};
+use results::{Cell, Conditions, Estimate, Metric, Mode, Role, RoleTotal};
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, Spread, component_groups};
 
@@ -52,7 +52,12 @@ fn cpu_charts(context: &Context) -> Vec<RowChart> {
         };
         Some(Row { label: label(group), symbol: None, value, mark })
     };
-    charts(context, "cores, mean over the measured window", row)
+    let sum = |total: &RoleTotal, class| {
+        let value = format::cores_interval(&total.cpu_cores).text();
+        let mark = bar(&total.cpu_cores, None, 1.0, class);
+        Some(Row { label: all_proxies(total), symbol: None, value, mark })
+    };
+    charts(context, "cores, mean over the measured window", row, sum)
 }
 
 fn memory_charts(context: &Context) -> Vec<RowChart> {
@@ -83,7 +88,17 @@ fn memory_charts(context: &Context) -> Vec<RowChart> {
         };
         Some(Row { label: label(group), symbol: None, value, mark })
     };
-    charts(context, &format!("{} at the end of the window", unit.symbol()), row)
+    let sum = |total: &RoleTotal, class| {
+        let (memory, anonymous) = (total.memory_bytes?, total.memory_anonymous_bytes);
+        let mark = bar(&memory, anonymous.as_ref(), factor, class);
+        let value = with_anonymous(&memory, anonymous.as_ref(), factor);
+        Some(Row { label: all_proxies(total), symbol: None, value, mark })
+    };
+    charts(context, &format!("{} at the end of the window", unit.symbol()), row, sum)
+}
+
+fn all_proxies(total: &RoleTotal) -> String {
+    format!("all {} proxies", total.components)
 }
 
 /// `5.1 in all; each 0.10 (0.08–0.13)`: sum, median and range.
@@ -101,9 +116,10 @@ fn charts(
     context: &Context,
     axis: &str,
     row: impl Fn(&ComponentGroup<'_>, &'static str) -> Option<Row>,
+    sum: impl Fn(&RoleTotal, &'static str) -> Option<Row>,
 ) -> Vec<RowChart> {
     let mut charts: Vec<RowChart> =
-        context.conditions.all().map(|at| chart(context, at, axis, &row)).collect();
+        context.conditions.all().map(|at| chart(context, at, axis, &row, &sum)).collect();
     let shared: Vec<f64> = charts.iter().flat_map(RowChart::figures).collect();
     for chart in &mut charts {
         chart.shared.clone_from(&shared);
@@ -116,11 +132,16 @@ fn chart(
     at: Conditions<'_>,
     axis: &str,
     row: &impl Fn(&ComponentGroup<'_>, &'static str) -> Option<Row>,
+    sum: &impl Fn(&RoleTotal, &'static str) -> Option<Row>,
 ) -> RowChart {
     let mut lines = Vec::new();
     for cell in context.cells_of(at) {
-        let rows = in_order(cell).into_iter().filter_map(|group| row(&group, class(cell.mode, group.role)));
-        let rows: Vec<Line> = rows.map(Line::Row).collect();
+        let groups = in_order(cell);
+        let rows = groups.iter().filter_map(|group| row(group, class(cell.mode, group.role)));
+        // The sum of the proxies comes before each of them.
+        let is_sum = |total: &&RoleTotal| total.role == Role::Proxy && total.components > 1;
+        let sum = cell.totals.iter().find(is_sum).and_then(|total| sum(total, class(cell.mode, total.role)));
+        let rows: Vec<Line> = sum.into_iter().chain(rows).map(Line::Row).collect();
         if !rows.is_empty() {
             lines.push(Line::Heading(cell.mode.name().to_owned()));
             lines.extend(rows);
@@ -136,7 +157,7 @@ fn figures(context: &Context, id: &str, what: &str, charts: &[RowChart]) -> Vec<
         .map(|(index, (at, chart))| {
             let caption = format!("{what} at {}", context.conditions.label(at));
             let svg = chart.draw(&format!("{id}-{index}"), &format!("{what} by component"));
-            Chart { caption, svg }
+            Chart::new(caption, svg)
         })
         .collect()
 }

@@ -5,6 +5,7 @@ use crate::format::{self, Interval};
 use crate::html::charts::curve::{Beyond, CurveChart, MeasuredPoint};
 use crate::html::style::ModeStyle;
 use crate::sentences::scaling::{parameter, peak};
+use experiment::file::label::label;
 use results::{Cell, Conditions, Estimate, ScalingLaw, ScalingResidual};
 use serde::Serialize;
 
@@ -55,11 +56,11 @@ fn row(context: &Context, law: &ScalingLaw) -> ModeRow {
         law.deviation.map_or_else(|| format::ABSENT.to_owned(), format::percent),
         fit.to_owned(),
     ];
-    ModeRow::new(law.mode, format!("{}, {}", law.factor, place(context, law)), values)
+    ModeRow::new(law.mode, format!("{}, {}", label(&law.factor), place(context, law)), values)
 }
 
 fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Chart {
-    let caption = format!("Throughput against {}: {}", law.factor, place(context, law));
+    let caption = format!("Throughput against {}: {}", label(&law.factor), place(context, law));
     let style = ModeStyle::for_mode(law.mode);
     let point = |residual: &ScalingResidual| {
         let interval = interval(context, law, residual.at);
@@ -67,7 +68,7 @@ fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Chart {
         let full = if residual.machine_full { "; all CPUs of the machine were busy" } else { "" };
         let text = format!(
             "{} {}: measured {} requests/s, by the law {}{full}",
-            law.factor,
+            label(&law.factor),
             format::tick(residual.at),
             Interval::new(&shown).text(),
             format::digits(residual.fitted)
@@ -88,11 +89,12 @@ fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Chart {
         points: law.residuals.iter().map(point).collect(),
         curve: curve(from, to),
         beyond: Beyond { before: curve(0.0, from), after: curve(to, to * EXTRAPOLATED) },
-        against: law.factor.clone(),
+        against: label(&law.factor),
         unit: "/s",
         style,
     };
-    Chart { svg: chart.draw(&format!("scaling-{index}"), &caption), caption }
+    let svg = chart.draw(&format!("scaling-{index}"), &caption);
+    Chart::new(caption, svg)
 }
 
 /// The interval of the matching cell, if the law is for a closed loop.

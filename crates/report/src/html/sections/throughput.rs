@@ -77,7 +77,7 @@ fn figure(
         return None;
     }
     let chart = RowChart { axis: axis.to_owned(), lines, shared: Vec::new(), may_be_logarithmic: false };
-    Some(Chart { caption: caption.to_owned(), svg: chart.draw(id, caption) })
+    Some(Chart::new(caption.to_owned(), chart.draw(id, caption)))
 }
 
 fn row(cell: &Cell, read: &dyn Fn(&Cell) -> Option<(Estimate, String)>) -> Option<Row> {

@@ -56,5 +56,5 @@ fn figure(trial: &TrialRecord, duration_s: f64, spans: &[Span], axes: &Axes) -> 
     let caption = format!("Trial {number}, {}, repeat {}{state}", trial.mode, trial.repeat + 1);
     let class = ModeStyle::for_mode(trial.mode).class;
     let svg = timeline::chart(&format!("seconds-{number}"), &caption, class, spans, axes, duration_s);
-    Chart { caption, svg }
+    Chart::new(caption, svg)
 }

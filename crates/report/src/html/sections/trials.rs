@@ -38,8 +38,9 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     let shared: Vec<f64> = times().map(|time_us| time_us / unit.us()).collect();
     let mut charts = Vec::new();
     // Fleet trials are drawn second by second in their own section.
-    let of_requests = context.conditions.all().filter(|at| !at.load.is_fleet());
-    for (index, at) in of_requests.enumerate() {
+    let of_requests = || context.conditions.all().filter(|at| !at.load.is_fleet());
+    let is_alone = of_requests().count() == 1;
+    for (index, at) in of_requests().enumerate() {
         let lines: Vec<Line> = context
             .modes
             .iter()
@@ -52,8 +53,9 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
         let caption = context.conditions.label(at);
         let axis = format!("response time, {}", unit.symbol());
         let chart = RowChart { axis, lines, shared: shared.clone(), may_be_logarithmic: true };
-        let svg = chart.draw(&format!("trials-{index}"), &format!("Every trial at {caption}"));
-        charts.push(Chart { caption, svg });
+        let title = format!("Every trial at {caption}");
+        let draw = |width, id: &str| chart.draw_in(width, id, &title);
+        charts.push(Chart::in_row(caption, &format!("trials-{index}"), is_alone, draw));
     }
     let has_spoiled = |trial: &&TrialRecord| {
         let figures = [Figure::P50, Figure::P99];
