@@ -1,6 +1,7 @@
 //! Meshes: what configures the proxies, and which modes it supports.
 
 use crate::dataplane::{DataPlane, Entry, Exit, ModeParts};
+use crate::settings::ingress::Scenario;
 use results::Mode;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -91,6 +92,14 @@ impl MeshKind {
             (_, data_plane) => data_plane,
         };
         ModeParts { data_plane, ..parts }
+    }
+
+    /// Parts of a mode in a scenario of its gateway: the direct path has no gateway and no mesh behind it.
+    #[must_use]
+    pub fn parts_in(self, mode: Mode, scenario: Scenario) -> ModeParts {
+        let parts = self.parts(mode);
+        let is_direct = scenario == Scenario::Direct && parts.entry != Entry::Direct;
+        if is_direct { self.parts(Mode::None) } else { parts }
     }
 }
 

@@ -1,19 +1,27 @@
 //! Reach of settings: the modes that a key of the experiment file can touch.
 //!
 //! A setting of a component touches the modes that run this component. Cells that a factor cannot touch are measured
-//! once, and not per value of the factor ([`crate::plan`]); no effect of the factor is estimated there.
+//! once, and not per value of the factor ([`crate::plan`]); no effect of the factor is estimated there. The scenario of the
+//! direct path has no gateway: its cells are touched like those of mode `none`.
 
 use crate::dataplane::{DataPlane, Entry, Exit, ModeParts};
 use crate::definition::Experiment;
 use crate::mesh_kind::MeshKind;
+use crate::settings::ingress::Scenario;
 use results::{Factors, Mode};
+
+/// Factor that takes the gateway out of the path by one of its values.
+const SCENARIO: &str = "ingress.scenario";
 
 impl MeshKind {
     /// True if the setting with this dotted key can change what a mode does under this mesh. The load, the services
     /// and the topology touch every mode.
     #[must_use]
     pub fn touches(self, mode: Mode, key: &str) -> bool {
-        let parts = self.parts(mode);
+        self.touches_parts(mode, self.parts(mode), key)
+    }
+
+    fn touches_parts(self, mode: Mode, parts: ModeParts, key: &str) -> bool {
         let (section, name) = key.split_once('.').unwrap_or((key, ""));
         match section {
             "gateway" | "ingress" => parts.entry != Entry::Direct,
@@ -74,6 +82,20 @@ impl Experiment {
         self.mesh.touches(mode, key)
     }
 
+    /// True if the factor with this key can touch the cells of a mode with these values of other factors.
+    #[must_use]
+    pub fn touches_cells(&self, mode: Mode, factors: &Factors, key: &str) -> bool {
+        let scenario = if key == SCENARIO { Scenario::default() } else { self.scenario(factors) };
+        self.mesh.touches_parts(mode, self.mesh.parts_in(mode, scenario), key)
+    }
+
+    /// Scenario of the gateway with these values of factors.
+    fn scenario(&self, factors: &Factors) -> Scenario {
+        let given = factors.get(SCENARIO).map(ToString::to_string);
+        let named = given.and_then(|name| Scenario::ALL.into_iter().find(|one| one.name() == name));
+        named.unwrap_or(self.ingress.scenario)
+    }
+
     /// True if the factor with this key can touch any mode of the experiment.
     pub(crate) fn touches_any_mode(&self, key: &str) -> bool {
         self.modes.iter().any(|mode| self.touches(*mode, key))
@@ -83,7 +105,7 @@ impl Experiment {
     /// are known by.
     #[must_use]
     pub fn touching(&self, mode: Mode, factors: &Factors) -> Factors {
-        let touching = factors.iter().filter(|(key, _)| self.touches(mode, key));
+        let touching = factors.iter().filter(|(key, _)| self.touches_cells(mode, factors, key));
         touching.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
@@ -129,5 +151,21 @@ mod tests {
         assert!(is_left("components.envoy", "ambient") && is_left("istio.telemetry", "ambient"));
         assert!(is_left("istio.workload-keys", "control-plane"));
         assert!(!is_left("istio.background-services.services", "ambient"));
+    }
+
+    #[test]
+    fn direct_path_is_touched_like_no_mesh() {
+        let text = "{name: t, mesh: istio, modes: [ingress], load: {rate: 100, payload: [1KiB, 4KiB]}, \
+                    ingress: {scenario: [no-filters, direct], domains: [1, 20]}, gateway: {cpu: [500m, 1]}, \
+                    proxy: {access-log: [off, json]}}";
+        let experiment = Experiment::parse(text, "t").unwrap();
+        let touching = |scenario: &str| {
+            let all = experiment.each_combination().map(|(factors, _)| factors);
+            let mut own = all.filter(|factors| factors[SCENARIO].to_string() == scenario);
+            let touching = experiment.touching(Mode::Ingress, &own.next().unwrap());
+            touching.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(touching("direct"), ["ingress.scenario", "load.payload"]);
+        assert_eq!(touching("no-filters").len(), 5);
     }
 }

@@ -321,5 +321,5 @@ fn verdict(ending: &Ending, proxies: &FleetProxies, read_lag: &ReadLag) -> Fleet
     if ending.shared.is_interrupted() {
         reasons.push("interrupted".to_owned());
     }
-    FleetVerdict { valid: reasons.is_empty(), reasons }
+    FleetVerdict { valid: reasons.is_empty(), reasons, notes: Vec::new() }
 }

@@ -9,6 +9,7 @@ mod interrupt;
 mod memory;
 mod noise_floor;
 mod open_files;
+mod other_programs;
 mod output;
 mod progress;
 mod search;

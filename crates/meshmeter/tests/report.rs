@@ -205,3 +205,40 @@ fn a_full_disk_keeps_the_old_report() {
     });
     assert_eq!(parts.count(), 0, "nothing half written is left behind");
 }
+
+#[test]
+fn noise_is_accepted_by_the_report_that_is_told_to() {
+    let root = tempfile::tempdir().unwrap();
+    folder_of(root.path(), &fixture::run(fixture::retaken_trials()));
+    let report = |options: &[&str]| {
+        let output = run(&[&["report", text(root.path())], options].concat());
+        // The fixture has fewer repeats than its experiment.
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let summary = fs::read(root.path().join("summary.json")).unwrap();
+        (stdout(&output), serde_json::from_slice::<Summary>(&summary).unwrap())
+    };
+    let disturbed = |summary: &Summary| summary.cells.iter().filter(|cell| cell.disturbed.is_some()).count();
+    let (shown, summary) = report(&[]);
+    assert!(shown.contains("Disturbed figures"), "{shown}");
+    assert_eq!((summary.noise_accepted.as_ref(), disturbed(&summary)), (None, 1));
+    let (shown, summary) = report(&["--accept-noise"]);
+    let said = "Noise accepted: 1 of 11 trials was disturbed by other programs; figures include them.\n";
+    assert!(shown.starts_with(said), "{shown}");
+    let noise = summary.noise_accepted.as_ref().expect("it is in the summary");
+    assert_eq!((noise.trials, noise.of, disturbed(&summary)), (1, 11, 0));
+    assert_eq!(report(&[]).1.noise_accepted, None, "the word is for one report");
+}
+
+#[test]
+fn noise_is_not_accepted_in_comparisons() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(root.path());
+    let folder = text(root.path());
+    let gate =
+        ["compare", "--base", "proxy.workers=1", "--head", "proxy.workers=2", "sidecar-cost", "--dry-run"];
+    for arguments in [&["report", folder, "--beside", folder][..], &gate] {
+        let refused = run(&[arguments, &["--accept-noise"]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("--accept-noise"), "{}", stderr(&refused));
+    }
+}

@@ -34,8 +34,7 @@ pub fn table(summary: &Summary) -> String {
 
 fn fields(summary: &Summary, cell: &Cell) -> Fields {
     let added = cell.added_us;
-    let total = |role: Role| cell.totals.iter().find(|total| total.role == role);
-    let of = |role: Role, read: fn(&RoleTotal) -> Option<Estimate>| total(role).and_then(read);
+    let of = |role: Role, read: fn(&RoleTotal) -> Option<Estimate>| cell.total(role).and_then(read);
     let fields = Fields::of_cell(cell)
         .text("trials", cell.trials)
         .text("retaken_trials", cell.retakes)

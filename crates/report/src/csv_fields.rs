@@ -22,6 +22,11 @@ impl Fields {
             .text("connections", load.connections)
             .text("payload_bytes", load.payload_bytes)
             .text("valid_trials", cell.valid);
+        // Only with noise that the user accepted.
+        let fields = match cell.noise_accepted {
+            0 => fields,
+            trials => fields.text("noise_accepted", trials),
+        };
         cell.factors.iter().fold(fields, |fields, (key, value)| fields.text(key, value))
     }
 

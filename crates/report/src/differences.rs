@@ -7,7 +7,8 @@ use crate::table::{Difference, ResultTable};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
 use experiment::file::label::label;
 use results::{
-    BACKGROUND_SERVICES, Cell, Conditions, FactorDifference, FactorEffect, Factors, Figure, Metric, Summary,
+    BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorDifference, FactorEffect, Factors, Figure,
+    FindingVerdict, Metric, Summary,
 };
 use serde::Serialize;
 
@@ -31,16 +32,22 @@ pub(crate) fn added(summary: &Summary) -> Option<Table> {
     let row = |cell: &Cell| -> Option<TableRow> {
         let added = cell.added_us?;
         let place = [labels.label(cell.conditions()).into(), cell.mode.name().into()];
-        let differences = PERCENTILES.map(|(_, figure)| {
-            let judged = added.judged(figure);
-            let text = judged.map(|(by, verdict)| Difference::new((&by, verdict), shown.unit).text());
-            TableCell::from(text.unwrap_or_else(|| format::ABSENT.to_owned()))
-        });
+        let differences = PERCENTILES
+            .map(|(_, figure)| difference(added.judged(figure), |by| Difference::new(by, shown.unit)));
         Some(place.into_iter().chain(differences).collect())
     };
     let rows: Vec<TableRow> = summary.cells.iter().filter_map(row).collect();
     let group = Group::new(String::new(), rows);
     (!group.rows.is_empty() && shown.compares).then(|| Table { columns, groups: vec![group] })
+}
+
+/// A difference in one text; a dash without one.
+pub(crate) fn difference(
+    judged: Option<(Estimate, FindingVerdict)>,
+    read: impl Fn((&Estimate, FindingVerdict)) -> Difference,
+) -> TableCell {
+    let text = judged.map(|(estimate, verdict)| read((&estimate, verdict)).text());
+    text.unwrap_or_else(|| format::ABSENT.to_owned()).into()
 }
 
 /// Values of factors whose values are words: each against the first.
@@ -267,18 +274,20 @@ pub(crate) fn effects(summary: &Summary) -> Option<Table> {
 }
 
 fn change(effect: &FactorEffect, unit: TimeUnit) -> String {
-    let (change, verdict) = (effect.change(), effect.verdict);
+    let (change, verdict) = (in_us(effect), effect.verdict);
     match effect.figure {
         Metric::ProxiesMemoryAnonymousBytes => {
             Difference::size((&change, verdict), SizeUnit::Megabytes).text()
         }
         Metric::RateCompleted => Difference::plain((&change, verdict)).text(),
-        // Cores per 1000 requests/s equal milliseconds per request.
-        Metric::ProxiesCpuCoresPer1000Rps => {
-            Difference::new((&change.map(|milliseconds| milliseconds * 1e3), verdict), unit).text()
-        }
         _ => Difference::new((&change, verdict), unit).text(),
     }
+}
+
+/// The change of a figure in its unit, of a time in microseconds; cores per 1000 requests/s equal milliseconds per request.
+pub(crate) fn in_us(effect: &FactorEffect) -> Estimate {
+    let factor = if effect.figure == Metric::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
+    effect.change().map(|difference| difference * factor)
 }
 
 /// Such as ` from 250m to 1`, as typed in the experiment.

@@ -66,7 +66,7 @@ fn edge(fields: Fields, edge: &EdgeSummary) -> Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::{DriverObjective, Estimate, Percentiles};
+    use results::{DisturbedFigures, DriverObjective, Estimate, Percentiles};
 
     fn summary() -> Summary {
         let text = include_str!("../tests/fixture/summary.json");
@@ -97,6 +97,7 @@ mod tests {
                 errors: 0.0,
                 errors_high: None,
                 objective: Some(DriverObjective::NotShown),
+                disturbed: DisturbedFigures::new(),
             })
             .into();
         summary.cells[0].services = vec![ServiceSummary {
@@ -106,6 +107,8 @@ mod tests {
             requests_per_s: Some(p50),
             cpu_cores: None,
             proxy_cpu_cores: Some(p50),
+            total_cpu_cores: None,
+            disturbed: DisturbedFigures::new(),
         }];
         summary.cells[0].edges = vec![EdgeSummary {
             from: "a/web".to_owned(),
@@ -114,6 +117,7 @@ mod tests {
             response_time_us: Some(times),
             errors: 0.25,
             proven: true,
+            disturbed: DisturbedFigures::new(),
         }];
         summary
     }

@@ -1,6 +1,6 @@
 //! Calls between services: requests, response times as seen by the callers, errors, proof of the path.
 
-use crate::drivers::{groups, over_copies_estimate};
+use crate::drivers::{groups, over_copies_estimate, qualified};
 use crate::format::{self, Interval, TimeUnit};
 use crate::services::with_copies;
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
@@ -176,9 +176,58 @@ fn headline(cell: &Cell, unit: TimeUnit) -> String {
         }
     };
     text += &with("errors on", cell.edges.iter().filter(|edge| edge.errors > 0.0).collect());
-    text + &with("not proven:", cell.edges.iter().filter(|edge| !edge.proven).collect())
+    text += &with("not proven:", cell.edges.iter().filter(|edge| !edge.proven).collect());
+    let mut slower = cell.edges.iter().filter_map(|edge| slower_than_caller(cell, edge, unit));
+    if let Some(first) = slower.next() {
+        text += &format!("; {first}");
+    }
+    match slower.count() {
+        0 => text,
+        others => text + &format!("; {others} more take longer than the requests of their callers"),
+    }
 }
 
-fn arrow(edge: &EdgeSummary) -> String {
+/// Percentiles in the table, the highest first.
+const SHOWN: [Figure; 2] = [Figure::P99, Figure::P50];
+
+/// Explains a percentile of a call above that of its caller's requests, which no call exceeds that they all wait for:
+/// `web → cart takes longer (p99 29 ms) than the requests of web (3.1 ms): only 5 % of them make this call`.
+fn slower_than_caller(cell: &Cell, edge: &EdgeSummary, unit: TimeUnit) -> Option<String> {
+    let exceeded = |figure: &Figure| Some((*figure, caller_exceeded_us(cell, edge, *figure)?));
+    let (figure, [part, whole]) = SHOWN.iter().find_map(exceeded)?;
+    let makers = calls_per_request(cell, edge).filter(|calls| *calls < 0.995);
+    let why = match makers {
+        Some(calls) => format!("only {} of them make this call", format::percent(calls)),
+        None => "not all of them wait for it".to_owned(),
+    };
+    Some(format!(
+        "{} takes longer ({} {}) than the requests of {} ({}): {why}",
+        arrow(edge),
+        figure.name(),
+        unit.time(part),
+        edge.from,
+        unit.time(whole)
+    ))
+}
+
+/// A percentile of a call and the lower one of all requests to its caller, microseconds; absent if it is not lower, or unknown.
+pub(crate) fn caller_exceeded_us(cell: &Cell, edge: &EdgeSummary, figure: Figure) -> Option<[f64; 2]> {
+    let calls = cell.edges.iter().filter(|call| call.to == edge.from).map(|call| call.response_time_us);
+    let drivers = cell.drivers.iter().filter(|driver| driver.target == edge.from);
+    let all = calls.chain(drivers.map(|driver| driver.response_time_us));
+    let times = all.map(|times| Some(times?.figure(figure)?.estimate)).collect::<Option<Vec<f64>>>()?;
+    let whole = times.into_iter().reduce(f64::max)?;
+    let part = edge.response_time_us?.figure(figure)?.estimate;
+    (part > whole).then_some([part, whole])
+}
+
+/// Calls over an edge for each request to its caller.
+fn calls_per_request(cell: &Cell, edge: &EdgeSummary) -> Option<f64> {
+    let mut services = cell.services.iter();
+    let caller = services.find(|service| qualified(&service.namespace, &service.name) == edge.from)?;
+    Some(edge.requests_per_s?.estimate / caller.requests_per_s?.estimate)
+}
+
+pub(crate) fn arrow(edge: &EdgeSummary) -> String {
     format!("{} → {}", edge.from, edge.to)
 }

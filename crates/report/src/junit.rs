@@ -11,6 +11,7 @@ mod document;
 pub use comparison::comparison;
 
 use crate::RunData;
+use crate::disturbed;
 use crate::sentences;
 use document::{Case, Kind, Status, Suite};
 use jiff::Timestamp;
@@ -31,11 +32,18 @@ pub fn render(run: &RunData) -> String {
         started_at: run.trials.first().and_then(|trial| trial.started_at.parse::<Timestamp>().ok()),
         properties: properties(run),
         cases,
-        output: sentences::opening(summary).0.map(|headline| headline.text.clone()),
+        output: output(run),
     })
 }
 
-/// The seed, the machine and the versions.
+/// The headline, below noise that the user accepted.
+fn output(run: &RunData) -> Option<String> {
+    let headline = sentences::opening(&run.summary).0.map(|headline| headline.text.clone());
+    let lines: Vec<String> = disturbed::accepted(&run.summary).into_iter().chain(headline).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The seed, the machine, the versions, and noise that the user accepted.
 fn properties(run: &RunData) -> Vec<(String, String)> {
     let host = &run.host;
     let named = [
@@ -46,6 +54,8 @@ fn properties(run: &RunData) -> Vec<(String, String)> {
         ("kernel", host.kernel.clone()),
     ];
     let mut properties: Vec<_> = named.map(|(name, value)| (name.to_owned(), value)).into();
+    let noise = disturbed::accepted(&run.summary);
+    properties.extend(noise.map(|text| ("noise-accepted".to_owned(), text)));
     let versions = host.versions.iter();
     properties.extend(versions.map(|version| (format!("version.{}", version.name), version.version.clone())));
     properties

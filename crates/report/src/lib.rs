@@ -20,6 +20,7 @@ mod conditions;
 pub mod csv;
 mod csv_fields;
 mod differences;
+mod disturbed;
 pub mod drivers;
 pub mod drivers_csv;
 pub mod edges;

@@ -5,6 +5,7 @@
 //! `report.html`.
 
 use crate::RunData;
+use crate::disturbed;
 use crate::format;
 use crate::sentences;
 use crate::size::SizeParts;
@@ -29,6 +30,7 @@ pub fn render(run: &RunData) -> String {
     let (headline, beside) = sentences::opening(summary);
     let mut page = Page::default();
     page.add(&format!("## {}\n\n{}\n", escape(&summary.name), escape(&summary.question)));
+    page.add(&disturbed::accepted(summary).map(|text| format!("\n{}\n", escape(&text))).unwrap_or_default());
     page.add(&headline.map(|headline| format!("\n**{}**\n", escape(&headline.text))).unwrap_or_default());
     let detail = headline.map(|headline| headline.detail.as_str()).filter(|detail| !detail.is_empty());
     page.add(&detail.map(|detail| format!("\n{}\n", escape(detail))).unwrap_or_default());

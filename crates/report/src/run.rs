@@ -68,6 +68,23 @@ impl RunData {
     }
 }
 
+impl RunData {
+    /// The run with noise of the machine accepted: figures of trials that it disturbed are in the estimates.
+    #[must_use]
+    pub fn accepting_noise(self) -> Self {
+        let Summary { seed, trials_planned, .. } = self.summary;
+        let (mut summary, trials) = statistics::summarize_accepting_noise(
+            &self.experiment,
+            seed,
+            trials_planned,
+            &self.host,
+            &self.trials,
+        );
+        sentences::fill(&self.experiment, &mut summary);
+        Self { trials, summary, ..self }
+    }
+}
+
 /// Adds versions that only trials know: those of the proxies that a cluster's mesh injects.
 fn add_versions<'a>(host: &mut Host, of_trials: impl Iterator<Item = &'a ComponentVersion>) {
     for version in of_trials {

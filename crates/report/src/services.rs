@@ -71,6 +71,10 @@ fn row(services: &[&ServiceSummary]) -> TableRow {
         [only] => (qualified(&only.namespace, &only.name), only.namespace.clone()),
         copies => (copies.first().map(|service| service.name.clone()).unwrap_or_default(), String::new()),
     };
+    let in_all = match services {
+        [one] => one.total_cpu_cores.or(one.cpu_cores.filter(|_| one.proxy_cpu_cores.is_none())),
+        _ => None,
+    };
     let total_cores: f64 = services.iter().map(|service| total(service)).sum();
     vec![
         with_copies(name.clone(), services.len()).into(),
@@ -81,7 +85,11 @@ fn row(services: &[&ServiceSummary]) -> TableRow {
         figure(|service| service.requests_per_s, Interval::new),
         figure(|service| service.cpu_cores, format::cores_interval),
         figure(|service| service.proxy_cpu_cores, format::cores_interval),
-        if measured { format::cores_number(total_cores) } else { format::ABSENT.to_owned() }.into(),
+        match (in_all, measured) {
+            (Some(_), _) => TableCell::figure(in_all, format::cores_interval),
+            (None, true) => format::cores_number(total_cores).into(),
+            (None, false) => format::ABSENT.into(),
+        },
     ]
 }
 

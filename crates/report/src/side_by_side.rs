@@ -83,9 +83,7 @@ const FIGURES: [(&str, &str, Read); 4] = [
     ("added p50", "µs", |cell| cell.added_us.as_ref()?.p50),
     ("added p99", "µs", |cell| cell.added_us.as_ref()?.p99),
     ("completed", "1/s", |cell| cell.rate_completed),
-    ("CPU of all proxies", "cores", |cell| {
-        Some(cell.totals.iter().find(|one| one.role == Role::Proxy)?.cpu_cores)
-    }),
+    ("CPU of all proxies", "cores", |cell| Some(cell.total(Role::Proxy)?.cpu_cores)),
 ];
 
 /// Figures that mean the same in both environments: name, unit, and how many of its own units that is.

@@ -4,7 +4,7 @@ use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::marks::{Mark, mark};
 use experiment::file::label::label;
-use results::{Cell, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, RoleTotal, Summary};
+use results::{Cell, Estimate, Figure, FindingVerdict, Mode, ModeComparison, Role, Summary};
 use statistics::words;
 
 /// The result table of a run.
@@ -106,7 +106,7 @@ impl SpoiledValues {
         };
         let times = cell.response_time_us.as_ref();
         let has_time = |figure| unit.percentile(times, figure) != Interval::absent();
-        let total = proxies(cell);
+        let total = cell.total(Role::Proxy);
         let has_memory = total.is_some_and(|total| total.memory_bytes.is_some());
         let memory = |bytes: f64| format::digits(bytes / memory_unit.bytes());
         Self {
@@ -212,7 +212,7 @@ impl ResultTable {
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
         let unit = TimeUnit::for_times(summary.cells.iter().flat_map(shown_times_us));
         let memory_unit = SizeUnit::for_sizes(
-            summary.cells.iter().filter_map(|cell| Some(proxies(cell)?.memory_bytes?.estimate)),
+            summary.cells.iter().filter_map(|cell| Some(cell.total(Role::Proxy)?.memory_bytes?.estimate)),
         );
         let mut factors: Vec<String> = Vec::new();
         for key in summary.cells.iter().flat_map(|cell| cell.factors.keys()) {
@@ -265,7 +265,7 @@ impl CellRow {
         memory_unit: SizeUnit,
     ) -> Self {
         let percentiles = cell.response_time_us.as_ref();
-        let total = proxies(cell);
+        let total = cell.total(Role::Proxy);
         let memory_bytes = total.and_then(|total| total.memory_bytes);
         let added = |figure: Figure, whole: Option<Estimate>| {
             let (estimate, verdict) = cell.added_us.as_ref()?.judged(figure)?;
@@ -341,11 +341,6 @@ pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<(Estimate, Fi
             && Some(comparison.than) == cell.mode.floor()
     };
     summary.comparisons.iter().find(is_it)?.judged_throughput()
-}
-
-/// All proxies of a cell together.
-fn proxies(cell: &Cell) -> Option<&RoleTotal> {
-    cell.totals.iter().find(|total| total.role == Role::Proxy)
 }
 
 /// The 99.9th percentile is only in the full tables, so it does not affect the unit.

@@ -2,6 +2,7 @@
 //! configuration and memory, and excluded trials.
 
 mod control_plane_size;
+mod disturbed;
 mod fleet;
 mod footprint;
 mod load;
@@ -46,6 +47,9 @@ pub fn render(summary: &Summary, options: Options) -> String {
     let table = ResultTable::new(summary);
     let mut text = String::new();
     let (headline, beside) = sentences::opening(summary);
+    for line in crate::disturbed::accepted(summary).iter().flat_map(|noise| finding(noise, "", options)) {
+        let _ = writeln!(text, "{line}");
+    }
     if let Some(headline) = headline {
         for line in finding(&headline.text, "", options) {
             let _ = writeln!(text, "{}", bold(&line, options));

@@ -3,8 +3,9 @@
 mod fixture;
 
 use experiment::{Experiment, HeadlineFigure};
+use fixture::designs::{DESIGNS, Design};
 use report::RunData;
-use results::{FactorValue, Mode, TrialRecord};
+use results::{Mode, TrialRecord};
 
 /// The headline of a run whose experiment asks for this figure.
 fn headline(trials: Vec<TrialRecord>, figure: Option<HeadlineFigure>) -> String {
@@ -18,18 +19,12 @@ fn headline(trials: Vec<TrialRecord>, figure: Option<HeadlineFigure>) -> String 
 
 /// Two values of a word in two modes; the second adds 300 µs to the 99th percentile alone.
 fn words() -> Vec<TrialRecord> {
-    let mut trials = fixture::trials(&[Mode::None, Mode::Sidecar], &[1000.0], 8);
-    for trial in &mut trials {
-        let is_second = trial.repeat % 2 == 1;
-        trial.repeat /= 2;
-        let value = if is_second { "json" } else { "off" };
-        trial.factors.insert("proxy.access-log".to_owned(), FactorValue::from_typed(value));
+    fixture::access_logs(|trial, is_second| {
         let times = &mut trial.result.as_mut().expect("the fixture has a result").response_time_us;
         let noise = trial.repeat as f64;
         let more = if is_second { 300.0 } else { 0.0 };
         (times.p50, times.p99) = (Some(500.0 + noise), Some(1000.0 + more + noise));
-    }
-    trials
+    })
 }
 
 #[test]
@@ -71,4 +66,53 @@ fn topology_leads_with_its_entry_the_slowest_call_and_all_proxies() {
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// The headline of a simulated run whose experiment asks for this figure.
+fn simulated(design: Design, figure: Option<HeadlineFigure>) -> String {
+    let (experiment, trials) = design.study(2);
+    let (experiment, count) = (Experiment { headline: figure, ..experiment }, trials.len());
+    let run = RunData::new(String::new(), experiment, 2, count, fixture::host(), trials, vec![]);
+    let stated = &run.summary.findings[0];
+    format!("{} {}", stated.text, stated.detail)
+}
+
+#[test]
+fn far_corner_is_behind_the_differences_of_the_factors() {
+    let corner = "; access log off → json, mTLS off → strict: ";
+    let two = simulated(DESIGNS[0], None);
+    let (differences, _) = two.split_once(corner).unwrap_or_else(|| panic!("{two}"));
+    for factor in ["access log json instead of off (no mTLS): ", "mTLS strict instead of off ("] {
+        assert!(differences.contains(factor), "{two}");
+    }
+    let tail = simulated(DESIGNS[0], Some(HeadlineFigure::P90));
+    assert!(tail.contains(": p90 ") && tail.contains(corner), "{tail}");
+    // A factor that touches a gateway alone is no part of the sidecar's corner.
+    let disjoint = simulated(DESIGNS[1], None);
+    assert!(disjoint.contains(corner), "{disjoint}");
+    assert!(disjoint.to_lowercase().contains("gateway cpu 1 instead of 250m ("), "{disjoint}");
+    assert!(disjoint.contains("250m (gateway, "), "{disjoint}");
+    let versions = simulated(DESIGNS[3], None);
+    let corner = "Istio 1.29.4 → 1.30.1, access log off → json (sidecar, 300/s): median ";
+    assert!(versions.starts_with("Istio 1.30.1 against 1.29.4: ") && versions.contains(corner), "{versions}");
+}
+
+#[test]
+fn versions_and_sizes_of_the_mesh_lead_by_the_figure_of_the_experiment() {
+    let sizes = Design {
+        text: "mesh: istio, modes: [sidecar], load: {rate: 300}, istio: {background-services: {services: [0, 100]}}",
+        ..DESIGNS[6]
+    };
+    let own = simulated(sizes, None);
+    assert!(own.starts_with("Each other service of the mesh costs "), "{own}");
+    let names = ["median", "p90", "p99", "proxy CPU per request"];
+    let figures = [HeadlineFigure::P50, HeadlineFigure::P90, HeadlineFigure::P99, HeadlineFigure::Cpu];
+    for (figure, name) in figures.into_iter().zip(names) {
+        for design in [DESIGNS[3], sizes] {
+            let text = simulated(design, Some(figure));
+            assert!(names.iter().all(|other| text.contains(other) == (*other == name)), "{name}: {text}");
+        }
+    }
+    let size = simulated(sizes, Some(HeadlineFigure::P99));
+    assert!(size.contains("100 background services instead of 0 "), "{size}");
 }

@@ -3,28 +3,25 @@
 mod fixture;
 
 use fixture::Chance;
-use report::format::TimeUnit;
+use fixture::designs::{DESIGNS, synchronous};
+use report::format::{Interval, TimeUnit, cores_interval};
 use report::table::{Difference, ResultTable};
 use report::terminal::{Options, render};
 use report::{RunData, html, markdown};
-use results::{FactorValue, Figure, FindingVerdict, Mode, Summary};
+use results::{Estimate, Figure, Mode, Summary};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Two words crossed with two modes, with differences that chance may or may not explain.
 fn crossed(seed: u64) -> RunData {
     let mut chance = Chance::new(seed);
-    let mut trials = fixture::trials(&[Mode::None, Mode::Sidecar], &[1000.0], 8);
-    for trial in &mut trials {
-        let is_second = trial.repeat % 2 == 1;
-        trial.repeat /= 2;
-        let value = if is_second { "json" } else { "off" };
-        trial.factors.insert("proxy.access-log".to_owned(), FactorValue::from_typed(value));
+    let trials = fixture::access_logs(|trial, is_second| {
         let of_mode = if trial.mode == Mode::None { 1.0 } else { 1.0 + 0.05 * (seed % 5) as f64 };
         let of_word = if is_second { 1.0 + 0.02 * (seed % 7) as f64 } else { 1.0 };
         let times = &mut trial.result.as_mut().expect("the fixture has a result").response_time_us;
         let mut time = |us: f64| Some(us * of_mode * of_word * (0.02 * chance.normal()).exp());
         (times.p50, times.p90, times.p99) = (time(500.0), time(700.0), time(1200.0));
-    }
+    });
     fixture::run(trials)
 }
 
@@ -45,8 +42,10 @@ fn texts(summary: &Summary) -> Vec<String> {
 }
 
 fn outputs(run: &RunData) -> [(&'static str, String); 3] {
-    let terminal = render(&run.summary, Options { width: 400, colours: false });
-    [("terminal", terminal), ("Markdown", markdown::render(run)), ("HTML", html::render(run))]
+    // No sentence is wrapped.
+    let terminal = render(&run.summary, Options { width: 4000, colours: false });
+    let html = html::render(run).replace("&#x2f;", "/");
+    [("terminal", terminal), ("Markdown", markdown::render(run)), ("HTML", html)]
 }
 
 #[test]
@@ -63,16 +62,85 @@ fn every_difference_is_in_all_outputs() {
     }
 }
 
-#[test]
-fn services_and_calls_are_in_all_outputs() {
-    let run = fixture::run(fixture::tiered::tiered_trials(1));
-    let cell = run.summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar).expect("a cell");
-    for (name, output) in outputs(&run) {
-        for edge in &cell.edges {
-            assert!(output.contains(edge.to.as_str()), "{} is not in {name}", edge.to);
+/// A row that every output has: its names on a terminal and in HTML, and its figures.
+struct Row {
+    terminal: String,
+    html: Vec<String>,
+    figures: Vec<Interval>,
+}
+
+/// Rows of services and calls, from the JSON of a summary.
+fn rows(summary: &Summary) -> Vec<Row> {
+    let json = serde_json::to_value(summary).expect("a summary is JSON");
+    let all = |field: &str| -> Vec<Json> {
+        let cells = json["cells"].as_array().expect("cells").iter();
+        cells.flat_map(|cell| cell[field].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let estimate = |json: &Json| serde_json::from_value::<Estimate>(json.clone()).expect("an estimate");
+    let name = |json: &Json, field: &str| json[field].as_str().expect("a name").to_owned();
+    let p99 = |edge: &Json| estimate(&edge["response_time_us"]["p99"]);
+    let edges = all("edges");
+    let unit = TimeUnit::for_times(edges.iter().map(|edge| p99(edge).estimate));
+    let of_edge = |edge: &Json| {
+        let (from, to) = (name(edge, "from"), name(edge, "to"));
+        let times = ["p50", "p99"].map(|figure| unit.interval(&estimate(&edge["response_time_us"][figure])));
+        let rate = Interval::new(&estimate(&edge["requests_per_s"]));
+        Row {
+            terminal: format!(" {from} → {to} "),
+            html: vec![from, to],
+            figures: [rate].into_iter().chain(times).collect(),
         }
-        for service in &cell.services {
-            assert!(output.contains(service.name.as_str()), "{} is not in {name}", service.name);
+    };
+    let of_service = |service: &Json| {
+        let (namespace, name) = (name(service, "namespace"), name(service, "name"));
+        let cores = ["cpu_cores", "proxy_cpu_cores", "total_cpu_cores"];
+        let cores = cores.iter().filter(|field| service.get(**field).is_some());
+        let cores = cores.map(|field| cores_interval(&estimate(&service[*field])));
+        Row {
+            terminal: format!(" {namespace}/{name} "),
+            figures: [Interval::new(&estimate(&service["requests_per_s"]))]
+                .into_iter()
+                .chain(cores)
+                .collect(),
+            html: vec![format!("{namespace}/{name}")],
+        }
+    };
+    edges.iter().map(of_edge).chain(all("services").iter().map(of_service)).collect()
+}
+
+impl Row {
+    fn is_in(&self, output: &str, is_html: bool) -> bool {
+        let html = |figure: &Interval| match &figure.range {
+            Some(range) => format!(">{}<span class=\"range\">{range}</span>", figure.estimate),
+            None => format!(">{}<", figure.estimate),
+        };
+        let in_html = |row: &str| {
+            self.html.iter().all(|name| row.contains(&format!(">{name}<")))
+                && self.figures.iter().all(|figure| row.contains(&html(figure)))
+        };
+        let in_text = |line: &str| {
+            format!(" {line} ").contains(&self.terminal)
+                && self.figures.iter().all(|figure| line.contains(&figure.text()))
+        };
+        if is_html { output.split("<tr>").any(in_html) } else { output.lines().any(in_text) }
+    }
+}
+
+#[test]
+fn figures_of_services_and_calls_are_in_all_outputs_with_their_intervals() {
+    let run = fixture::run(fixture::tiered::tiered_trials(1));
+    let rows = rows(&run.summary);
+    assert_eq!(rows.len(), 2 * (4 + 4), "services and calls of two modes");
+    assert!(rows.iter().all(|row| row.figures.iter().all(|figure| figure.range.is_some())));
+    assert_eq!(rows.iter().map(|row| row.figures.len()).max(), Some(4), "CPU of proxies, and of all");
+    for (name, output) in outputs(&run) {
+        for row in &rows {
+            assert!(
+                row.is_in(&output, name == "HTML"),
+                "{}: {:?} is not in {name}",
+                row.terminal,
+                row.figures
+            );
         }
     }
 }
@@ -94,7 +162,9 @@ fn differences(text: &str) -> Vec<(String, (f64, f64), bool)> {
         let clause = clause(before);
         let mut words = clause.split_whitespace().rev().take(2);
         let behind = after.split_once(')').map_or("", |(_, behind)| behind);
-        let is_not_shown = behind.starts_with(", not shown")
+        // Such as ` of memory, not shown`.
+        let own = behind.split(['(', ';', '.']).next().unwrap_or_default();
+        let is_not_shown = own.contains(", not shown")
             || ["not shown: ", "no difference is shown", "no loss is shown"]
                 .iter()
                 .any(|said| clause.contains(said));
@@ -115,16 +185,19 @@ fn clause(text: &str) -> &str {
 
 #[test]
 fn no_text_contradicts_the_interval_beside_it() {
+    let runs = (0..25).map(|seed| (format!("crossed, seed {seed}"), crossed(seed)));
+    let of_designs = DESIGNS.iter().flat_map(|design| {
+        (0..4).map(move |seed| (format!("{}, seed {seed}", design.text), design.run(seed)))
+    });
     let mut counts: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     let mut corrected = 0;
-    for seed in 0..25 {
-        let run = crossed(seed);
+    for (named, run) in runs.chain(of_designs) {
         let all = run.summary.factor_differences.iter();
         corrected += all.filter(|one| one.estimate.alone.is_some()).count();
         for (name, output) in outputs(&run) {
             for (text, (low, high), is_shown) in differences(&output) {
                 let excludes_zero = low > 0.0 || high < 0.0;
-                assert_eq!(excludes_zero, is_shown, "{name}, seed {seed}: {text}");
+                assert_eq!(excludes_zero, is_shown, "{name}, {named}: {text}");
                 *counts.entry((name, is_shown)).or_default() += 1;
             }
             let says_why = output.contains("comparisons in this run, chance is not excluded");
@@ -132,19 +205,67 @@ fn no_text_contradicts_the_interval_beside_it() {
                 let json = serde_json::to_value(stated).expect("JSON");
                 json["estimate"].get("alone").is_some()
             });
-            assert!(says_why || !has_any, "{name}, seed {seed}");
+            assert!(says_why || !has_any, "{name}, {named}");
         }
-        of_json(&run.summary);
+        of_json(&serde_json::to_value(&run.summary).expect("a summary is JSON"));
     }
     assert_eq!(counts.len(), 6, "{counts:?}");
     assert!(counts.values().all(|count| *count > 50) && corrected > 3, "{counts:?}, {corrected}");
 }
 
-fn of_json(summary: &Summary) {
-    for one in &summary.factor_differences {
-        match one.verdict {
-            FindingVerdict::Shown => assert!(one.estimate.excludes_zero(), "{one:?}"),
-            _ => assert!(!one.estimate.excludes_zero(), "{one:?}"),
+/// Every verdict of an effect in JSON agrees with the interval beside it.
+fn of_json(json: &Json) {
+    let estimate = |field: &str| serde_json::from_value::<Estimate>(json[field].clone()).ok();
+    let kinds = ["path", "objective", "driver-objective", "footprint", "published", "machine-pauses"];
+    let is_effect = !kinds.iter().any(|kind| json["kind"] == *kind);
+    if let (Some(verdict), Some(difference), true) =
+        (json["verdict"].as_str(), estimate("estimate"), is_effect)
+    {
+        match verdict {
+            "shown" => assert!(difference.excludes_zero(), "{json}"),
+            _ => assert!(!difference.excludes_zero(), "{json}"),
+        }
+    }
+    match json {
+        Json::Array(items) => items.iter().for_each(of_json),
+        Json::Object(fields) => fields.values().for_each(of_json),
+        _ => {}
+    }
+}
+
+#[test]
+fn cells_are_planned_once_for_all_that_cannot_touch_them() {
+    for design in DESIGNS {
+        let experiment = design.experiment();
+        let run = design.run(1);
+        assert_eq!(run.summary.cells.len(), design.cells, "{}", design.text);
+        assert_eq!(run.trials.len(), design.cells * experiment.repeats, "{}", design.text);
+        for trial in &run.trials {
+            let touches = |key: &String| experiment.touches_cells(trial.mode, &trial.factors, key);
+            assert!(trial.factors.keys().all(touches), "{} {:?}", trial.mode, trial.factors);
+        }
+    }
+}
+
+#[test]
+fn call_slower_than_its_caller_is_explained() {
+    let note = "b → c takes longer (p99 ";
+    for seed in 0..5 {
+        for (name, output) in outputs(&synchronous(1.0, seed)) {
+            assert!(!output.contains("takes longer"), "{name}, seed {seed}");
+        }
+        let run = synchronous(0.05, seed);
+        let cells = run.summary.cells.iter();
+        let p99 = |cell: &results::Cell| {
+            cell.edges
+                .iter()
+                .filter_map(|edge| Some(edge.response_time_us?.p99?.estimate))
+                .collect::<Vec<_>>()
+        };
+        assert!(cells.map(p99).all(|times| times[1] > times[0]), "the rare call is slower at p99");
+        for (name, output) in outputs(&run) {
+            assert_eq!(output.matches(note).count(), 2, "{name}, seed {seed}: {output}");
+            assert!(output.contains("of them make this call"), "{name}, seed {seed}");
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::Mode;
 use crate::added_latency::AddedLatency;
+use crate::component::Role;
 use crate::component_summary::{ComponentSummary, RoleTotal};
 use crate::distribution::RequestDistribution;
+use crate::disturbed::DisturbedTrials;
 use crate::driver::{DriverObjective, DriverSummary};
 use crate::edge::EdgeSummary;
 use crate::estimate::{Estimate, Percentiles};
@@ -49,6 +51,12 @@ pub struct Cell {
     /// Figures that are spoiled in some trials, and excluded from the estimates there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoiled: Vec<SpoiledTrials>,
+    /// Figures that noise of the machine keeps out of the estimates; absent if it disturbed no trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<DisturbedTrials>,
+    /// Number of disturbed trials in the estimates, because the user accepted noise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub noise_accepted: usize,
     /// Number of separate events at and beyond `p99`, `p99.9` and `p99.99`: the minimum over the trials.
     /// Events are episodes of slow requests if known, else requests. Empty in results from earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -130,6 +138,12 @@ impl Cell {
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
+    }
+
+    /// All components of a role together; absent if the cell has none.
+    #[must_use]
+    pub fn total(&self, role: Role) -> Option<&RoleTotal> {
+        self.totals.iter().find(|total| total.role == role)
     }
 
     /// Number of planned trials with at least one recorded take; reruns count once.

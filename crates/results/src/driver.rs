@@ -1,5 +1,6 @@
 //! Drivers: sources of load in a trial, and their results.
 
+use crate::disturbed::DisturbedFigures;
 use crate::estimate::{Estimate, Percentiles};
 use crate::figure::Figure;
 use crate::fleet::FleetResult;
@@ -95,6 +96,10 @@ pub struct DriverSummary {
     pub errors_high: Option<f64>,
     /// The experiment's objective for this driver; absent if it has none.
     pub objective: Option<DriverObjective>,
+    /// Figures of trials that noise of the machine disturbed, in no estimate:
+    /// `response_time_p50_us`, `…_p90_us`, `…_p99_us`, `rate_completed`.
+    #[serde(default, skip_serializing_if = "DisturbedFigures::is_empty")]
+    pub disturbed: DisturbedFigures,
 }
 
 /// Whether a driver or a cell met the objective, by its confidence intervals.

@@ -1,5 +1,6 @@
 //! Edges: calls from one workload to another, counted by the caller.
 
+use crate::disturbed::DisturbedFigures;
 use crate::estimate::{Estimate, Percentiles};
 use crate::histogram::HistogramSummary;
 use serde::{Deserialize, Serialize};
@@ -45,4 +46,8 @@ pub struct EdgeSummary {
     pub errors: f64,
     /// True if every valid trial proved the path of this edge.
     pub proven: bool,
+    /// Figures of trials that noise of the machine disturbed, in no estimate:
+    /// `requests_per_s`, `response_time_p50_us`, `…_p90_us`, `…_p99_us`.
+    #[serde(default, skip_serializing_if = "DisturbedFigures::is_empty")]
+    pub disturbed: DisturbedFigures,
 }

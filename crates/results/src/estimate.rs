@@ -48,6 +48,15 @@ impl Estimate {
         Self { low: mapped.high, high: mapped.low, alone, ..mapped }
     }
 
+    /// With the interval of this difference by itself: the one for a comparison with a figure from outside the run.
+    #[must_use]
+    pub fn by_itself(self) -> Self {
+        match self.alone {
+            Some([low, high]) => Self { low: Some(low), high: Some(high), alone: None, ..self },
+            None => self,
+        }
+    }
+
     /// True if the interval is entirely on one side of zero: the difference is significant.
     #[must_use]
     pub fn excludes_zero(&self) -> bool {

@@ -19,6 +19,12 @@ pub fn is_of_components(key: &str) -> bool {
 /// Values of a cell's factors by dotted key, such as `proxy.workers`. Empty in an experiment without factors.
 pub type Factors = BTreeMap<String, FactorValue>;
 
+/// Each factor as text, such as `gateway.cpu 2`.
+#[must_use]
+pub fn factor_texts(factors: &Factors) -> Vec<String> {
+    factors.iter().map(|(key, value)| format!("{key} {value}")).collect()
+}
+
 /// Value of a factor, as typed in the experiment.
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

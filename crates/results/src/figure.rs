@@ -146,6 +146,12 @@ impl Figures {
         Self(self.0 | other.0)
     }
 
+    /// Figures of the set that are not in another one.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// True if a figure is in the set.
     #[must_use]
     pub fn contains(self, figure: Figure) -> bool {

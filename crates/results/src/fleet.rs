@@ -424,4 +424,7 @@ pub struct FleetVerdict {
     pub valid: bool,
     /// Reasons, such as `not-converged: 3 proxies …`, `fleet-late: …`, `interrupted`.
     pub reasons: Vec<String>,
+    /// Notes on usable figures too, such as `other-processes: …`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

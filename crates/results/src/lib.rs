@@ -17,6 +17,7 @@ mod control_plane_model;
 mod control_plane_size;
 mod corner_difference;
 mod distribution;
+mod disturbed;
 mod driver;
 mod edge;
 mod estimate;
@@ -88,6 +89,7 @@ pub use control_plane_size::{
 };
 pub use corner_difference::CornerDifference;
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
+pub use disturbed::{AcceptedNoise, DisturbedFigure, DisturbedFigures, DisturbedTrials};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
 pub use estimate::{CensoredPercentiles, Estimate, Percentiles};
@@ -96,8 +98,8 @@ pub use event::{LoadEvent, SecondDetail};
 pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
 pub use factor::{
-    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, OwnedCellKey, is_of_components,
-    short_names,
+    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, OwnedCellKey, factor_texts,
+    is_of_components, short_names,
 };
 pub use factor_difference::FactorDifference;
 pub use factor_effect::FactorEffect;

@@ -1,5 +1,6 @@
 //! Services: workloads that serve requests, with their requests and usage.
 
+use crate::disturbed::DisturbedFigures;
 use crate::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -43,4 +44,10 @@ pub struct ServiceSummary {
     /// Proxies shared by several pods are only reported as components.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_cpu_cores: Option<Estimate>,
+    /// Mean CPU of applications and proxies together, cores; absent without such proxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_cpu_cores: Option<Estimate>,
+    /// Figures of trials that noise of the machine disturbed, in no estimate: `requests_per_s`, `cpu_cores`, `proxy_cpu_cores`.
+    #[serde(default, skip_serializing_if = "DisturbedFigures::is_empty")]
+    pub disturbed: DisturbedFigures,
 }

@@ -5,6 +5,7 @@ use crate::added_latency::AddedLatency;
 use crate::cell::Cell;
 use crate::control_plane_model::ControlPlaneModel;
 use crate::corner_difference::CornerDifference;
+use crate::disturbed::AcceptedNoise;
 use crate::estimate::Estimate;
 use crate::factor::{Conditions, Factors};
 use crate::factor_difference::FactorDifference;
@@ -39,6 +40,9 @@ pub struct Summary {
     /// Reruns of trials that the machine had disturbed; absent if none was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retakes: Option<RetakeSummary>,
+    /// Noise of the machine that the user accepted in the estimates (`--accept-noise`); absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_accepted: Option<AcceptedNoise>,
     /// Machine of the run.
     pub host: Host,
     /// One cell per mode, values of the factors that can touch this mode, and load.

@@ -23,6 +23,7 @@ pub mod comparison;
 pub mod control_plane;
 pub mod copies;
 pub mod curve;
+mod disturbance;
 pub mod episodes;
 mod family;
 mod figure_table;
@@ -49,6 +50,7 @@ pub mod witnesses;
 pub mod words;
 
 pub use curve::{CurvePoint, censored, merged, percentile_curve};
+pub use disturbance::summarize_accepting_noise;
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveCheck, ObjectiveOutcome, check_result, is_missed, objective_met};

@@ -17,6 +17,23 @@ pub const MOVED_SHARE_P50: f64 = 0.15;
 /// … and a higher percentile by this one.
 pub const MOVED_SHARE: f64 = 0.25;
 
+/// Maximum share of the CPU time left by the experiment that processes outside of it used.
+const MAX_OTHER_PROCESSES_SHARE: f64 = 0.10;
+
+/// CPU that programs outside the experiment took in a window: the reason and the figures that it spoils; `None` if it is
+/// negligible.
+#[must_use]
+pub fn other_processes(machine: &MachineUsage, result: Option<&LoadResult>) -> Option<(String, Figures)> {
+    let others = LostCpu::new(machine.other_processes_cores, machine, result);
+    let top = machine.top_other_processes.iter();
+    let names: Vec<String> =
+        top.map(|process| format!("{} {:.2}", process.name, process.cpu_cores)).collect();
+    let cores = machine.other_processes_cores;
+    let reason = format!("other-processes: others took {cores:.2} cores ({})", names.join(", "));
+    let times = result.map(|result| &result.response_time_us);
+    (others.share() > MAX_OTHER_PROCESSES_SHARE).then(|| (reason, others.spoiled(times)))
+}
+
 /// CPU time of a window that others took, as a share of what the experiment left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LostCpu {

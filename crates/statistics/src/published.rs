@@ -139,7 +139,7 @@ fn measured(figure: &ReferenceFigure, experiment: &Experiment, summary: &Summary
         ReferenceValue::Memory(metric, _) => memory(figure, cell, metric),
         ReferenceValue::ReservedCpu(_) | ReferenceValue::ReservedMemory(_) => reserved(figure, cell),
         ReferenceValue::Added(metric, _) => {
-            cell.added_us?.difference(metric.spoiled_by()).map(|added| latency(&added))
+            cell.added_us?.difference(metric.spoiled_by()).map(|added| latency(&added.by_itself()))
         }
         ReferenceValue::Time(..)
         | ReferenceValue::Relative(..)
@@ -281,6 +281,7 @@ fn relative(
             }
         },
     )?;
+    let estimate = estimate.by_itself();
     let text = words::change(&estimate);
     Some(Measured { text, mean: estimate.estimate, estimate: Some(estimate) })
 }

@@ -23,17 +23,24 @@ fn is_disturbed(trial: &TrialRecord) -> bool {
     let spoiling = || trial.verdict.reasons_with_figures().filter(|(_, figures)| !figures.is_empty());
     let kinds = || spoiling().map(|(reason, _)| kind_of(reason));
     let of_the_machine = |kind: &str| kind == OTHER_PROCESSES || is_lateness(kind);
-    let by_others = kinds().any(|kind| kind == OTHER_PROCESSES);
     trial.outcome == TrialOutcome::Finished
         && kinds().next().is_some()
         && kinds().all(of_the_machine)
-        && (by_others || trial.machine.as_ref().is_some_and(|machine| !is_full_of_the_experiment(machine)))
+        && is_late_by_machine(trial)
 }
 
-const OTHER_PROCESSES: &str = "other-processes";
+/// Kind of the reason that other programs took CPU.
+pub(crate) const OTHER_PROCESSES: &str = "other-processes";
+
+/// True if lateness of the generator is the machine's: others took CPU, or the experiment itself left some.
+pub(crate) fn is_late_by_machine(trial: &TrialRecord) -> bool {
+    let mut kinds = trial.verdict.reasons.iter().map(|reason| kind_of(reason));
+    kinds.any(|kind| kind == OTHER_PROCESSES)
+        || trial.machine.as_ref().is_some_and(|machine| !is_full_of_the_experiment(machine))
+}
 
 /// True if the generator or a fleet was itself late, in sending or in reading.
-fn is_lateness(kind: &str) -> bool {
+pub(crate) fn is_lateness(kind: &str) -> bool {
     matches!(kind, "schedule-lag" | "reading-lag" | "fleet-late")
 }
 
@@ -232,4 +239,4 @@ pub(crate) fn summary(of_each: usize, most: usize, trials: &TrialsByCell<'_>) ->
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,7 +2,8 @@
 //!
 //! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the
 //! errors. Read [`estimates`] first. [`components`], [`holdings`] and [`totals`] are usage. [`drivers`],
-//! [`services`], [`gateways`] and [`edges`] cover each driver, service, gateway and call between services.
+//! [`services`], [`gateways`] and [`edges`] cover each driver, service, gateway and call between services. [`disturbed`] has what
+//! noise of the machine keeps out of the estimates.
 //! [`comparison`] compares modes, [`pairs`] finds their cells under the same conditions. [`factors`] relates figures to
 //! factors with numeric values, [`word_factors`] compares the values of other factors, [`corners`] all factors at their last
 //! values with all at their first. [`versions`] records the programs that cells ran.
@@ -11,6 +12,7 @@ mod comparison;
 mod components;
 mod corners;
 pub(crate) mod distribution;
+mod disturbed;
 mod drivers;
 mod edges;
 mod errors;
@@ -118,6 +120,7 @@ pub fn summarize(
         trials_planned: planned,
         trials_recorded: trials.all().len(),
         retakes: retakes::summary(experiment.retakes, max_reruns(planned, experiment.retakes), trials),
+        noise_accepted: None,
         host: host.clone(),
         cells,
         findings: Vec::new(),
@@ -219,6 +222,8 @@ fn cell(
         failed_trials: all.iter().filter(|trial| trial.outcome == TrialOutcome::Failed).count(),
         censored: censored(all),
         spoiled: spoiled::spoiled(all),
+        disturbed: None,
+        noise_accepted: 0,
         events_beyond: events_beyond(trials, key.key()),
         objective: None,
         retakes,
@@ -244,6 +249,7 @@ fn cell(
         path: path(&valid, all),
     };
     cell.objective = objective::of_cell(&experiment.objective, &cell);
+    disturbed::note(&mut cell, all);
     cell
 }
 

@@ -40,6 +40,11 @@ impl<'a> TrialsByCell<'a> {
         self.all
     }
 
+    /// Trials of each cell, in the order of execution.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &[&'a TrialRecord]> {
+        self.cells.iter().map(Vec::as_slice)
+    }
+
     /// Trials of a cell, in the order of execution.
     #[must_use]
     pub fn of(&self, cell: CellKey<'_>) -> &[&'a TrialRecord] {

@@ -169,9 +169,12 @@ pub fn list(items: &[String]) -> String {
     }
 }
 
-/// Capitalises the first letter.
+/// Capitalises the first letter, unless the name has its own (`mTLS`).
 pub fn sentence(text: &str) -> String {
     let mut characters = text.chars();
+    if text.chars().nth(1).is_some_and(char::is_uppercase) {
+        return text.to_owned();
+    }
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 

@@ -16,12 +16,13 @@ use statistics::summarize;
 const RUNS: u64 = 25;
 
 /// Findings whose verdict is on their estimate.
-const OF_DIFFERENCES: [&str; 9] = [
+const OF_DIFFERENCES: [&str; 10] = [
     "headline",
     "added-latency",
     "order",
     "factor-difference",
     "factor-effect",
+    "factor-corner",
     "mesh-size",
     "slowest-driver",
     "greatest-added-time",
@@ -30,6 +31,7 @@ const OF_DIFFERENCES: [&str; 9] = [
 
 fn designs() -> Vec<Design> {
     let base = Design { repeats: 3, between: 0.03, more_by_mode: 0.5, ..Design::default() };
+    let upgrade = Upgrade { cpu: 0.06, memory: 0.01, configuration: 0.02, is_same_program: false };
     let on_off = Design {
         modes: "none, sidecar",
         load: "rate: 300",
@@ -47,10 +49,29 @@ fn designs() -> Vec<Design> {
         Design { modes: "none, sidecar, ambient", load: "clients: [4, 16]", effect: 0.07, ..base },
         Design { load: "rate: 500, connections: [2, 4, 8]", per_connection: 0.01, ..base },
         Design { load: "rate: 500, connections: [2, 4, 8]", per_connection: 0.01, repeats: 2, ..base },
+        Design { modes: "sidecar", load: "rate: 300", upgrade: Some(upgrade), ..base },
         Design {
             modes: "sidecar",
             load: "rate: 300",
-            upgrade: Some(Upgrade { cpu: 0.06, memory: 0.01, configuration: 0.02, is_same_program: false }),
+            upgrade: Some(upgrade),
+            words: "off, text, json",
+            effect_of_word: 0.03,
+            ..base
+        },
+        Design {
+            modes: "none, sidecar, ambient",
+            load: "clients: [4, 16]",
+            effect: 0.07,
+            more: ", istio: {sidecar-scope: [off, on], ztunnel: [shared, per-pod]}",
+            ..base
+        },
+        Design {
+            modes: "none, ingress",
+            load: "rate: 300",
+            words: "off, text",
+            effect: 0.07,
+            effect_of_word: 0.05,
+            more: ", ingress: {scenario: [no-filters, jwt, direct]}, gateway: {workers: [1, 2]}",
             ..base
         },
     ]
@@ -100,6 +121,12 @@ impl Seen {
             self.check(&one.estimate, one.verdict, "a difference of values");
             if let Some(relative) = &one.relative {
                 self.check(relative, one.verdict, "a change between values");
+            }
+        }
+        for one in &summary.corner_differences {
+            self.check(&one.estimate, one.verdict, "a far corner");
+            if let Some(relative) = &one.relative {
+                self.check(relative, one.verdict, "a change between corners");
             }
         }
         for one in &summary.factor_effects {

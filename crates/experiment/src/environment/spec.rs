@@ -55,14 +55,12 @@ impl DeploymentSpec {
     /// Parts of the mode, without the gateway in the scenario of the direct path.
     #[must_use]
     pub fn parts(&self) -> ModeParts {
-        let parts = self.mesh.parts(self.mode);
         if self.mode == Mode::ControlPlane && self.topology.workloads.iter().any(|workload| workload.in_mesh)
         {
             // The fleet's witnesses are sidecars.
             return self.mesh.parts(Mode::Sidecar);
         }
-        let is_direct = self.ingress.scenario == Scenario::Direct && parts.entry != Entry::Direct;
-        if is_direct { self.mesh.parts(Mode::None) } else { parts }
+        self.mesh.parts_in(self.mode, self.ingress.scenario)
     }
 
     /// True if the data plane is attached to a workload. Drivers of an entry from outside the mesh are not

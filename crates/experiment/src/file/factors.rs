@@ -18,7 +18,7 @@ use crate::plan::order::change_cost;
 use crate::settings::istio::LuaScript;
 use crate::yaml::document::{Entry, Node, Value};
 use crate::yaml::section::alternatives;
-use results::{FactorValue, Factors, Mode};
+use results::{FactorValue, Factors, Mode, factor_texts};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -109,7 +109,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
     check_limit(cells * base.repeats, MAX_TRIALS, "trials", last.key_place)?;
     let mut combinations: Vec<Combination> = (0..count).map(&mut read).collect::<Result<_>>()?;
     check_distinct(&factors, &combinations, scale)?;
-    factors.iter().try_for_each(|factor| check_touches(factor, &base))?;
+    factors.iter().try_for_each(|factor| check_touches(factor, &base, &combinations))?;
     for one in &mut combinations {
         if one.experiment.istio == base.istio {
             one.experiment.istio = Arc::clone(&base.istio);
@@ -180,16 +180,26 @@ fn check_may_vary(key: &str, place: &Place) -> Result<()> {
 }
 
 /// Rejects a factor that can touch none of the modes: its values would be measured once, and never compared.
-fn check_touches(factor: &FoundFactor<'_>, experiment: &Experiment) -> Result<()> {
+fn check_touches(
+    factor: &FoundFactor<'_>,
+    experiment: &Experiment,
+    combinations: &[Combination],
+) -> Result<()> {
     let FoundFactor { key, key_place, .. } = factor;
-    if experiment.touches_any_mode(key) {
+    let touches = |Combination { factors, experiment }: &Combination| {
+        experiment.modes.iter().any(|mode| experiment.touches_cells(*mode, factors, key))
+    };
+    if combinations.iter().any(touches) {
         return Ok(());
     }
     let touched =
         experiment.mesh.modes().filter(|mode| mode.has_requests() && experiment.touches(*mode, key));
     let touched: Vec<&str> = touched.map(Mode::name).collect();
     let error = |expected| key_place.error(format!("`{key}` is a list and has no effect here"), expected);
-    Err(if touched.is_empty() {
+    Err(if experiment.touches_any_mode(key) {
+        error("expected a scenario with a gateway".to_owned())
+            .with_hint("the path of `ingress.scenario: direct` has none: give one value, or leave it out")
+    } else if touched.is_empty() {
         error(format!("mesh {} has no mode that it can touch", experiment.mesh))
     } else {
         error(format!("expected {} among the `modes`", alternatives(&touched)))
@@ -263,7 +273,7 @@ fn combination(
 
 /// Formats factors, such as `load.connections 8, proxy.workers 2`.
 fn named(factors: &Factors) -> String {
-    factors.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join(", ")
+    factor_texts(factors).join(", ")
 }
 
 /// Node at a key that exists.

@@ -12,7 +12,7 @@ use super::overrides::Scale;
 use super::published;
 use super::sections::SECTIONS;
 use super::topology;
-use crate::definition::{Experiment, Fresh, HeadlineFigure, LoadSettings};
+use crate::definition::{Experiment, Fresh, HeadlineFigure, LoadLevels, LoadSettings};
 use crate::diagnostic::ExperimentError;
 use crate::keys::settings::read;
 use crate::keys::words::Words as _;
@@ -57,7 +57,7 @@ pub(super) fn experiment(
     let experiment = Experiment {
         name,
         question,
-        headline: headline(&root, fleet.is_some())?,
+        headline: headline(&root, &load.levels, &modes)?,
         topology,
         mesh,
         modes,
@@ -89,13 +89,25 @@ pub(super) fn experiment(
     Ok(experiment)
 }
 
-fn headline(root: &Section<'_>, is_fleet: bool) -> Result<Option<HeadlineFigure>> {
+/// A figure that the run does not have is refused: its headline would state another one.
+fn headline(root: &Section<'_>, levels: &LoadLevels, modes: &[Mode]) -> Result<Option<HeadlineFigure>> {
     let Some(field) = root.field("headline")? else { return Ok(None) };
-    if is_fleet {
-        let hint = "leave `headline` out: that of a fleet states its convergence";
-        return Err(field.place().error("no request has a response time here", hint));
-    }
-    field.choice(HeadlineFigure::WORDS).map(Some)
+    let refused = match (field.choice(HeadlineFigure::WORDS)?, levels) {
+        (_, LoadLevels::Fleet) => (
+            "no request has a response time here",
+            "leave `headline` out: that of a fleet states its convergence",
+        ),
+        (HeadlineFigure::Throughput, LoadLevels::Open { .. }) => (
+            "the throughput of an open loop is the rate of its requests",
+            "expected `load.clients` with it, or `p50`, `p90`, `p99` or `cpu`",
+        ),
+        (HeadlineFigure::Cpu, _) if modes.iter().all(|mode| mode.floor().is_none()) => (
+            "no mode here has a proxy whose CPU is compared",
+            "expected a mode with proxies, or `p50`, `p90` or `p99`",
+        ),
+        (figure, _) => return Ok(Some(figure)),
+    };
+    Err(field.place().error(refused.0, refused.1))
 }
 
 fn name(field: &Field<'_>) -> Result<String> {

@@ -16,7 +16,8 @@ pub fn cells(experiment: &Experiment) -> Vec<OwnedCellKey> {
         for load in level_points(one, experiment) {
             let of_mode = |(index, mode): (usize, &Mode)| {
                 let factors = measured.factors(index, combination)?.clone();
-                Some(OwnedCellKey { mode: *mode, factors, load: load_in(experiment, *mode, load.clone()) })
+                let load = load_in(&factors, load.clone());
+                Some(OwnedCellKey { mode: *mode, factors, load })
             };
             cells.extend(experiment.modes.iter().enumerate().filter_map(of_mode));
         }
@@ -49,9 +50,9 @@ impl MeasuredCells {
     }
 }
 
-/// Load of a cell of this mode.
-pub(super) fn load_in(experiment: &Experiment, mode: Mode, load: LoadPoint) -> LoadPoint {
-    let is_touched = experiment.touches(mode, BACKGROUND_SERVICES);
+/// Load of a cell with these factors.
+pub(super) fn load_in(factors: &Factors, load: LoadPoint) -> LoadPoint {
+    let is_touched = factors.contains_key(BACKGROUND_SERVICES);
     LoadPoint { surrounding_services: load.surrounding_services.filter(|_| is_touched), ..load }
 }
 
@@ -116,6 +117,13 @@ mod tests {
                      istio: {ztunnel: [shared, per-pod], background-services: {services: [0, 100]}}, \
                      gateway: {cpu: [500m, 1]}}";
         assert_eq!(counted(istio), [("none", 1), ("sidecar", 2), ("ambient", 4), ("ingress", 4)]);
+        let direct = "{name: t, mesh: istio, modes: [ingress], load: {rate: 100}, repeats: 3, \
+                      ingress: {scenario: [direct, no-filters]}, gateway: {cpu: [500m, 1]}, \
+                      istio: {background-services: {services: [0, 100]}}}";
+        assert_eq!(counted(direct), [("ingress", 1 + 4)]);
+        let of_envoy = "{name: t, modes: [gateway], load: {clients: [1, 2]}, repeats: 3, \
+                        ingress: {scenario: [no-filters, jwt, direct]}, gateway: {cpu: [500m, 1, 2]}}";
+        assert_eq!(counted(of_envoy), [("gateway", 2 * (1 + 6))]);
         let plain = "{name: t, modes: [none, sidecar], load: {clients: [1, 2]}, repeats: 3}";
         assert_eq!(counted(plain), [("none", 2), ("sidecar", 2)]);
     }

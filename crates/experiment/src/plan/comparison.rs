@@ -86,8 +86,10 @@ pub fn compared_cells(
         return Err("base and head must have the same modes, factors and number of loads".to_owned());
     }
     let pairs = of_base.into_iter().zip(of_head).map(|(base, head)| ComparedCell { base, head });
-    let is_touched = |mode| keys.is_empty() || keys.iter().any(|key| base.mesh.touches(mode, key));
-    Ok(pairs.filter(|cell| is_touched(cell.base.mode)).collect())
+    let is_touched = |OwnedCellKey { mode, factors, .. }: &OwnedCellKey| {
+        keys.is_empty() || keys.iter().any(|key| base.touches_cells(*mode, factors, key))
+    };
+    Ok(pairs.filter(|cell| is_touched(&cell.base)).collect())
 }
 
 impl Plan {

@@ -70,12 +70,12 @@ impl Plan {
             let planned = ordered(experiment, &mut random).into_iter().filter_map(|position| {
                 let (_, one) = &combinations[position.combination];
                 let factors = measured.factors(position.mode, position.combination)?.clone();
-                let load = loads[position.combination][position.level].clone();
+                let load = load_in(&factors, loads[position.combination][position.level].clone());
                 Some(PlannedTrial {
                     index: 0,
                     repeat,
                     factors,
-                    load: load_in(experiment, experiment.modes[position.mode], load),
+                    load,
                     fleet: one.fleet.clone(),
                     spec: specs[position.combination][position.mode].clone(),
                     deployment: 0,

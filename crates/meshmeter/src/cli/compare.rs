@@ -18,6 +18,9 @@ use std::time::Duration;
 /// as `none` with two Envoys, are not measured. A comparison runs in a lab on this machine. docs/compare.md has examples for
 /// GitHub Actions and GitLab CI.
 ///
+/// Trials that other programs disturbed are in no verdict. There is no --accept-noise, as in `meshmeter run`: noise would decide
+/// a gate, whose exit status cannot say so.
+///
 /// Exit status: 0 no figure is worse, 1 data are missing or the comparison was interrupted, 2 usage error, 3 the environment
 /// failed, 4 a figure is worse, 5 a figure is inconclusive and --strict is given.
 #[derive(Debug, Args)]

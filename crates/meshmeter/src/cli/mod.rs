@@ -13,6 +13,7 @@ mod headers;
 mod lab;
 mod load;
 mod man;
+mod noise;
 mod report;
 mod run;
 mod schema;
@@ -44,6 +45,7 @@ pub use load::{
     OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
 };
 pub use man::ManArgs;
+pub use noise::NoiseArgs;
 pub use report::{AutomationArgs, ReportArgs};
 pub use run::{RunArgs, RunPlace};
 pub use schema::{FileKind, SchemaArgs};

@@ -1,5 +1,6 @@
 //! Options of `meshmeter report`.
 
+use super::NoiseArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -16,7 +17,8 @@ pub struct ReportArgs {
         long,
         value_name = "OTHER",
         value_hint = ValueHint::DirPath,
-        conflicts_with_all = ["csv", "latency_csv", "drivers_csv", "services_csv", "edges_csv", "junit", "markdown"]
+        conflicts_with_all = ["csv", "latency_csv", "drivers_csv", "services_csv", "edges_csv", "junit", "markdown",
+            "accept_noise"]
     )]
     pub beside: Option<PathBuf>,
     /// Write the HTML report to this file, and leave the directory unchanged
@@ -44,6 +46,9 @@ pub struct ReportArgs {
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub noise: NoiseArgs,
 
     #[command(flatten)]
     pub automation: AutomationArgs,

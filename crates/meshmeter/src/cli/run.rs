@@ -1,6 +1,8 @@
 //! Options of `meshmeter run`.
 
-use super::{AutomationArgs, DetachArgs, ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs, TrialArgs};
+use super::{
+    AutomationArgs, DetachArgs, ExportArgs, NoiseArgs, OnClusterArgs, OverrideArgs, ReleaseArgs, TrialArgs,
+};
 use clap::{Args, ValueEnum, ValueHint};
 use components::IstioVersion;
 use std::path::PathBuf;
@@ -76,6 +78,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub trials: TrialArgs,
+
+    #[command(flatten)]
+    pub noise: NoiseArgs,
 
     /// Print the summary as JSON instead of a table
     #[arg(long)]

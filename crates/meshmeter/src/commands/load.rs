@@ -4,12 +4,13 @@ use crate::cli::{LoadArgs, LoadCommand};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::open_files;
+use crate::other_programs::OtherPrograms;
 use crate::output::destination;
 use crate::progress::LoadProgress;
 use failures::{cannot_run, unreachable, unreachable_failure};
 use load::{DEFAULT_LAG_TOLERANCE, LoadSpec, Observer, Progress, Protocol, Start};
 use outputs::Outputs;
-use results::{ExpectedStatuses, Pacing};
+use results::{ExpectedStatuses, LoadResult, Pacing};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -55,12 +56,14 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         start_signal::read_from_stdin(signal.clone(), Arc::clone(&stop))?;
     }
     let mut watching = Watching {
+        others: OtherPrograms::new(args.progress),
         progress: LoadProgress::new(args.progress, &spec).with_detail(args.progress_detail),
         outputs,
     };
     let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| cannot_run(&error))?;
     watching.progress.finish();
     watching.outputs.finish_metrics(&mut result);
+    note_others(&watching.others, &spec, &mut result);
     if implied::clients(args, DEFAULT_CONNECTIONS)?.is_some() {
         implied::note(&mut result);
     }
@@ -80,15 +83,24 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
 
-/// Receivers of a run's progress: people, and the outputs that are written while it runs.
+/// Notes other programs that took CPU in the window.
+fn note_others(others: &OtherPrograms, spec: &LoadSpec, result: &mut LoadResult) {
+    let targets = spec.targets.servers.iter().flat_map(|server| server.addresses.iter().copied());
+    let note = others.note(&targets.collect::<Vec<_>>(), Some(result));
+    result.verdict.notes.extend(note);
+}
+
+/// Receivers of a run's progress: the machine's observer, people, and the outputs that are written while it runs.
 struct Watching<'a> {
+    others: OtherPrograms,
     progress: LoadProgress,
     outputs: Outputs<'a>,
 }
 
 impl Observer for Watching<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
-        // Outputs first: a second that people can see is already written.
+        self.others.progress(progress);
+        // Outputs next: a second that people can see is already written.
         self.outputs.progress(progress);
         self.progress.progress(progress);
     }

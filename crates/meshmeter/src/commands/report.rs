@@ -1,6 +1,6 @@
 //! `meshmeter report`: rebuilds the report of a run from its directory.
 
-use crate::cli::{AutomationArgs, ReportArgs};
+use crate::cli::{AutomationArgs, NoiseArgs, ReportArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::output::{self, Destination, destination, tell};
 use report::RunData;
@@ -17,7 +17,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if let Some(status) = super::run::compare::report(args)? {
         return Ok(status);
     }
-    let run = RunData::read(&args.folder).map_err(folder_failure)?;
+    let run = read(&args.folder, &args.noise)?;
     for note in &run.notes {
         tell!("note: {note}");
     }
@@ -38,6 +38,12 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     files.write_for_automation(&run, &args.automation)?;
     files.print(|| text(&run, args.json))?;
     Ok(objective_status(&run))
+}
+
+/// The run in a directory, with noise of the machine accepted if the user says so.
+pub(super) fn read(folder: &Path, noise: &NoiseArgs) -> Result<RunData, Failure> {
+    let run = RunData::read(folder).map_err(folder_failure)?;
+    Ok(if noise.accept_noise { run.accepting_noise() } else { run })
 }
 
 fn outputs(args: &ReportArgs) -> Vec<destination::Output> {

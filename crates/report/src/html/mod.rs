@@ -85,6 +85,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "holdings.html",
     "trials.html",
     "corrected.html",
+    "disturbed.html",
     "drivers.html",
     "reservations.html",
     "excluded.html",

@@ -3,52 +3,82 @@
 use super::said::Said;
 use super::word_factors::{figure_name, judged, values};
 use super::{Context, at_first, bracketed};
+use crate::edges::{arrow, caller_exceeded_us};
 use crate::format;
-use experiment::file::label::{instead, setting};
-use results::finding::{About, Added, Effect, GatewayCapacity, Headline, OfCell, Usage, Value};
-use results::{Cell, Conditions, Estimate, Factors, FindingVerdict, LoadPoint, Metric, Mode, Role};
+use experiment::file::label::{instead, setting, step};
+use results::finding::{About, Added, Corner, Effect, GatewayCapacity, Headline, OfCell, Usage, Value};
+use results::{
+    Cell, Conditions, Estimate, FactorValue, Factors, Figure, FindingVerdict, LoadPoint, Metric, Mode, Role,
+    is_of_components, short_names,
+};
 use statistics::words;
 
 /// Requests per second for which replicas of a gateway are counted.
 const TARGET_RPS: f64 = 10_000.0;
 
-/// A difference between values of a factor.
+/// A difference between values of a factor, or of all factors.
 struct Change<'a> {
     mode: Mode,
     load: &'a LoadPoint,
     /// Values of the other factors.
     others: Factors,
-    subject: &'a str,
-    to: String,
-    from: String,
+    /// Factors with the value and the one it is compared with.
+    changed: Vec<(&'a str, String, String)>,
     figure: Metric,
     estimate: &'a Estimate,
     verdict: FindingVerdict,
 }
 
+impl Change<'_> {
+    /// Values in the order of [`Self::steps`].
+    fn names(&self) -> Vec<String> {
+        self.changed.iter().flat_map(|(_, to, from)| [to.clone(), from.clone()]).collect()
+    }
+
+    /// Text of the changed factors, with names of their values.
+    fn steps(&self, names: &[String]) -> String {
+        if let ([(key, ..)], [to, from]) = (&self.changed[..], names) {
+            return instead(key, to, from);
+        }
+        let pairs = self.changed.iter().zip(names.chunks_exact(2));
+        pairs.map(|((key, ..), names)| step(key, &names[1], &names[0])).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// True for a difference between values of factors under a load; those of versions have a sentence of their own.
+pub(super) fn are_differences(first: &Headline) -> bool {
+    match first {
+        Headline::Values(values) => !is_of_components(&values.difference.subject),
+        Headline::Effect(effect) => effect.load.is_some(),
+        Headline::Corner(_) => true,
+        _ => false,
+    }
+}
+
 /// Example: `Access log json instead of off (sidecar, 300/s, mTLS strict): median +35 µs (11–60); mTLS strict instead of off (no
-/// access log): +6 µs (−39 to 50), not shown.`
+/// access log): +6 µs (−39 to 50), not shown; access log off → json, mTLS off → strict: +41 µs (15–66).`
 pub(super) fn differences(run: &Context<'_>, group: &[&Headline]) -> Said {
     let changes: Vec<Change<'_>> = group.iter().filter_map(|headline| change(run, headline)).collect();
     let Some(first) = changes.first() else { return Said::default() };
     let at = bracketed(first.mode, Conditions { factors: &first.others, load: first.load });
     let figure = figure_name(first.figure).unwrap_or_default();
-    let others: String = changes[1..].iter().map(|change| format!("; {}", further(change))).collect();
+    let others: String = changes[1..].iter().map(|change| format!("; {}", further(change, first))).collect();
     let said = |at: &str| {
-        Said::with_names(&[&first.to, &first.from], |values| {
-            let values = words::sentence(&instead(first.subject, &values[0], &values[1]));
-            format!("{values} {at}: {figure} {}{others}.", size(first))
+        Said::with_names(&first.names(), |names| {
+            format!("{} {at}: {figure} {}{others}.", words::sentence(&first.steps(names)), size(first))
         })
     };
     let chance = run.chance(changes.iter().map(|change| change.estimate));
     said(&at).or(|| said(&format!("({})", words::mode(first.mode)))).and(&chance)
 }
 
-/// A change after the first one, whose mode, load and figure it shares.
-fn further(change: &Change<'_>) -> String {
-    let others: Vec<String> = change.others.iter().map(|(key, value)| setting(key, value)).collect();
+/// A change after the first one, whose load and figure it shares.
+fn further(change: &Change<'_>, first: &Change<'_>) -> String {
+    let mode = Some(change.mode).filter(|mode| *mode != first.mode).map(|mode| words::mode(mode).to_owned());
+    let others = change.others.iter().map(|(key, value)| setting(key, value));
+    let others: Vec<String> = mode.into_iter().chain(others).collect();
     let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
-    format!("{}{others}: {}", instead(change.subject, &change.to, &change.from), size(change))
+    format!("{}{others}: {}", change.steps(&change.names()), size(change))
 }
 
 fn change<'a>(run: &Context<'a>, headline: &'a Headline) -> Option<Change<'a>> {
@@ -62,9 +92,7 @@ fn change<'a>(run: &Context<'a>, headline: &'a Headline) -> Option<Change<'a>> {
                 mode: difference.place.mode,
                 load: &difference.place.load,
                 others,
-                subject: &difference.subject,
-                to,
-                from,
+                changed: vec![(&difference.subject, to, from)],
                 figure: difference.measured.figure,
                 estimate: &difference.measured.estimate,
                 verdict: difference.verdict,
@@ -76,15 +104,35 @@ fn change<'a>(run: &Context<'a>, headline: &'a Headline) -> Option<Change<'a>> {
                 mode: effect.mode,
                 load: effect.load.as_ref()?,
                 others: effect.factors.clone(),
-                subject: &effect.subject,
-                to,
-                from,
+                changed: vec![(&effect.subject, to, from)],
                 figure: effect.measured.figure,
                 estimate: &effect.measured.estimate,
                 verdict: effect.verdict,
             })
         }
+        Headline::Corner(corner) => Some(of_corner(corner)),
         _ => None,
+    }
+}
+
+fn of_corner(corner: &Corner) -> Change<'_> {
+    let (last, first) = (&corner.place.factors, &corner.from);
+    let changed = last.iter().filter_map(|(key, value)| {
+        let (to, from) = short_names(value, first.get(key)?);
+        Some((key.as_str(), to, from))
+    });
+    // A factor that cannot touch one of the two cells has one value.
+    let is_of_one =
+        |(key, _): &(&String, &FactorValue)| !(last.contains_key(*key) && first.contains_key(*key));
+    let others = last.iter().chain(first).filter(is_of_one);
+    Change {
+        mode: corner.place.mode,
+        load: &corner.place.load,
+        others: others.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        changed: changed.collect(),
+        figure: corner.measured.figure,
+        estimate: &corner.measured.estimate,
+        verdict: corner.verdict,
     }
 }
 
@@ -156,11 +204,16 @@ pub(super) fn entry(
     let cell = run.cell(added.place.key());
     let entry = cell.and_then(entry_of);
     let call_name = call.map_or("", |call| call.content.subject.as_str());
+    let mut edges = cell.into_iter().flat_map(|cell| cell.edges.iter().map(move |edge| (cell, edge)));
+    let is_slower = edges
+        .find(|(_, edge)| arrow(edge) == call_name)
+        .is_some_and(|(cell, edge)| caller_exceeded_us(cell, edge, Figure::P99).is_some());
+    let why = if is_slower { "; not all requests wait for it" } else { "" };
     let text = |names: &[String]| {
         let of = if names[0].is_empty() { String::new() } else { format!(" of {}", names[0]) };
         let call = call.map(|call| {
             let p99 = words::latency_value(call.content.figure.value);
-            format!("; slowest call {} (p99 {p99})", names[1])
+            format!("; slowest call {} (p99 {p99}{why})", names[1])
         });
         let proxies = proxies.map(|usage| format!("; {}", of_proxies(run, usage)));
         let at = at_first(added.place.conditions());
@@ -183,9 +236,8 @@ fn entry_of(cell: &Cell) -> Option<&str> {
 }
 
 fn of_proxies(run: &Context<'_>, usage: &Usage) -> String {
-    let total = run.cell(usage.place.key()).and_then(|cell| {
-        cell.totals.iter().find(|total| total.role == Role::Proxy).map(|total| total.components as u64)
-    });
+    let total = run.cell(usage.place.key()).and_then(|cell| cell.total(Role::Proxy));
+    let total = total.map(|total| total.components as u64);
     let cores = words::cores(&usage.content.figure.estimate);
     match total {
         Some(1) => format!("the proxy uses {cores}"),

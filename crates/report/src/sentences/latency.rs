@@ -5,11 +5,22 @@ use super::{
     Context, MAX_LINE, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput, word_factors,
 };
 use results::finding::{Added, Headline, OfCell, Value};
-use results::{FindingVerdict, Metric, Mode, OwnedCellKey, is_of_components};
+use results::{FindingVerdict, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
-/// The answer in one line.
+/// The answer, and the far corner of several factors behind it.
 pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> Said {
+    match group {
+        [rest @ .., corner @ Headline::Corner(_)] if !headlines::are_differences(group[0]) => {
+            let corner = headlines::differences(run, &[corner]);
+            answer(run, rest).and(&corner.line).and(&corner.detail)
+        }
+        group => answer(run, group),
+    }
+}
+
+/// The answer in one line.
+fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
     macro_rules! all {
         ($form:ident) => {
             group.iter().filter_map(|part| match part {
@@ -37,11 +48,8 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> Said {
         Said::from(format!("{} {what} {through} {text}{}.", at_first(of.conditions()), cpu()))
     };
     match group[0] {
-        Headline::Values(first) if is_of_components(&first.difference.subject) => {
-            word_factors::headline(run, &all!(Values).collect::<Vec<_>>())
-        }
-        Headline::Values(_) => headlines::differences(run, group),
-        Headline::Effect(effect) if effect.load.is_some() => headlines::differences(run, group),
+        first if headlines::are_differences(first) => headlines::differences(run, group),
+        Headline::Values(_) => word_factors::headline(run, &all!(Values).collect::<Vec<_>>()),
         Headline::Capacity(_) => headlines::capacity(&all!(Capacity).collect::<Vec<_>>()),
         Headline::Proxies(_) => headlines::proxies(run, &all!(Proxies).collect::<Vec<_>>()).into(),
         Headline::Added(added) if all!(Call).next().is_some() => {
@@ -69,9 +77,11 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> Said {
                 format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added, ""), cpu());
             Said::from(text).and(&run.chance([&added.content.added.difference]))
         }
-        Headline::Nothing(_) | Headline::Loss(_) | Headline::Cpu(_) | Headline::Call(_) => {
-            Said::from("Nothing can be said: no trial is valid.".to_owned())
-        }
+        Headline::Nothing(_)
+        | Headline::Loss(_)
+        | Headline::Cpu(_)
+        | Headline::Call(_)
+        | Headline::Corner(_) => Said::from("Nothing can be said: no trial is valid.".to_owned()),
     }
 }
 

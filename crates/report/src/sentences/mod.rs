@@ -7,6 +7,7 @@
 pub(crate) mod control_plane_model;
 pub mod control_plane_size;
 mod corners;
+mod disturbed;
 mod fleets;
 mod footprint;
 mod graph;
@@ -160,6 +161,7 @@ fn sentence(run: &Context<'_>, rest: &[StatedFinding]) -> (usize, Said) {
         Reruns(all) => trials::reruns(run, all);
         SingleTrial(all) => validity::single_trials(all);
         Published(all) => validity::published(all);
+        Disturbed(all) => disturbed::disturbed(run, all);
         }
         groups {
         MachinePauses(group; one, next if one.content.measured.figure == next.content.measured.figure) =>

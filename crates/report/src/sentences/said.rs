@@ -60,6 +60,10 @@ impl From<String> for Said {
         }
         let mut line: String = text.chars().take(MAX_LINE - 1).collect();
         line.truncate(line.rfind(' ').unwrap_or(line.len()));
+        // A figure is left out with its verdict.
+        if text.contains("not shown") && !line.contains("not shown") {
+            line.truncate(line.rfind(": ").unwrap_or(line.len()));
+        }
         let line = line.trim_end_matches(", not").trim_end_matches([',', ':', ' ']).to_owned() + "…";
         Self { line, detail: text }
     }

@@ -7,7 +7,7 @@ use results::{Finding, FindingKind, FindingVerdict, Metric, StatedFinding, Summa
 const MAX_BESIDE_HEADLINE: usize = 4;
 
 /// Kinds of findings in the opening, the most important for a reader of the headline first.
-const BESIDE_HEADLINE: [FindingKind; 20] = [
+const BESIDE_HEADLINE: [FindingKind; 21] = [
     FindingKind::NotConverged,
     FindingKind::Saturation,
     FindingKind::Objective,
@@ -23,6 +23,7 @@ const BESIDE_HEADLINE: [FindingKind; 20] = [
     FindingKind::AddedLatency,
     FindingKind::SlowestDriver,
     FindingKind::GreatestAddedTime,
+    FindingKind::Disturbed,
     FindingKind::MachinePauses,
     FindingKind::FullMachine,
     FindingKind::ProxyUsage,

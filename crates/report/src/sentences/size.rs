@@ -4,7 +4,7 @@ use crate::format::{self, SizeUnit};
 use crate::size::figure;
 use results::{
     BindingResource, CapacityBasis, ComponentVersion, Figure, PublishedFigure, SizeAnswer, SizeMeasurement,
-    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult,
+    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts,
 };
 use statistics::words;
 
@@ -163,7 +163,7 @@ pub fn size_place(answer: &SizeAnswer) -> String {
 /// A size as text: `gateway.cpu 2`, or `no limit`.
 #[must_use]
 pub fn size_name(option: &SizeOption) -> String {
-    let values: Vec<String> = option.size.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    let values = factor_texts(&option.size);
     if !values.is_empty() {
         return values.join(", ");
     }

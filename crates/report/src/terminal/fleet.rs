@@ -75,6 +75,9 @@ fn verdict(result: &FleetResult, options: Options) -> Vec<String> {
     for reason in &result.verdict.reasons {
         lines.extend(wrapped(&format!("NOT VALID: {reason}"), options));
     }
+    for note in &result.verdict.notes {
+        lines.extend(wrapped(&format!("note: {note}"), options));
+    }
     lines.push(String::new());
     lines
 }

@@ -1,7 +1,7 @@
 //! Tables of a run beside those of its loads: each only if the run has it.
 
 use super::style::{Options, WIDE, bold, wrap};
-use super::{footprint, tables};
+use super::{disturbed, footprint, tables};
 use crate::clocks::ClockTable;
 use crate::differences::{self, DifferenceTable};
 use crate::drivers::DriverTable;
@@ -36,6 +36,7 @@ pub(crate) fn parts(summary: &Summary, options: Options) -> String {
         ReservationTable::new(summary).map(|table| reservations(&table, options)),
         GatewayTable::new(summary).map(|table| gateways(&table, options)),
         FootprintTable::new(summary).map(|table| footprint::lines(&table, options)),
+        Some(disturbed::lines(summary, options)),
     ];
     sections.into_iter().flatten().flatten().map(|line| line + "\n").collect()
 }

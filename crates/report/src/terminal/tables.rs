@@ -45,9 +45,7 @@ pub(super) fn groups(table: &Table, options: Options) -> Vec<String> {
 pub(super) fn listed(heading: &str, table: &Table, options: Options) -> Vec<String> {
     let mut lines = vec![bold(heading, options)];
     for group in &table.groups {
-        if !group.place.is_empty() {
-            lines.extend(wrap(&plain(&group.place), options.width));
-        }
+        lines.extend(wrap(&plain(&group.place), options.width));
         lines.extend(drawn(table, &group.rows, estimate, options));
         lines.push(String::new());
     }

@@ -1,6 +1,6 @@
 //! Contents of the headline: it has the form of the question that a run answers.
 
-use super::contents::{Added, Convergence, Difference, Effect, GatewayCapacity};
+use super::contents::{Added, Convergence, Corner, Difference, Effect, GatewayCapacity};
 use super::parts::{About, Against, Measured, OfCell, Trials, Usage, Value};
 use crate::finding_verdict::FindingVerdict;
 use crate::metric::Metric;
@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Headline {
     /// A value of a factor, a version or a program compared with the first one.
     Values(ValuesHeadline),
+    /// All factors at their last values compared with all at their first.
+    Corner(Corner),
     /// The largest fleet of simulated proxies.
     Fleet(OfCell<Convergence>),
     /// Median of a mode, and its difference to the baseline.

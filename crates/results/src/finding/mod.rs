@@ -119,6 +119,8 @@ findings! {
     Reruns(OfCell<Empty>),
     /// Rerun limit reached; disturbed trials remain. Reruns, of those allowed.
     NoisyMachine(Trials),
+    /// Figure of a mode that noise of the machine keeps out of the estimates: the median over its disturbed trials.
+    Disturbed(OfCell<Value>),
     /// The generator was late more often with one mode than chance explains.
     LateGenerator(LateGenerator),
     /// Percentile with fewer than ten events beyond it.

@@ -20,7 +20,7 @@ fn json_of_every_form_is_kept() {
         assert_eq!(serde_json::to_value(&finding).unwrap(), json);
         kinds.insert(json["kind"].as_str().unwrap().to_owned());
     }
-    assert_eq!(kinds.len(), 37, "{kinds:?}");
+    assert_eq!(kinds.len(), 38, "{kinds:?}");
 }
 
 #[test]
@@ -30,7 +30,8 @@ fn forms_of_headline_are_told_apart() {
         let Finding::Headline(headline) = read(&json).finding else { panic!("{json}") };
         let has = |field: &str| json.get(field).is_some();
         let is_right = match headline {
-            Headline::Values(_) => has("from"),
+            Headline::Values(_) => has("from") && has("subject"),
+            Headline::Corner(_) => has("from") && !has("subject"),
             Headline::Fleet(_) => has("candidates"),
             Headline::Added(_) => has("against") && has("value"),
             Headline::Loss(_) => has("against") && !has("value"),

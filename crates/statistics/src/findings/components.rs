@@ -1,7 +1,8 @@
 //! Comparison of mesh versions and programs: the headline of a run that compares them.
 
-use super::run::{Run, distance_from_reference};
-use super::word_factors::{content, reported};
+use super::headline::compared;
+use super::run::{Run, distance_from_reference, nearest};
+use super::word_factors::{headline_change, of_change, reported};
 use results::finding::{Headline, ValuesHeadline};
 use results::{FactorDifference, Finding, FindingVerdict, is_of_components};
 
@@ -9,8 +10,8 @@ use results::{FactorDifference, Finding, FindingVerdict, is_of_components};
 const MAX_STATED: usize = 3;
 
 /// Headline for the first factor that is a version or a program: its shown differences, the largest first,
-/// one per figure. If none is shown, the difference nearest to the reference load. `of` is the number of
-/// differences between the two values.
+/// one per figure. If none is shown, the difference nearest to the reference load. If the experiment chooses a figure, differences
+/// in this figure alone. `of` is the number of differences between the two values.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let all = &run.summary.factor_differences;
     let Some(first) = all.iter().find(|difference| is_of_components(&difference.factor)) else {
@@ -21,24 +22,27 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let Some(to) = value_that_differs_most(&of_factor) else { return Vec::new() };
     let between: Vec<&FactorDifference> =
         of_factor.into_iter().filter(|difference| difference.to == to.to).collect();
+    let stated_change = |difference: &FactorDifference| match run.experiment.headline {
+        None => reported(difference),
+        chosen if difference.figure != compared(chosen, &difference.load) => None,
+        Some(_) => headline_change(difference.figure, difference.estimate, difference.relative),
+    };
     let mut shown: Vec<&FactorDifference> = between.iter().copied().filter(is_shown).collect();
     shown.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let mut stated: Vec<&FactorDifference> = Vec::new();
-    for difference in shown.iter().copied().filter(|difference| reported(difference).is_some()) {
+    for difference in shown.iter().copied().filter(|difference| stated_change(difference).is_some()) {
         let is_stated = |known: &&FactorDifference| known.figure == difference.figure;
         if stated.len() < MAX_STATED && !stated.iter().any(is_stated) {
             stated.push(difference);
         }
     }
     if stated.is_empty() {
-        let nearest = between.iter().filter(|difference| reported(difference).is_some());
-        let nearest = nearest.min_by(|one, other| {
-            distance_from_reference(&one.load).total_cmp(&distance_from_reference(&other.load))
-        });
-        stated.extend(nearest);
+        let others = between.iter().copied().filter(|difference| stated_change(difference).is_some());
+        stated.extend(nearest(others, |difference| distance_from_reference(&difference.load)));
     }
     let headline = |difference: &FactorDifference| {
-        let mut difference = content(difference)?;
+        let (figure, change) = stated_change(difference)?;
+        let mut difference = of_change(difference, figure, &change);
         difference.n = shown.len();
         Some(Finding::Headline(Headline::Values(ValuesHeadline { difference, of: between.len() })))
     };

@@ -1,6 +1,6 @@
 //! Numeric factors: the change from the smallest to the largest value.
 
-use super::run::{Run, distance_from_reference};
+use super::run::{Run, distance_from_reference, nearest};
 use results::finding::{Effect, Measured};
 use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, Metric, Mode};
 
@@ -19,11 +19,8 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str) -> Vec<Effect> {
         let all = run.summary.factor_effects.iter();
         all.filter(|effect| effect.factor == key && effect.mode == mode)
     };
-    let distance = |effect: &FactorEffect| effect.load.as_ref().map_or(0.0, distance_from_reference);
     let medians = effects().filter(|effect| effect.figure == Metric::ResponseTimeP50Us);
-    let Some(median) = medians.min_by(|one, other| distance(one).total_cmp(&distance(other))) else {
-        return Vec::new();
-    };
+    let Some(median) = nearest_effect(medians) else { return Vec::new() };
     let beside = |figure: Metric| {
         let place = (&median.load, &median.factors);
         effects().find(move |effect| effect.figure == figure && (&effect.load, &effect.factors) == place)
@@ -39,6 +36,13 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str) -> Vec<Effect> {
         memory.filter(|_| key != BACKGROUND_SERVICES),
     ];
     changes.into_iter().flatten().collect()
+}
+
+/// The effect at the load nearest to the reference.
+pub(super) fn nearest_effect<'a>(
+    effects: impl Iterator<Item = &'a FactorEffect>,
+) -> Option<&'a FactorEffect> {
+    nearest(effects, |effect| effect.load.as_ref().map_or(0.0, distance_from_reference))
 }
 
 /// An effect with its figure and the change to report.

@@ -1,19 +1,20 @@
 //! The headline: the answer to the question of the run, in the form that fits the kind of run.
 //!
 //! In this order: versions and programs, fleets, sizes of the mesh, capacity of a gateway, values of factors, a topology's entry,
-//! throughput, latency. The experiment's `headline` selects another figure than that of the kind.
+//! throughput, latency. The experiment's `headline` selects another figure than that of the kind. The far corner of several
+//! factors comes last.
 
-use super::run::{Run, distance_from_reference};
+use super::run::{Run, distance_from_reference, nearest};
 use super::word_factors::{headline_change, nearest_to_reference, of_change};
-use super::{components, factors, fleets, latency, sizes, throughput};
+use super::{components, corners, factors, fleets, latency, sizes, throughput};
 use crate::interval;
 use crate::published::{GATEWAY_CPU, gateway_cpu_limit_cores};
 use experiment::HeadlineFigure;
 use experiment::definition::Factor;
 use results::finding::{About, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
 use results::{
-    BACKGROUND_SERVICES, Cell, EdgeSummary, Estimate, FactorEffect, Finding, FindingVerdict, LoadPoint,
-    Metric, Mode, Role, RoleTotal, is_of_components,
+    BACKGROUND_SERVICES, Cell, EdgeSummary, Finding, FindingVerdict, LoadPoint, Metric, Mode, Role,
+    is_of_components,
 };
 
 /// Maximum number of differences between values of factors.
@@ -32,7 +33,10 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
         &|| throughput_of(run, figure),
     ];
     let first = forms.iter().map(|form| form()).find(|findings| !findings.is_empty());
-    first.unwrap_or_else(|| latency::headline(run, time(figure)))
+    let mut headline = first.unwrap_or_else(|| latency::headline(run, time(figure)));
+    let corner = corners::headline(run, &modes(run), |load| compared(figure, load));
+    headline.extend(corner.map(Finding::Headline));
+    headline
 }
 
 fn findings(headlines: Vec<Headline>) -> Vec<Finding> {
@@ -71,9 +75,7 @@ fn capacity(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
         return Vec::new();
     }
     let closed = || run.summary.cells.iter().filter(|cell| cell.valid > 0 && cell.load.clients.is_some());
-    let load = closed()
-        .map(|cell| &cell.load)
-        .min_by(|one, other| distance_from_reference(one).total_cmp(&distance_from_reference(other)));
+    let load = nearest(closed().map(|cell| &cell.load), |load| distance_from_reference(load));
     let cells = closed().filter(|cell| Some(&cell.load) == load);
     cells.filter_map(|cell| gateway(run, cell)).map(Headline::Capacity).collect()
 }
@@ -91,14 +93,30 @@ fn gateway(run: &Run<'_>, cell: &Cell) -> Option<OfCell<GatewayCapacity>> {
     Some(OfCell::new(cell, capacity).resting_on(&rate))
 }
 
+/// Modes of the experiment, those with proxies first.
+fn modes(run: &Run<'_>) -> Vec<Mode> {
+    run.modes_with_proxies().into_iter().chain(run.experiment.modes.iter().copied()).collect()
+}
+
+/// Figure by which values of factors are compared under a load.
+pub(super) fn compared(figure: Option<HeadlineFigure>, load: &LoadPoint) -> Metric {
+    match figure {
+        _ if load.is_fleet() => Metric::ConvergenceP99Us,
+        None if load.rate.is_none() => Metric::RateCompleted,
+        Some(HeadlineFigure::Throughput) => Metric::RateCompleted,
+        Some(HeadlineFigure::Cpu) => Metric::ProxiesCpuCoresPer1000Rps,
+        figure => time(figure),
+    }
+}
+
 /// Differences between values of each factor in the first mode with proxies that it touches, at the reference load and with the
 /// first values of the other factors. Those that are shown come first.
 fn differences(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
     let factors = run.experiment.factors.iter();
-    let factors =
-        factors.filter(|factor| factor.key != BACKGROUND_SERVICES && !is_of_components(&factor.key));
-    let modes = run.modes_with_proxies().into_iter().chain(run.experiment.modes.iter().copied());
-    let modes: Vec<Mode> = modes.collect();
+    // What a service costs before the load is more exact than what it costs requests.
+    let is_of_sizes = |factor: &Factor| factor.key == BACKGROUND_SERVICES && figure.is_none();
+    let factors = factors.filter(|factor| !is_of_sizes(factor) && !is_of_components(&factor.key));
+    let modes = modes(run);
     let of_factor = |factor: &Factor| {
         let mode = modes.iter().find(|mode| run.experiment.touches(**mode, &factor.key));
         mode.map_or_else(Vec::new, |mode| of_factor(run, factor, *mode, figure))
@@ -114,19 +132,11 @@ fn of_factor(
     mode: Mode,
     figure: Option<HeadlineFigure>,
 ) -> Vec<(FindingVerdict, Headline)> {
-    let metric = |load: &LoadPoint| match figure {
-        None if load.rate.is_none() => Metric::RateCompleted,
-        Some(HeadlineFigure::Throughput) => Metric::RateCompleted,
-        Some(HeadlineFigure::Cpu) => Metric::ProxiesCpuCoresPer1000Rps,
-        figure => time(figure),
-    };
     let effects = run.summary.factor_effects.iter().filter(|effect| {
         let is_of_it = (effect.factor.as_str(), effect.mode) == (factor.key.as_str(), mode);
-        is_of_it && effect.load.as_ref().is_some_and(|load| metric(load) == effect.figure)
+        is_of_it && effect.load.as_ref().is_some_and(|load| compared(figure, load) == effect.figure)
     });
-    let distance = |effect: &FactorEffect| effect.load.as_ref().map_or(0.0, distance_from_reference);
-    let effect = effects.min_by(|one, other| distance(one).total_cmp(&distance(other)));
-    let effect = effect.map(|effect| {
+    let effect = factors::nearest_effect(effects).map(|effect| {
         let figure = match effect.figure {
             Metric::ProxiesCpuCoresPer1000Rps => Metric::CpuCoresPer1000Rps,
             figure => figure,
@@ -136,9 +146,9 @@ fn of_factor(
     });
     let all = &run.summary.factor_differences;
     let of_it = || all.iter().filter(|one| (one.factor.as_str(), one.mode) == (factor.key.as_str(), mode));
-    let nearest = nearest_to_reference(of_it().filter(|one| metric(&one.load) == one.figure));
+    let nearest = nearest_to_reference(of_it().filter(|one| compared(figure, &one.load) == one.figure));
     let values = nearest.into_iter().filter_map(|one| {
-        let (figure, change) = headline_change(one)?;
+        let (figure, change) = headline_change(one.figure, one.estimate, one.relative)?;
         let between = || of_it().filter(|other| other.to == one.to);
         let mut difference = of_change(one, figure, &change);
         difference.n = between().filter(|other| other.verdict == FindingVerdict::Shown).count();
@@ -171,7 +181,6 @@ fn entry(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
 
 /// CPU of all proxies of a cell.
 fn all_proxies(cell: &Cell) -> Option<Usage> {
-    let total = cell.totals.iter().find(|total: &&RoleTotal| total.role == Role::Proxy)?;
-    let cores: &Estimate = &total.cpu_cores;
-    Some(Usage::about(cell, "proxies".to_owned(), Metric::CpuCores, cores))
+    let cores = cell.total(Role::Proxy)?.cpu_cores;
+    Some(Usage::about(cell, "proxies".to_owned(), Metric::CpuCores, &cores))
 }

@@ -21,11 +21,13 @@
 //! - [`scaling`] – scaling laws.
 //! - [`control_plane_model`] – costs of a control plane.
 //! - [`validity`] – which figures can be trusted, and which trials are excluded.
+//! - [`disturbed`] – figures that noise of the machine keeps out of the estimates.
 //! - [`retakes`] – reruns.
 
 mod components;
 mod control_plane_model;
 mod corners;
+mod disturbed;
 mod factors;
 mod fleets;
 mod footprint;
@@ -93,6 +95,7 @@ pub(crate) fn findings(
     findings.extend(validity::unavailable_modes(&run));
     findings.extend(footprint::rejected_updates(&run));
     findings.extend(validity::excluded(&run));
+    findings.extend(disturbed::disturbed(&run));
     findings.extend(retakes::reruns(&run));
     findings.extend(retakes::late_with_one_mode(&run));
     findings.extend(validity::limits(&run));

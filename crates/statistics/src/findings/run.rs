@@ -4,7 +4,7 @@ use super::graph::Greatest;
 use super::resources::CpuScaling;
 use crate::trials::{TrialsByCell, are_enough};
 use experiment::Experiment;
-use results::{Cell, Figure, LoadPoint, Mode, Summary};
+use results::{Cell, Conditions, Factors, Figure, LoadPoint, Mode, Summary};
 
 /// Preferred rate for the headline: that of the published figures.
 const REFERENCE_RATE: f64 = 1000.0;
@@ -18,6 +18,11 @@ pub fn distance_from_reference(load: &LoadPoint) -> f64 {
         (Some(rate), _) => (rate - REFERENCE_RATE).abs(),
         (None, clients) => (clients.unwrap_or(0) as f64 - REFERENCE_CLIENTS).abs(),
     }
+}
+
+/// The first of the items with the least distance.
+pub(super) fn nearest<T>(items: impl IntoIterator<Item = T>, distance: impl Fn(&T) -> f64) -> Option<T> {
+    items.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
 }
 
 /// Experiment, estimates and trials.
@@ -55,8 +60,34 @@ impl<'a> Run<'a> {
         let cells: Vec<&Cell> = self.measured(mode).collect();
         let comparable: Vec<&Cell> = cells.iter().copied().filter(|cell| cell.added_us.is_some()).collect();
         let cells = if comparable.is_empty() { cells } else { comparable };
-        let distance = |cell: &Cell| distance_from_reference(&cell.load);
-        cells.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
+        nearest(cells, |cell| distance_from_reference(&cell.load))
+    }
+
+    /// Conditions that these cells share. A cell is measured once for all values of the factors that cannot touch it, and is
+    /// part of the conditions of each value.
+    pub(super) fn conditions(&self, is_meant: impl Fn(&Cell) -> bool) -> Vec<(Factors, LoadPoint)> {
+        let mut all: Vec<(Factors, LoadPoint)> = Vec::new();
+        for mode in Mode::ALL {
+            let cells = self.summary.cells.iter().filter(|cell| cell.mode == mode && is_meant(cell));
+            let own: Vec<Conditions<'_>> = cells.map(Cell::conditions).collect();
+            let mut joined = Vec::new();
+            for (factors, load) in &all {
+                let at = Conditions { factors, load };
+                let before = joined.len();
+                joined.extend(own.iter().filter_map(|own| at.joined(*own)));
+                if joined.len() == before {
+                    joined.push((factors.clone(), load.clone()));
+                }
+            }
+            let is_known = |own: &Conditions<'_>, joined: &[(Factors, LoadPoint)]| {
+                joined.iter().any(|(factors, load)| own.covers(Conditions { factors, load }))
+            };
+            let others = own.iter().filter(|own| !is_known(own, &joined));
+            let others: Vec<_> = others.map(|own| (own.factors.clone(), own.load.clone())).collect();
+            joined.extend(others);
+            all = joined;
+        }
+        all
     }
 
     /// The reference cells of the modes with proxies.

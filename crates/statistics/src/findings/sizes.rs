@@ -19,9 +19,10 @@ pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Headline of a run that compares sizes but no modes.
+/// Headline of a run that compares sizes but no modes, unless the experiment chooses a figure of requests.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
-    let held = headline_mode(run).into_iter().flat_map(|mode| held(run, mode));
+    let mode = headline_mode(run).filter(|_| run.experiment.headline.is_none());
+    let held = mode.into_iter().flat_map(|mode| held(run, mode));
     held.map(|effect| Finding::Headline(Headline::Effect(effect))).collect()
 }
 

@@ -5,12 +5,13 @@ use super::run::{Run, distance_from_reference};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
 use results::finding::{About, Against, CpuPayer, FullMachine, Headline, Loss, Measured, OfCell, Value};
-use results::{Cell, Conditions, Finding, Metric, Role, RoleTotal};
+use results::{Cell, Conditions, Factors, Finding, LoadPoint, Metric, Role};
 
 /// Throughput of the baseline and the loss with each mode; empty without a closed loop, or if no loss is
 /// shown.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
-    let Some(at) = reference_conditions(run) else { return Vec::new() };
+    let Some((factors, load)) = reference_conditions(run) else { return Vec::new() };
+    let at = Conditions { factors: &factors, load: &load };
     let mut cells = run.summary.cells.iter().filter(|cell| cell.conditions().covers(at));
     let baseline = cells.find_map(|cell| {
         let rate = cell.rate_completed.filter(|_| cell.mode.floor().is_none())?;
@@ -49,14 +50,14 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
 
 /// CPU per request of all proxies and of the control plane, by mode.
 pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
-    let Some(at) = reference_conditions(run) else { return Vec::new() };
+    let Some((factors, load)) = reference_conditions(run) else { return Vec::new() };
+    let at = Conditions { factors: &factors, load: &load };
     let cells: Vec<&Cell> =
         run.summary.cells.iter().filter(|cell| cell.conditions().covers(at) && cell.valid > 0).collect();
     let of = |role: Role, payer: CpuPayer| {
         let cells = cells.iter();
         cells.filter_map(move |cell| {
-            let total = cell.totals.iter().find(|total: &&RoleTotal| total.role == role)?;
-            let estimate = &total.cpu_cores_per_1000_rps;
+            let estimate = &cell.total(role)?.cpu_cores_per_1000_rps;
             let cost = About { subject: payer, figure: Measured::new(Metric::CpuCoresPer1000Rps, estimate) };
             Some(OfCell::under(at, cell, cost).resting_on(estimate))
         })
@@ -71,33 +72,34 @@ pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
 /// Conditions under which the machine had no CPU left: throughput is then limited by the CPU of everything on
 /// the path.
 pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
-    let cells = run.summary.cells.iter().filter(|cell| is_closed(&cell.load));
-    let mut conditions: Vec<Conditions<'_>> = cells.map(Cell::conditions).collect();
-    conditions.dedup();
-    let busy = |at: Conditions<'_>| {
-        let trials = run.trials.all().iter().filter(|trial| trial.conditions() == at && is_valid(trial));
+    let busy = |(factors, load): (Factors, LoadPoint)| {
+        let at = Conditions { factors: &factors, load: &load };
+        let trials = run.trials.all().iter().filter(|trial| trial.conditions().covers(at) && is_valid(trial));
         let trials: Vec<_> = trials.filter(|trial| trial.machine.is_some()).collect();
         let mean = busy_share(trials.iter().copied())?;
-        let content = || FullMachine {
-            factors: at.factors.clone(),
-            load: at.load.clone(),
-            busy: Value { figure: Metric::MachineBusy, value: mean },
+        let busy = Value { figure: Metric::MachineBusy, value: mean };
+        (mean >= FULL_MACHINE).then_some(Finding::FullMachine(FullMachine {
+            busy,
             n: trials.len(),
-        };
-        (mean >= FULL_MACHINE).then(|| Finding::FullMachine(content()))
+            factors,
+            load,
+        }))
     };
-    conditions.into_iter().filter_map(busy).collect()
+    run.conditions(|cell| is_closed(&cell.load)).into_iter().filter_map(busy).collect()
 }
 
 /// The closed loop in which the most modes were measured; among equals, the one nearest to the reference
 /// number of clients.
-fn reference_conditions<'a>(run: &Run<'a>) -> Option<Conditions<'a>> {
-    let closed = run.summary.cells.iter().filter(|cell| is_closed(&cell.load) && cell.valid > 0);
-    let measured = |at: &Conditions<'_>| {
-        run.summary.cells.iter().filter(|cell| cell.valid > 0 && cell.conditions().covers(*at)).count()
+fn reference_conditions(run: &Run<'_>) -> Option<(Factors, LoadPoint)> {
+    let is_measured = |cell: &Cell| is_closed(&cell.load) && cell.valid > 0;
+    let measured = |(factors, load): &(Factors, LoadPoint)| {
+        let at = Conditions { factors, load };
+        run.summary.cells.iter().filter(|cell| is_measured(cell) && cell.conditions().covers(at)).count()
     };
-    let distance = |at: &Conditions<'_>| distance_from_reference(at.load);
-    closed.map(Cell::conditions).min_by(|one, other| {
-        measured(other).cmp(&measured(one)).then(distance(one).total_cmp(&distance(other)))
-    })
+    let of_each = run.conditions(is_measured).into_iter().map(|at| (measured(&at), at));
+    let best = of_each.min_by(|(modes, (_, load)), (of_other, (_, other))| {
+        let nearer = distance_from_reference(load).total_cmp(&distance_from_reference(other));
+        of_other.cmp(modes).then(nearer)
+    });
+    best.map(|(_, at)| at)
 }

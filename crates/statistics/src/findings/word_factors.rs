@@ -72,12 +72,13 @@ pub(super) fn figure_and_change(
     Some((change, relative?))
 }
 
-/// Like [`reported`], with every percentile.
-pub(super) fn headline_change(difference: &FactorDifference) -> Option<(Metric, Estimate)> {
-    match difference.figure {
-        figure if figure.is_time() => Some((figure, difference.estimate)),
-        _ => reported(difference),
-    }
+/// Like [`figure_and_change`], with every percentile.
+pub(super) fn headline_change(
+    figure: Metric,
+    estimate: Estimate,
+    relative: Option<Estimate>,
+) -> Option<(Metric, Estimate)> {
+    if figure.is_time() { Some((figure, estimate)) } else { figure_and_change(figure, estimate, relative) }
 }
 
 pub(super) fn content(difference: &FactorDifference) -> Option<Difference> {

@@ -3,7 +3,7 @@
 use super::*;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use results::{GeneratorUsage, PacingUsage, Rates};
+use results::{GeneratorUsage, PacingUsage, Rates, TopProcess};
 use std::time::Duration;
 
 /// Mean time that a request takes of the CPU, microseconds.
@@ -183,4 +183,20 @@ fn clients_that_wait_and_threads_that_spin_leave_cpu_time() {
     assert!((share(&LoadResult { threads: 1, generator: spinning, ..open.clone() }) - 0.125).abs() < 1e-9);
     // More than there was to take: nothing is known of an open loop.
     assert_eq!(LostCpu::new(0.3, &machine(0.8, 0.3), Some(&open)).share(), 1.0);
+}
+
+#[test]
+fn programs_that_took_more_than_a_tenth_of_what_was_left_are_named() {
+    let machine = |other_processes_cores: f64| MachineUsage {
+        cpus: 2,
+        busy_cores: 1.0 + other_processes_cores,
+        other_processes_cores,
+        top_other_processes: vec![TopProcess { name: "cc".to_owned(), cpu_cores: other_processes_cores }],
+        ..MachineUsage::default()
+    };
+    // The experiment leaves one of two CPUs.
+    assert_eq!(other_processes(&machine(0.09), None), None);
+    let (reason, figures) = other_processes(&machine(0.2), None).unwrap();
+    assert_eq!(reason, "other-processes: others took 0.20 cores (cc 0.20)");
+    assert!(figures.contains(Figure::Throughput) && !figures.contains(Figure::Cpu));
 }

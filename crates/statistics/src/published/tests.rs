@@ -154,3 +154,37 @@ fn throughput_uses_cell_with_limit_and_cores_of_gateway() {
     let what = what(&figure(ReferenceValue::ThroughputPerCpu(4000.0), Some(1.0)));
     assert_eq!(what, "ingress: requests per second per core of each proxy, gateway.cpu 1");
 }
+
+#[test]
+fn agreement_rests_on_the_interval_of_the_figure_by_itself() {
+    let experiment =
+        Experiment::parse("{name: x, modes: [none, sidecar], load: {clients: 8}}", "test").unwrap();
+    let widened = |estimate: f64, [low, high]: [f64; 2], alone: [f64; 2]| json!({"estimate": estimate, "low": low, "high": high, "n": 3, "alone": alone});
+    let mut cell = serde_json::to_value(cell(&json!({}))).unwrap();
+    cell["added_us"] = json!({"p50": null, "p90": null, "verdicts": {}, "p99": widened(240.0, [-90.0, 600.0], [200.0, 280.0])});
+    let comparison = json!({
+        "load": cell["load"], "mode": "sidecar", "than": "none",
+        "response_time_us": {"p50": null, "p90": null, "p99": null, "verdicts": {}},
+        "throughput": widened(-0.1, [-0.4, 0.2], [-0.15, -0.05]),
+    });
+    let summary: Summary = serde_json::from_value(json!({
+        "schema": "", "name": "x", "seed": 1, "trials_planned": 6, "trials_recorded": 6, "host": results::Host::default(),
+        "cells": [cell], "comparisons": [comparison], "findings": [], "published": [],
+    }))
+    .unwrap();
+    let figure = |value| ReferenceFigure {
+        mode: Mode::Sidecar,
+        rate: None,
+        clients: None,
+        component: None,
+        gateway_cpu_cores: None,
+        value,
+    };
+    let added = ReferenceValue::Added(Metric::ResponseTimeP99Us, Duration::from_micros(235));
+    let less = ReferenceValue::Relative(RelativeQuantity::Throughput, Mode::None, Relation::Change(-0.1));
+    for (value, text) in [(added, "0.24 ms (0.20–0.28)"), (less, "−10 % (−15 to −5)")] {
+        let measured = measured(&figure(value), &experiment, &summary).unwrap();
+        let agrees = agrees(value, margin(value, None).unwrap(), &measured.estimate.unwrap());
+        assert_eq!((agrees, measured.text.as_str()), (Some(true), text));
+    }
+}

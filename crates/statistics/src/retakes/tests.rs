@@ -21,7 +21,7 @@ const LATE_READER: &str =
 const OTHERS: &str = "other-processes: others took 0.80 cores (cc 0.80)";
 
 /// A first take with these reasons, on a machine with two CPUs of which the experiment uses one.
-fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialRecord {
+pub(crate) fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialRecord {
     let mut result = LoadResult::default();
     result.response_time_us.count = 1000;
     TrialRecord {
@@ -59,7 +59,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
 }
 
 /// A later take of the same trial.
-fn again(index: usize, take: usize, of: &TrialRecord, reasons: &[&str]) -> TrialRecord {
+pub(crate) fn again(index: usize, take: usize, of: &TrialRecord, reasons: &[&str]) -> TrialRecord {
     TrialRecord {
         retake: Some(Retake { take, of: of.index, because: of.verdict.reasons.clone() }),
         ..trial(index, of.repeat, of.mode, reasons)

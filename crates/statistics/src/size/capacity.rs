@@ -159,29 +159,30 @@ fn greatest(
     rates.reduce(|best, other| if other.1.estimate > best.1.estimate { other } else { best })
 }
 
-/// The next load above a carried one that has a throughput.
-fn next_above<'a>(measured: &[&'a MeasuredCell<'a>], carried: usize) -> Option<&'a MeasuredCell<'a>> {
-    measured[carried + 1..].iter().copied().find(|cell| throughput(cell).is_some())
+/// The loads above a carried one that have a throughput.
+fn above<'a>(
+    measured: &[&'a MeasuredCell<'a>],
+    carried: usize,
+) -> impl DoubleEndedIterator<Item = (&'a MeasuredCell<'a>, Estimate)> {
+    measured[carried + 1..].iter().filter_map(|cell| Some((*cell, throughput(cell)?)))
 }
 
 /// Sets the level above the greatest throughput as the limiting one. It is a peak if no level above carries
 /// more. If the generator or the machine is full there, the decline says nothing about the replica.
 fn set_peak<'a>(found: &mut Found<'a>, measured: &[&'a MeasuredCell<'a>], best: usize) {
     let greatest = throughput(measured[best]).map_or(0.0, |rate| rate.estimate);
-    let mut above = measured[best + 1..].iter().filter_map(|cell| throughput(cell));
-    found.limiting = next_above(measured, best);
-    found.is_peak = above.all(|rate| rate.estimate <= greatest)
+    found.limiting = above(measured, best).next().map(|(cell, _)| cell);
+    found.is_peak = above(measured, best).all(|(_, rate)| rate.estimate <= greatest)
         && found.limiting.is_some_and(|cell| !cell.limited_by_generator && !cell.fills_machine);
     found.notes.extend(carries_less(measured, best));
 }
 
 /// Note that the most clients that are shown to carry less than the best number do so.
-fn carries_less(measured: &[&MeasuredCell<'_>], best: usize) -> Option<SizeNote> {
+fn carries_less<'a>(measured: &[&'a MeasuredCell<'a>], best: usize) -> Option<SizeNote> {
     let rate = throughput(measured[best])?;
     let is_less = |other: &Estimate| other.high.zip(rate.low).is_some_and(|(high, low)| high < low);
-    let above = measured[best + 1..].iter().rev().filter(|cell| !cell.limited_by_generator);
-    let (less, other) =
-        above.filter_map(|cell| Some((cell, throughput(cell)?))).find(|(_, other)| is_less(other))?;
+    let mut others = above(measured, best).rev().filter(|(cell, _)| !cell.limited_by_generator);
+    let (less, other) = others.find(|(_, other)| is_less(other))?;
     let clients = |cell: &MeasuredCell<'_>| cell.cell.load.clients.map(words::clients);
     let detail = format!(
         "{} with {}, {} with {}",

@@ -8,7 +8,7 @@ use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid, shows_satur
 use experiment::Experiment;
 use results::{
     Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Metric, Mode, Role, SizeNote,
-    SizeNoteKind, SizeQuestion, TrialRecord,
+    SizeNoteKind, SizeQuestion, TrialRecord, factor_texts,
 };
 
 /// Factors that determine the size of a proxy.
@@ -95,7 +95,7 @@ impl Group<'_> {
 impl Sized<'_> {
     /// Name such as `gateway.cpu 2`.
     pub(super) fn name(&self) -> String {
-        let values: Vec<String> = self.size.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        let values = factor_texts(&self.size);
         if values.is_empty() { "the only size".to_owned() } else { values.join(", ") }
     }
 
@@ -334,7 +334,7 @@ impl<'a> MeasuredCell<'a> {
 impl Usage {
     fn new(cell: &Cell, component: &Component, throttled: bool) -> Option<Self> {
         if component.is_total {
-            let total = cell.totals.iter().find(|total| total.role == Role::Proxy)?;
+            let total = cell.total(Role::Proxy)?;
             return Some(Self {
                 cpu_cores: total.cpu_cores,
                 cpu_cores_per_1000_rps: total.cpu_cores_per_1000_rps,

@@ -13,7 +13,7 @@ use super::{Asked, SECONDS_PER_DAY, capacity, usage};
 use crate::interval;
 use results::{
     Capacity, Estimate, Figure, Prices, ReplicaCount, Role, SizeMeasurement, SizeNote, SizeNoteKind,
-    SizeOption, SizePlan, SizeQuestion, WithoutOne,
+    SizeOption, SizePlan, SizeQuestion, WithoutOne, factor_texts,
 };
 use std::collections::BTreeMap;
 
@@ -32,14 +32,11 @@ pub(super) fn option(
     let replicas = replicas(asked.question, &rps);
     let mut notes = found.notes;
     let count = replicas.estimate as f64;
-    let (replica_cpu, cpu) = cpu(asked, sized, &found.capacity, &replicas, &mut notes);
     let replica_memory = usage::memory(sized, &found.capacity);
+    let used = used_by(asked, sized, &found.capacity, &replicas, replica_memory.as_ref(), &mut notes);
     if replica_memory.is_none() {
         notes.push(SizeNote::new(SizeNoteKind::MemoryNotMeasured));
     }
-    let memory = replica_memory.map(|memory| multiplied(&replicas, &memory));
-    let cost = asked.question.prices.as_ref();
-    let cost = cost.and_then(|prices| Some(monthly_cost(prices, &replicas, &cpu?, memory.as_ref())));
     let planned = plan(asked, sized, &found.capacity, found.certain_rps, replica_memory.as_ref());
     let measured = measurement(asked, found.carried);
     let [expected_cpu_cores, expected_monthly_cost] =
@@ -58,11 +55,11 @@ pub(super) fn option(
         binds: found.binds,
         replicas,
         planned,
-        replica_cpu_cores: replica_cpu,
+        replica_cpu_cores: used.replica_cpu_cores,
         replica_memory_bytes: replica_memory,
-        cpu_cores: cpu,
-        memory_bytes: memory,
-        monthly_cost: cost,
+        cpu_cores: used.cpu_cores,
+        memory_bytes: used.memory_bytes,
+        monthly_cost: used.monthly_cost,
         expected_cpu_cores,
         expected_monthly_cost,
         capacity_per_day: rps.map(|rps| rps * (1.0 - headroom) * count * SECONDS_PER_DAY),
@@ -91,20 +88,39 @@ fn measurement(asked: &Asked<'_>, carried: &MeasuredCell<'_>) -> SizeMeasurement
     }
 }
 
-/// CPU, memory and monthly cost of a fixed number of replicas: intervals are of these figures alone.
+/// CPU, memory and monthly cost of replicas.
+struct Used {
+    replica_cpu_cores: Option<Estimate>,
+    cpu_cores: Option<Estimate>,
+    memory_bytes: Option<Estimate>,
+    monthly_cost: Option<Estimate>,
+}
+
 fn used_by(
+    asked: &Asked<'_>,
+    sized: &Sized<'_>,
+    capacity: &Capacity,
+    replicas: &ReplicaCount,
+    replica_memory: Option<&Estimate>,
+    notes: &mut Vec<SizeNote>,
+) -> Used {
+    let (replica_cpu_cores, cpu_cores) = cpu(asked, sized, capacity, replicas, notes);
+    let memory_bytes = replica_memory.map(|memory| multiplied(replicas, memory));
+    let prices = asked.question.prices.as_ref().zip(cpu_cores);
+    let cost = |(prices, cores)| monthly_cost(prices, replicas, &cores, memory_bytes.as_ref());
+    Used { replica_cpu_cores, cpu_cores, memory_bytes, monthly_cost: prices.map(cost) }
+}
+
+/// The same of a fixed number of replicas: intervals are of these figures alone.
+fn used_by_fixed(
     asked: &Asked<'_>,
     sized: &Sized<'_>,
     capacity: &Capacity,
     count: u64,
     replica_memory: Option<&Estimate>,
-) -> [Option<Estimate>; 3] {
+) -> Used {
     let fixed = ReplicaCount { estimate: count, low: Some(count), high: Some(count) };
-    let (_, cpu_cores) = cpu(asked, sized, capacity, &fixed, &mut Vec::new());
-    let memory_bytes = replica_memory.map(|memory| multiplied(&fixed, memory));
-    let prices = asked.question.prices.as_ref().zip(cpu_cores);
-    let cost = prices.map(|(prices, cores)| monthly_cost(prices, &fixed, &cores, memory_bytes.as_ref()));
-    [cpu_cores, memory_bytes, cost]
+    used_by(asked, sized, capacity, &fixed, replica_memory, &mut Vec::new())
 }
 
 /// The planned number of replicas, and what that number uses and leaves.
@@ -117,13 +133,13 @@ fn plan(
 ) -> SizePlan {
     let replica_rps = certain_rps.unwrap_or(capacity.rps.estimate);
     let planned = needed(asked.question, replica_rps);
-    let [cpu_cores, memory_bytes, monthly_cost] = used_by(asked, sized, capacity, planned, replica_memory);
+    let used = used_by_fixed(asked, sized, capacity, planned, replica_memory);
     SizePlan {
         replicas: planned,
         replica_rps,
-        cpu_cores,
-        memory_bytes,
-        monthly_cost,
+        cpu_cores: used.cpu_cores,
+        memory_bytes: used.memory_bytes,
+        monthly_cost: used.monthly_cost,
         utilisation: asked.question.target_rps / (planned as f64 * capacity.rps.estimate),
         without_one: without_one(asked, planned, capacity.rps.estimate),
     }
@@ -153,9 +169,9 @@ fn expected(
     let total: f64 = weights.values().sum();
     let (mut cores, mut cost) = (Some(0.0), Some(0.0));
     for (count, weight) in weights {
-        let [used, _, costs] = used_by(asked, sized, capacity, count, replica_memory);
+        let used = used_by_fixed(asked, sized, capacity, count, replica_memory);
         let add = |sum: Option<f64>, part: Option<Estimate>| Some(sum? + part?.estimate * weight / total);
-        (cores, cost) = (add(cores, used), add(cost, costs));
+        (cores, cost) = (add(cores, used.cpu_cores), add(cost, used.monthly_cost));
     }
     [cores, cost]
 }
@@ -281,8 +297,7 @@ pub(super) fn other_plan_cheaper(options: &[SizeOption], recommended: usize) -> 
         planned.monthly_cost.or(planned.cpu_cores).map_or(f64::INFINITY, |cost| cost.estimate)
     };
     let other = options.iter().min_by(|one, other| cost(one).total_cmp(&cost(other)))?;
-    let size: Vec<String> = other.size.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    let detail = format!("{} of {}", other.planned.replicas, size.join(", "));
+    let detail = format!("{} of {}", other.planned.replicas, factor_texts(&other.size).join(", "));
     let is_cheaper = cost(other) < cost(&options[recommended]);
     is_cheaper.then(|| SizeNote::naming(SizeNoteKind::OtherPlanCheaper, detail))
 }

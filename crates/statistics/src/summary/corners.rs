@@ -50,10 +50,10 @@ fn corners<'a>(
     let mut pairs = Vec::new();
     for from in cells {
         let touching = experiment.touching(from.mode, &first);
-        if touching.len() < MIN_FACTORS || from.factors != touching {
+        let end = experiment.touching(from.mode, &last);
+        if touching.len().min(end.len()) < MIN_FACTORS || from.factors != touching {
             continue;
         }
-        let end = experiment.touching(from.mode, &last);
         let is_opposite = |cell: &&OwnedCellKey| {
             cell.mode == from.mode && is_level(&cell.load, &from.load) && cell.factors == end
         };

@@ -8,7 +8,9 @@ use super::estimates::{commonest_kind, estimate, percentiles_alone, with_censore
 use crate::objective::driver_objective;
 use crate::trials::{is_unanswered, kind_of, shows_saturation};
 use experiment::Objective;
-use results::{DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord};
+use results::{
+    DisturbedFigures, DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord,
+};
 use std::collections::BTreeMap;
 
 /// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number
@@ -68,6 +70,7 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
         errors: errors.fraction,
         errors_high: errors.high,
         objective: None,
+        disturbed: DisturbedFigures::new(),
     };
     let saturated = takes.iter().any(|take| shows_saturation(take.view.verdict));
     summary.objective = driver_objective(objective, &summary, saturated);

@@ -5,7 +5,7 @@ use super::*;
 use results::finding::{Greatest, GreatestAdded, OfCell, Trials};
 use results::{
     ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Figure, Finding, FindingKind,
-    FindingVerdict, LatencyHistogram, Role, ServiceRecord, ServiceSummary,
+    FindingVerdict, LatencyHistogram, MachineUsage, Role, ServiceRecord, ServiceSummary, TopProcess,
 };
 use std::time::Duration;
 
@@ -268,4 +268,66 @@ fn run_with_one_driver_and_no_calls_has_no_graph_findings() {
     for kind in [FindingKind::SlowestDriver, FindingKind::GreatestAddedTime, FindingKind::GreatestAddedCpu] {
         assert!(without.findings.iter().all(|stated| stated.finding.kind() != kind), "{kind:?}");
     }
+}
+
+const NOISE: &str = "other-processes: others took 0.80 cores (cc 0.80)";
+
+/// Tenant 2 disturbed in trials 1 to 3.
+fn disturbed() -> (Experiment, Vec<TrialRecord>) {
+    let (experiment, mut trials) = tiered(|tenant, index, driver| {
+        if tenant == 2 && (1..4).contains(&index) {
+            spoil(driver, NOISE);
+        }
+    });
+    for (index, trial) in trials.iter_mut().enumerate() {
+        let top_other_processes = vec![TopProcess { name: "cc".to_owned(), cpu_cores: 0.8 + index as f64 }];
+        let other_processes_cores = 0.8 + index as f64;
+        trial.machine =
+            Some(MachineUsage { other_processes_cores, top_other_processes, ..Default::default() });
+    }
+    (experiment, trials)
+}
+
+#[test]
+fn disturbed_figures_of_drivers_services_and_calls_are_beside_their_estimates() {
+    let (experiment, trials) = disturbed();
+    let cell = &summary(&experiment, &trials).cells[0];
+    let of_cell = cell.disturbed.as_ref().expect("trials were disturbed");
+    assert_eq!((of_cell.trials, of_cell.reasons["other-processes"]), (3, 3));
+    assert_eq!(of_cell.other_processes_cores, Some([1.8, 3.8]));
+    assert_eq!(of_cell.programs, [TopProcess { name: "cc".to_owned(), cpu_cores: 3.8 }]);
+    let is_of_tenant = |name: &str| name == "tenant-2" || name.starts_with("tenant-2/");
+    for service in &cell.services {
+        let n = service.requests_per_s.expect("two trials are sound").n;
+        if !is_of_tenant(&service.namespace) {
+            assert!(n == 5 && service.disturbed.is_empty(), "{service:?}");
+            continue;
+        }
+        let rate = service.disturbed["requests_per_s"];
+        assert_eq!((n, rate.n), (2, 3));
+        assert!((rate.value - service.requests_per_s.unwrap().estimate).abs() < 1e-9, "{service:?}");
+        assert!((service.disturbed["proxy_cpu_cores"].value - 0.1).abs() < 1e-9);
+    }
+    let edge = find(&cell.edges, "tenant-2/a", "tenant-2/b1");
+    let p50 = edge.disturbed["response_time_p50_us"];
+    assert!(p50.least < 203.0 && p50.greatest > 205.0 && (p50.value - 204.0).abs() < 1.0, "{p50:?}");
+    assert!(find(&cell.edges, "tenant-3/a", "tenant-3/b1").disturbed.is_empty());
+    let drivers: Vec<usize> = cell.drivers.iter().map(|driver| driver.disturbed.len()).collect();
+    assert_eq!(drivers, [0, 4, 0, 0, 0]);
+}
+
+#[test]
+fn accepted_noise_is_in_the_estimates_and_counted() {
+    let (experiment, mut trials) = disturbed();
+    trials[4].verdict.spoil_by_path("nothing was counted");
+    trials[4].drivers.iter_mut().for_each(|driver| driver.verdict.spoil_by_path("nothing was counted"));
+    let (summary, accepted) = crate::summarize_accepting_noise(&experiment, 1, 5, &Host::default(), &trials);
+    let noise = summary.noise_accepted.as_ref().expect("the user's word is recorded");
+    assert_eq!((noise.trials, noise.of, noise.reasons["other-processes"]), (3, 5, 3));
+    let cell = &summary.cells[0];
+    assert_eq!((cell.valid, cell.noise_accepted, &cell.disturbed), (4, 3, &None));
+    assert!(cell.services.iter().all(|service| service.requests_per_s.unwrap().n == 4));
+    assert!(cell.edges.iter().all(|edge| edge.response_time_us.unwrap().p99.unwrap().n == 4));
+    let notes: Vec<usize> = accepted.iter().map(|trial| trial.verdict.notes.len()).collect();
+    assert_eq!(notes, [0, 1, 1, 1, 0], "a note per trial that it changed");
 }

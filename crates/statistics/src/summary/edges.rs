@@ -3,7 +3,7 @@
 use super::estimates::{estimate, percentiles_alone, with_unanswered};
 use super::readings::{Readings, WindowRates};
 use crate::trials::is_valid;
-use results::{EdgeRecord, EdgeSummary, HistogramSummary, TrialRecord};
+use results::{DisturbedFigures, EdgeRecord, EdgeSummary, HistogramSummary, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 type Key<'a> = (&'a str, &'a str);
@@ -34,6 +34,7 @@ pub(super) fn edges(trials: &[&TrialRecord]) -> Vec<EdgeSummary> {
                 .map(|percentiles| with_unanswered(percentiles, &times)),
             errors: counts[&key].error_fraction(),
             proven: proven.get(&key).copied().unwrap_or(false),
+            disturbed: DisturbedFigures::new(),
         }
     };
     readings.into_iter().map(summary).collect()

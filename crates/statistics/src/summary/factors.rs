@@ -62,8 +62,8 @@ pub(super) fn effects(
                 others.push(rest);
             }
         }
-        for mode in modes.iter().filter(|mode| experiment.touches(**mode, &factor.key)) {
-            for rest in &others {
+        for mode in modes {
+            for rest in others.iter().filter(|rest| experiment.touches_cells(*mode, rest, &factor.key)) {
                 let trials = groups.remove(&(*mode, rest.clone())).unwrap_or_default();
                 let group = Group { factor: &factor.key, values: &values, factors: rest, mode: *mode };
                 effects.extend(group.effects(&trials, tables));

@@ -2,7 +2,7 @@
 
 use super::estimates::estimate;
 use super::readings::{Readings, WindowRates};
-use results::{ComponentUsage, Role, ServiceRecord, ServiceSummary, TrialRecord};
+use results::{ComponentUsage, DisturbedFigures, Role, ServiceRecord, ServiceSummary, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// Every service of the trials of a cell, in the order in which the trials list them.
@@ -27,6 +27,8 @@ pub(super) fn services(trials: &[&TrialRecord]) -> Vec<ServiceSummary> {
             requests_per_s: each(|reading| reading.requests_per_s),
             cpu_cores: each(|reading| reading.cpu_cores),
             proxy_cpu_cores: each(|reading| reading.proxy_cpu_cores),
+            total_cpu_cores: each(|reading| Some(reading.cpu_cores? + reading.proxy_cpu_cores?)),
+            disturbed: DisturbedFigures::new(),
             namespace: key.0,
             name: key.1,
         }

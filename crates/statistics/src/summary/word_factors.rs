@@ -50,7 +50,10 @@ pub(super) fn differences(
             differences.push(FactorDifference {
                 factor: factor.to_owned(),
                 mode: from.mode,
-                factors: without(&from.factors, factor),
+                factors: without(&to.factors, factor)
+                    .into_iter()
+                    .chain(without(&from.factors, factor))
+                    .collect(),
                 load: from.load.clone(),
                 from: from.factors[factor].clone(),
                 to: to.factors[factor].clone(),
@@ -98,8 +101,8 @@ pub(super) fn changes(
     })
 }
 
-/// The factor with every cell that has its first value and each cell that differs only in that value. Modes that the factor
-/// cannot touch are left out: a difference between their cells is chance.
+/// The factor with every cell that has its first value and each cell that differs only in that value, and in factors that
+/// cannot touch one of the two. Cells that the factor cannot touch are left out: a difference between them is chance.
 fn pairs<'a>(
     experiment: &Experiment,
     factor: &'a Factor,
@@ -110,19 +113,19 @@ fn pairs<'a>(
     let of = |value| {
         cells
             .iter()
-            .filter(move |cell| cell.factors.get(key) == Some(value) && experiment.touches(cell.mode, key))
+            .filter(move |cell| cell.factors.get(key) == Some(value))
+            .filter(move |cell| experiment.touches_cells(cell.mode, &cell.factors, key))
     };
     let mut pairs = Vec::new();
     for from in of(first) {
-        let rest = without(&from.factors, key);
-        for value in others {
-            let is_alike = |cell: &&OwnedCellKey| {
-                cell.mode == from.mode
-                    && is_level(&cell.load, &from.load)
-                    && without(&cell.factors, key) == rest
-            };
-            pairs.extend(of(value).find(is_alike).map(|to| (key, from, to)));
-        }
+        let is_alike = |cell: &&OwnedCellKey| {
+            cell.mode == from.mode
+                && is_level(&cell.load, &from.load)
+                && cell.factors.iter().all(|(other, value)| {
+                    other == key || from.factors.get(other).is_none_or(|from| from == value)
+                })
+        };
+        pairs.extend(others.iter().flat_map(of).filter(is_alike).map(|to| (key, from, to)));
     }
     pairs
 }

@@ -1,10 +1,11 @@
 //! Cells that factors cannot touch: measured once, compared with every combination, and in no effect of a factor.
 
-use crate::simulator::Design;
+use crate::simulator::{Design, Upgrade};
 use crate::{Share, covers, summaries, with_factors, with_words};
 use experiment::Experiment;
 use results::{
-    CornerDifference, Factors, FindingVerdict, Host, Metric, Mode, StatedFinding, Summary, TrialRecord,
+    Cell, CornerDifference, FactorDifference, Factors, Finding, FindingVerdict, Host, MachineUsage, Metric,
+    Mode, StatedFinding, Summary, TrialRecord,
 };
 use serde_json::Value as Json;
 use statistics::{ObjectiveOutcome, objective_met, summarize};
@@ -27,7 +28,37 @@ fn designs() -> impl Iterator<Item = Design> {
         repeats: 2,
         ..Design::default()
     };
-    with_factors(2).into_iter().chain(with_words(0.2)).chain([crossed, connections])
+    let upgrade = Upgrade { is_same_program: true, ..Upgrade::default() };
+    let versions = Design { upgrade: Some(upgrade), another_factor: false, ..crossed };
+    let all = [crossed, connections, versions, disjoint()].into_iter().chain(around_a_gateway());
+    with_factors(2).into_iter().chain(with_words(0.2)).chain(all)
+}
+
+/// A closed loop with a factor that touches sidecars alone, and one that touches ztunnels alone.
+fn disjoint() -> Design {
+    Design {
+        modes: "none, sidecar, ambient",
+        load: "clients: [5, 20]",
+        repeats: 3,
+        more: ", istio: {sidecar-scope: [off, on], ztunnel: [shared, per-pod]}",
+        ..Design::default()
+    }
+}
+
+/// The direct path, first and last, beside factors that touch a gateway alone.
+fn around_a_gateway() -> [Design; 2] {
+    let base = Design { modes: "none, ingress", load: "rate: 1000", repeats: 3, ..Design::default() };
+    [
+        Design {
+            more: ", ingress: {scenario: [direct, no-filters]}, gateway: {cpu: [500m, 1]}",
+            ..base.clone()
+        },
+        Design {
+            words: "off, text",
+            more: ", ingress: {scenario: [no-filters, jwt, direct]}, gateway: {workers: [1, 2]}",
+            ..base
+        },
+    ]
 }
 
 #[test]
@@ -39,10 +70,17 @@ fn nothing_is_compared_that_a_factor_cannot_touch() {
             check(&experiment, &json, &mut comparisons);
             assert!(comparisons + summary.factor_effects.len() > 0, "{design:?}");
             for effect in &summary.factor_effects {
-                assert!(experiment.touches(effect.mode, &effect.factor), "{effect:?}");
+                assert!(experiment.touches_cells(effect.mode, &effect.factors, &effect.factor), "{effect:?}");
             }
-            for difference in &summary.factor_differences {
-                assert!(experiment.touches(difference.mode, &difference.factor), "{difference:?}");
+            for FactorDifference { mode, factors, factor, .. } in &summary.factor_differences {
+                assert!(
+                    experiment.touches_cells(*mode, factors, factor),
+                    "{factor} of {mode} at {factors:?}"
+                );
+            }
+            for cell in &summary.cells {
+                let touches = |key: &String| experiment.touches_cells(cell.mode, &cell.factors, key);
+                assert!(cell.factors.keys().all(touches), "{} at {:?}", cell.mode, cell.factors);
             }
             for StatedFinding { finding, .. } in &summary.findings {
                 let json = serde_json::to_value(finding).expect("a finding is JSON");
@@ -98,6 +136,58 @@ fn every_combination_is_compared_with_the_one_cell_of_none() {
             assert!((own.estimate - none.estimate - added.estimate).abs() < 0.01, "{design:?}");
         }
     }
+}
+
+#[test]
+fn direct_path_is_compared_with_every_gateway() {
+    let expected = [(1 + 1 + 2, 2), (1 + 1 + 2 * 2 * 2, 4 + 4)];
+    for (design, (cells, differences)) in around_a_gateway().into_iter().zip(expected) {
+        let (_, summary) = summaries(&design).next().expect("a study");
+        assert_eq!(summary.cells.len(), cells, "{design:?}");
+        let of_scenarios = summary.factor_differences.iter().filter(|one| one.factor == "ingress.scenario");
+        let medians: Vec<&FactorDifference> =
+            of_scenarios.filter(|one| one.figure == Metric::ResponseTimeP50Us).collect();
+        assert_eq!(medians.len(), differences, "{medians:?}");
+        for median in medians {
+            let ends = [&median.from, &median.to].map(|end| {
+                let is_end = |cell: &&Cell| {
+                    let mut factors = cell.factors.clone();
+                    let is_of_scenario = factors.remove("ingress.scenario").as_ref() == Some(end);
+                    is_of_scenario
+                        && factors.iter().all(|(key, value)| median.factors.get(key) == Some(value))
+                };
+                let cell = summary.cells.iter().find(is_end).expect("a cell");
+                cell.response_time_us.and_then(|times| times.p50).expect("a median").estimate
+            });
+            assert!((ends[1] - ends[0] - median.estimate.estimate).abs() < 0.01, "{median:?}");
+        }
+    }
+}
+
+#[test]
+fn modes_with_disjoint_factors_share_the_findings_of_a_closed_loop() {
+    let (experiment, mut trials) = disjoint().study(1);
+    let busy = MachineUsage { window_s: 10.0, cpus: 2, busy_cores: 2.0, ..MachineUsage::default() };
+    for trial in trials.iter_mut().filter(|trial| trial.load.clients == Some(20)) {
+        trial.machine = Some(busy.clone());
+    }
+    let summary = summarize(&experiment, 1, trials.len(), &Host::default(), &trials);
+    let findings = || summary.findings.iter().map(|stated| &stated.finding);
+    let costs = findings().filter_map(|finding| match finding {
+        Finding::CpuPerRequest(cost) => Some((cost.place.mode, cost.place.factors.len())),
+        _ => None,
+    });
+    let costs: BTreeSet<(Mode, usize)> = costs.filter(|(mode, _)| *mode != Mode::None).collect();
+    assert_eq!(costs, BTreeSet::from([(Mode::Sidecar, 2), (Mode::Ambient, 2)]));
+    let full = findings().filter_map(|finding| match finding {
+        Finding::FullMachine(full) => Some((full.factors.len(), full.load.clients, full.n)),
+        _ => None,
+    });
+    assert_eq!(
+        full.collect::<Vec<_>>(),
+        [(2, Some(20), 3 * experiment.repeats); 4],
+        "each with all three modes"
+    );
 }
 
 /// Two factors of the proxies, of which one adds 20 % per value.

@@ -61,6 +61,8 @@ pub struct Design {
     pub of_load: bool,
     /// Extra cost of the second of two versions; without it, versions are not a factor.
     pub upgrade: Option<Upgrade>,
+    /// Further sections of the experiment, whose factors have no effect.
+    pub more: &'static str,
 }
 
 /// Distribution of the noise between trials, each of the same deviation.
@@ -120,6 +122,7 @@ impl Default for Design {
             another_factor: false,
             of_load: false,
             upgrade: None,
+            more: "",
         }
     }
 }
@@ -142,11 +145,12 @@ impl Design {
             [of_load, of_proxies].map(|part| if factors.is_empty() { String::new() } else { part });
         let text = format!(
             "{{name: t, mesh: istio, modes: [{}], load: {{{}{of_load}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}\
-             {of_proxies}{}}}",
+             {of_proxies}{}{}}}",
             self.modes,
             self.load,
             self.repeats,
-            self.components()
+            self.components(),
+            self.more
         );
         Experiment::parse(&text, "test").expect("a good experiment")
     }

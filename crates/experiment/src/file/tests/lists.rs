@@ -83,3 +83,42 @@ fn factor_that_touches_no_mode_is_rejected_with_the_modes_that_it_touches() {
     ];
     insta::assert_snapshot!(text.join("\n\n"));
 }
+
+#[test]
+fn factor_of_a_gateway_that_no_scenario_has_is_refused() {
+    let text = |scenario: &str| {
+        format!(
+            "{{name: s, modes: [gateway], load: {{rate: 100}}, ingress: {{scenario: {scenario}}}, gateway: {{cpu: [500m, 1]}}}}"
+        )
+    };
+    let error = rendered(&text("direct"));
+    assert!(error.contains("`gateway.cpu` is a list and has no effect here"), "{error}");
+    assert!(error.contains("the path of `ingress.scenario: direct` has none"), "{error}");
+    assert!(Experiment::parse(&text("[direct, jwt]"), "s").is_ok());
+}
+
+#[test]
+fn headline_of_a_figure_that_the_run_lacks_is_refused() {
+    let text = |modes: &str, load: &str, figure: &str| {
+        format!("{{name: h, modes: [{modes}], load: {{{load}}}, headline: {figure}}}")
+    };
+    for (modes, load, figure, said) in [
+        (
+            "none, sidecar",
+            "rate: 100",
+            "throughput",
+            "the throughput of an open loop is the rate of its requests",
+        ),
+        ("none", "rate: 100", "cpu", "no mode here has a proxy whose CPU is compared"),
+        ("none", "rate: 100", "p75", "p75"),
+    ] {
+        let error = rendered(&text(modes, load, figure));
+        assert!(error.contains(said), "{error}");
+    }
+    for (modes, load, figure) in
+        [("none", "clients: 4", "throughput"), ("sidecar", "rate: 100", "cpu"), ("none", "rate: 100", "p90")]
+    {
+        let read = Experiment::parse(&text(modes, load, figure), "h").unwrap();
+        assert_eq!(read.headline.map(|figure| figure.name()), Some(figure));
+    }
+}

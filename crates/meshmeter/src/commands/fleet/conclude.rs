@@ -107,7 +107,7 @@ pub fn interrupted(runner: &FleetRunner<'_>, started_at: &str, mesh: Option<Flee
         security: settings.security.name().to_owned(),
         proxies: FleetProxies { wanted: settings.proxies as u64, ..FleetProxies::default() },
         mesh,
-        verdict: FleetVerdict { valid: false, reasons: vec![INTERRUPTED.to_owned()] },
+        verdict: FleetVerdict { reasons: vec![INTERRUPTED.to_owned()], ..FleetVerdict::default() },
         connect_us: HistogramSummary::default(),
         ..FleetResult::default()
     }
@@ -244,7 +244,7 @@ mod tests {
             )
         );
         assert!(failure.contains("--istiod-ca"));
-        let stopped = FleetVerdict { valid: false, reasons: vec![INTERRUPTED.to_owned()] };
+        let stopped = FleetVerdict { reasons: vec![INTERRUPTED.to_owned()], ..FleetVerdict::default() };
         assert!(nothing_received(&FleetResult { verdict: stopped, ..result }).is_none());
     }
 }

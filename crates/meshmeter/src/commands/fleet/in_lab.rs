@@ -9,13 +9,14 @@ use crate::commands::run::{drivers, progress};
 use crate::commands::{other_labs, releases};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::memory;
+use crate::other_programs;
 use crate::output::tell;
 use components::{Component, IstioVersion, Overrides, find};
 use experiment::environment::deploy::{
     Argument, ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult,
     DriverStart, Environment as _, HealthProbe,
 };
-use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError, Snapshot};
 use experiment::settings::fleet::FleetSettings;
 use experiment::{Experiment, Plan, PlannedTrial, topology};
 use lab::environment::{LocalLab, Programs};
@@ -85,7 +86,8 @@ fn hold(
         drivers::starts(trial).into_iter().map(|start| with_run_id(start, args)).collect();
     deployment.start(&starts)?;
     let reporter = FleetReporter::new(args.progress, live);
-    let end = follow(deployment.as_mut(), lab, &reporter);
+    let mut window = Window::default();
+    let end = follow(deployment.as_mut(), lab, &reporter, &mut window);
     let measured = end.as_ref().ok().and_then(|end| end.result.as_ref().ok()?.fleet());
     let exports = reporter.finish(measured);
     let evidence = deployment.end_trial(&[]);
@@ -93,7 +95,10 @@ fn hold(
     let finished = deployment.finish();
     let DriverEnd { exit_code, result, last_lines } = end;
     let result = match result {
-        Ok(DriverResult::Fleet(result)) => FleetResult { exports, ..*result },
+        Ok(DriverResult::Fleet(mut result)) => {
+            result.verdict.notes.extend(window.note());
+            FleetResult { exports, ..*result }
+        }
         Ok(DriverResult::Load(_)) => return Err(Failure::broken("the fleet's result is that of a load")),
         Err(reason) => return Err(without_result(&reason, &last_lines, evidence.hints)),
     };
@@ -127,11 +132,33 @@ fn with_run_id(start: DriverStart, args: &FleetArgs) -> DriverStart {
     DriverStart { arguments: start.arguments.iter().cloned().chain(run_id).collect(), ..start }
 }
 
+/// The lab at both ends of the fleet's window, as far as it could be read.
+#[derive(Default)]
+struct Window {
+    open: Option<Snapshot>,
+    close: Option<Snapshot>,
+}
+
+impl Window {
+    fn observe(&mut self, deployment: &mut dyn Deployment, event: &FleetProgress) {
+        match event {
+            FleetProgress::WindowOpened => self.open = deployment.snapshot().ok(),
+            FleetProgress::WindowClosed => self.close = deployment.snapshot().ok(),
+            _ => {}
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        other_programs::note_in_lab(self.open.as_ref()?, self.close.as_ref()?)
+    }
+}
+
 /// Follows the fleet until it ends. An interrupted fleet keeps its results.
 fn follow(
     deployment: &mut dyn Deployment,
     lab: &Lab,
     reporter: &FleetReporter,
+    window: &mut Window,
 ) -> Result<DriverEnd, Failure> {
     let mut stopped_at: Option<Instant> = None;
     let mut looked_at = Instant::now();
@@ -149,7 +176,10 @@ fn follow(
                     reporter.report(&FleetProgress::Ask(ask.clone()));
                     deployment.act(&generator, &ask);
                 }
-                DriverEventKind::Fleet(event) => reporter.report(&event),
+                DriverEventKind::Fleet(event) => {
+                    window.observe(deployment, &event);
+                    reporter.report(&event);
+                }
                 DriverEventKind::Ended(end) => return Ok(*end),
                 DriverEventKind::Message(_) | DriverEventKind::Load(_) => {}
             }

@@ -17,6 +17,7 @@ use super::{show, write_json};
 use crate::cli::FleetArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::other_programs::OtherPrograms;
 use crate::output::tell;
 use experiment::environment::error_chain;
 use experiment::settings::fleet::FleetSettings;
@@ -24,6 +25,7 @@ use fleet::{Fleet, FleetSpec};
 use population::changes::Change;
 use population::{Placement, Population};
 use results::{FleetMesh, FleetProgress, FleetResult};
+use std::net::ToSocketAddrs as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -145,6 +147,8 @@ impl FleetRunner<'_> {
             source_addresses: links::source_addresses(self),
             ..FleetSpec::new(first, identities.proxies())
         };
+        let mut others = OtherPrograms::new(self.args.progress);
+        others.window_opened();
         self.reporter.report(&FleetProgress::WindowOpened);
         let fleet =
             Fleet::start(spec).map_err(|error| Failure::environment(&error).about("start the fleet"))?;
@@ -160,13 +164,18 @@ impl FleetRunner<'_> {
             fleet.interrupter().interrupt();
         }
         self.reporter.report(&FleetProgress::WindowClosed);
+        others.window_closed();
         let changed = changing.finish();
         let figures = sampler.finish(&phases);
         let result = fleet.finish();
         if self.args.mesh.keep_mesh {
             self.restore_size(&changed.undo);
         }
-        Ok(conclude::measured(result, figures, changed))
+        let mut result = conclude::measured(result, figures, changed);
+        let istiods =
+            self.targets.iter().filter_map(|target| target.address.to_socket_addrs().ok()).flatten();
+        result.verdict.notes.extend(others.note(&istiods.collect::<Vec<_>>(), None));
+        Ok(result)
     }
 
     /// Restores a mesh that stays to its original size, so that another run with its name finds the objects

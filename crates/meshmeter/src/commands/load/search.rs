@@ -5,13 +5,14 @@ use super::failures::{cannot_run, unreachable, unreachable_failure};
 use super::objective;
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::other_programs::OtherPrograms;
 use crate::output;
 use crate::output::destination::{self, Destination};
 use crate::search::{Probing, SearchProgress, SearchSettings};
 use crate::{interrupt, search};
 use experiment::Objective;
-use load::{Arrival, LoadSpec, RateStage, ScheduleSpec};
-use results::{LoadResult, SearchResult};
+use load::{Arrival, LoadSpec, Observer, Progress, RateStage, ScheduleSpec};
+use results::{LoadResult, ProbeRecord, SearchResult};
 use statistics::search::{ProbeLength, SearchPlan};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 /// Warm-up of a probe if none is given: each probe has new connections and cold caches.
 const DEFAULT_WARMUP: Duration = Duration::from_millis(500);
+
+/// Beginning of a note on other programs.
+const OTHER_PROCESSES: &str = "other-processes: ";
 
 /// Searches with `spec`, whose schedule is the closed loop that measures the capacity.
 pub fn run(args: &LoadArgs, objective: Objective, mut spec: LoadSpec) -> Result<ExitCode, Failure> {
@@ -28,8 +32,10 @@ pub fn run(args: &LoadArgs, objective: Objective, mut spec: LoadSpec) -> Result<
     }
     let stop = interrupt::on_signals()?;
     let mut progress = SearchProgress::new(args.progress);
-    let mut generator = Generator { spec: &spec, arrival: args.schedule.arrival, stop: &stop };
-    let result = search::run(&settings, &mut generator, &mut progress, &stop)?;
+    let others = OtherPrograms::new(args.progress);
+    let mut generator = Generator { spec: &spec, arrival: args.schedule.arrival, stop: &stop, others };
+    let mut result = search::run(&settings, &mut generator, &mut progress, &stop)?;
+    note_others(&mut result);
     write(args, &result)?;
     match result.verdict.end.as_str() {
         "found" => Ok(ExitCode::SUCCESS),
@@ -43,6 +49,18 @@ pub fn run(args: &LoadArgs, objective: Objective, mut spec: LoadSpec) -> Result<
         "generator-limited" => Err(Failure::broken(result.verdict.text)
             .with_hint("fewer connections, more --threads on free cores, or a quieter machine")),
         _ => Ok(ExitCode::from(MEASUREMENT_FAILED)),
+    }
+}
+
+/// Notes the number of probes in which other programs took CPU, with those of the first.
+fn note_others(result: &mut SearchResult) {
+    let of_probe = |probe: &ProbeRecord| {
+        probe.result.verdict.notes.iter().find(|note| note.starts_with(OTHER_PROCESSES)).cloned()
+    };
+    let notes: Vec<String> = result.probes.iter().filter_map(of_probe).collect();
+    if let Some(first) = notes.first() {
+        let (probes, of) = (notes.len(), result.probes.len());
+        result.verdict.notes.push(format!("in {probes} of {of} probes, first {first}"));
     }
 }
 
@@ -86,11 +104,28 @@ struct Generator<'a> {
     spec: &'a LoadSpec,
     arrival: Arrival,
     stop: &'a AtomicBool,
+    others: OtherPrograms,
 }
 
 impl Generator<'_> {
-    fn run(&self, spec: &LoadSpec, progress: &mut SearchProgress) -> Result<LoadResult, Failure> {
-        load::run(spec, self.stop, progress).map_err(|error| cannot_run(&error))
+    fn run(&mut self, spec: &LoadSpec, progress: &mut SearchProgress) -> Result<LoadResult, Failure> {
+        let mut watching = Watching { others: &mut self.others, progress };
+        let mut result = load::run(spec, self.stop, &mut watching).map_err(|error| cannot_run(&error))?;
+        super::note_others(&self.others, spec, &mut result);
+        Ok(result)
+    }
+}
+
+/// Receivers of a probe's progress.
+struct Watching<'a> {
+    others: &'a mut OtherPrograms,
+    progress: &'a mut SearchProgress,
+}
+
+impl Observer for Watching<'_> {
+    fn progress(&mut self, progress: Progress<'_>) {
+        self.others.progress(progress);
+        self.progress.progress(progress);
     }
 }
 

@@ -101,6 +101,12 @@ fn check(args: &RunArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{option} is of results, which a detached run has later"))
             .with_hint(format!("give {option} to `meshmeter cluster attach`")));
     }
+    if args.noise.accept_noise {
+        return Err(Failure::usage("--accept-noise is of results, which a detached run has later")
+            .with_hint(
+                "give --accept-noise to `meshmeter report`, once `meshmeter cluster attach` has copied them",
+            ));
+    }
     if args.export.is_asked_for() {
         return Err(Failure::usage("a detached run sends no live metrics")
             .with_hint("leave out --detach, or the options that send metrics"));

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn unreached_proxies_spoil_nothing_and_late_fleet_spoils_times() {
         let result = |reason: &str| FleetResult {
-            verdict: FleetVerdict { valid: false, reasons: vec![reason.to_owned()] },
+            verdict: FleetVerdict { reasons: vec![reason.to_owned()], ..FleetVerdict::default() },
             first_configuration_us: HistogramSummary { count: 97, ..HistogramSummary::default() },
             ..FleetResult::default()
         };

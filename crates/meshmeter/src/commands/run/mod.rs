@@ -35,7 +35,7 @@ pub(super) mod unavailable;
 mod verdict;
 
 use super::releases;
-use super::report::{check_destinations, folder_failure, objective_status, publish};
+use super::report::{check_destinations, folder_failure, objective_status, publish, read as read_run};
 use crate::cli::{OverrideArgs, ReleaseArgs, RunArgs, RunPlace, TrialArgs};
 use crate::cpu;
 use crate::failure::Failure;
@@ -52,7 +52,6 @@ use export::Exporter;
 use files::FilesBeside;
 use live::LiveMetrics;
 use progress::RunProgress;
-use report::RunData;
 use report::calibration::before_run;
 use report::folder::{Existing, RawRun, RunFolder};
 use results::{Host, Mode, UnavailableMode};
@@ -352,7 +351,7 @@ impl Session<'_> {
     }
 
     fn report(&self, folder: &Path) -> Result<ExitCode, Failure> {
-        let run = RunData::read(folder).map_err(folder_failure)?;
+        let run = read_run(folder, &self.args.noise)?;
         publish(&run, folder, self.args.json, &self.args.automation)?;
         Ok(objective_status(&run))
     }

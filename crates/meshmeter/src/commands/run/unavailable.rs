@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::tell;
 use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
 use experiment::{Experiment, MeshKind, Override};
-use results::{Factors, Mode, UnavailableMode, is_of_components};
+use results::{Factors, Mode, UnavailableMode, factor_texts, is_of_components};
 use std::error::Error as _;
 
 /// Leaves the unavailable modes out of an experiment and returns them.
@@ -102,7 +102,7 @@ pub(in crate::commands) fn sentence(left_out: &UnavailableMode) -> String {
 
 /// For example ` with components.istio 1.30.1`; empty without factors.
 pub(super) fn with(factors: &Factors) -> String {
-    let factors: Vec<String> = factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    let factors = factor_texts(factors);
     if factors.is_empty() { String::new() } else { format!(" with {}", factors.join(", ")) }
 }
 

@@ -7,12 +7,10 @@ use super::drivers::DriverRun;
 use super::fleet;
 use experiment::environment::{Scenario, WindowUsage, error_chain};
 use results::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
-use statistics::lost_cpu::LostCpu;
+use statistics::lost_cpu::{LostCpu, other_processes};
 use statistics::merge::MergeError;
 
-/// Maximum share of the CPU time left by the experiment that processes outside of it used.
-const MAX_OTHER_PROCESSES_SHARE: f64 = 0.10;
-/// Maximum share of it that the hypervisor stole …
+/// Maximum share of the CPU time left by the experiment that the hypervisor stole …
 const MAX_STEAL_SHARE: f64 = 0.05;
 /// … and the share from which it is noted.
 const NOTED_STEAL_SHARE: f64 = 0.02;
@@ -149,17 +147,9 @@ fn check_environment(
 
 fn check_machine(machine: &MachineUsage, result: Option<&LoadResult>, verdict: &mut Verdict) {
     let times = result.map(|result| &result.response_time_us);
-    let others = LostCpu::new(machine.other_processes_cores, machine, result);
-    if others.share() > MAX_OTHER_PROCESSES_SHARE {
-        let names: Vec<String> = machine
-            .top_other_processes
-            .iter()
-            .map(|process| format!("{} {:.2}", process.name, process.cpu_cores))
-            .collect();
+    if let Some((reason, spoiled)) = other_processes(machine, result) {
         // Comes first: if other processes took CPU time, all other reasons may follow from it.
-        let cores = machine.other_processes_cores;
-        let reason = format!("other-processes: others took {cores:.2} cores ({})", names.join(", "));
-        verdict.spoil_first(reason, others.spoiled(times));
+        verdict.spoil_first(reason, spoiled);
     }
     let stolen = LostCpu::new(machine.steal_cores, machine, result);
     let reason = format!("steal: the hypervisor took {:.2} cores away", machine.steal_cores);

@@ -39,7 +39,7 @@ pub(super) fn drawn(
         Some(Value { estimate: Some(rate), text: format!("{} requests/s", Interval::new(&rate).text()) })
     };
     let cpu = |cell: &Cell| {
-        let total = cell.totals.iter().find(|total| total.role == Role::Proxy)?;
+        let total = cell.total(Role::Proxy)?;
         let text = format!("{} cores", format::cores_interval(&total.cpu_cores).text());
         Some(Value { estimate: Some(total.cpu_cores), text })
     };

@@ -7,7 +7,7 @@ use crate::differences;
 use crate::tables::Table;
 use experiment::definition::Factor;
 use experiment::file::label::{label, setting};
-use results::{Cell, Estimate, FactorEffect, Figure, Metric};
+use results::{Cell, Figure};
 use serde::Serialize;
 
 /// Further charts are collapsed.
@@ -75,9 +75,3 @@ const TIMES: [(Figure, &str, &str); 3] = [
     (Figure::P90, "p90", "90th percentile of response time"),
     (Figure::P99, "p99", "99th percentile of response time"),
 ];
-
-/// A difference in microseconds; cores per 1000 requests/s equal milliseconds per request.
-pub(super) fn in_us(effect: &FactorEffect) -> Estimate {
-    let factor = if effect.figure == Metric::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
-    effect.change().map(|difference| difference * factor)
-}

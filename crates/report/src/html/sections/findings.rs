@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Sections with the kinds of their findings.
-const SECTIONS: [(&str, &[Kind]); 19] = [
+const SECTIONS: [(&str, &[Kind]); 20] = [
     ("glance", &[Kind::FactorCorner, Kind::Objective, Kind::SingleTrial]),
     ("throughput", &[Kind::CpuPerRequest, Kind::FullMachine]),
     ("percentiles", &[Kind::HiddenWaiting, Kind::MachinePauses, Kind::FewSamples]),
@@ -36,6 +36,7 @@ const SECTIONS: [(&str, &[Kind]); 19] = [
             Kind::LateGenerator,
         ],
     ),
+    ("disturbed", &[Kind::Disturbed]),
     ("path", &[Kind::Path]),
     ("published", &[Kind::Published]),
 ];

@@ -31,6 +31,7 @@ mod throughput;
 mod timelines;
 mod trials;
 
+use crate::disturbed::{self, DisturbedTable, MEANING};
 use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
 use crate::reservations::ReservationTable;
@@ -72,12 +73,20 @@ pub struct Page {
     reservations: Option<ReservationTable>,
     trials: Option<trials::TrialSection>,
     left_out: trials::LeftOut,
+    disturbed: Disturbed,
     path: Option<evidence::PathSection>,
     published: Vec<evidence::Published>,
     machine: setting::Machine,
     method: setting::Method,
     repeat: setting::Repeat,
     tables: tables::Tables,
+}
+
+/// Figures that noise of the machine keeps out of the estimates.
+#[derive(Debug, Serialize)]
+struct Disturbed {
+    tables: Vec<DisturbedTable>,
+    meaning: &'static str,
 }
 
 impl Page {
@@ -113,6 +122,7 @@ impl Page {
             reservations: ReservationTable::new(&run.summary),
             trials: trials::trials(&context),
             left_out: trials::LeftOut::new(&context),
+            disturbed: Disturbed { tables: disturbed::tables(&run.summary), meaning: MEANING },
             path: evidence::path(&context),
             published: evidence::published(&context),
             machine: setting::Machine::new(&context),

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::findings::FindingText;
+use crate::disturbed;
 use crate::format::{self, Interval};
 use crate::marks::{self, Mark};
 use crate::sentences;
@@ -62,7 +63,7 @@ fn valid(context: &Context) -> usize {
 
 fn warnings(context: &Context) -> Vec<String> {
     let summary = &context.run.summary;
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = disturbed::accepted(summary).into_iter().collect();
     if summary.places_recorded() < summary.trials_planned {
         warnings.push(format!(
             "The run was cut short: {} of {} planned trials were recorded. All figures are from these.",

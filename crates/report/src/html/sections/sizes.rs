@@ -2,8 +2,8 @@
 //! requests in the largest mesh against the smallest.
 
 use super::context::{Context, ModeRow};
-use super::factors::in_us;
-use crate::format::{self, Interval, TimeUnit};
+use crate::differences::in_us;
+use crate::format::{self, SizeUnit, TimeUnit};
 use crate::table::Difference;
 use results::{BACKGROUND_SERVICES, Conditions, FactorEffect, Metric, Mode};
 use serde::Serialize;
@@ -83,11 +83,13 @@ fn held(effects: &[&FactorEffect], times: TimeUnit) -> Vec<ModeRow> {
             effects.iter().find(is_it)
         };
         let sized = |(figure, _): &(Metric, &str)| {
-            find(*figure).map_or_else(String::new, |effect| Interval::scaled(&effect.per_unit, 1e-3).text())
+            find(*figure).map_or_else(String::new, |effect| {
+                Difference::size((&effect.per_unit, effect.verdict), SizeUnit::Kilobytes).text()
+            })
         };
         let later = find(Metric::ConfiguredInS).map(|effect| {
             let later = effect.per_unit.map(|time_s| time_s * 1e9);
-            times.interval(&later).text()
+            Difference::new((&later, effect.verdict), times).text()
         });
         let values = HELD.iter().map(sized).chain([later.unwrap_or_default()]);
         ModeRow::new(mode, format!("{mode}, {name}"), values)

@@ -2,14 +2,14 @@
 //! charts.
 
 use super::context::Context;
-use crate::differences::{self, PERCENTILES};
+use crate::differences::{self, PERCENTILES, difference};
 use crate::drivers::over_copies_estimate;
 use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
 use crate::marks;
 use crate::table::{Difference, ResultTable, valid_trials};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
-use results::{Cell, Estimate, Figure, FindingVerdict, Metric, ModeComparison, Role, RoleTotal, TrialRecord};
+use results::{Cell, Estimate, Figure, Metric, ModeComparison, Role, RoleTotal, TrialRecord};
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, component_groups};
 
@@ -129,14 +129,6 @@ fn comparisons(context: &Context, shown: &ResultTable) -> Option<Table> {
 /// An estimate with its interval in one text; a dash without an estimate.
 fn text(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> Interval) -> TableCell {
     estimate.map_or_else(|| format::ABSENT.to_owned(), |estimate| read(&estimate).text()).into()
-}
-
-fn difference(
-    judged: Option<(Estimate, FindingVerdict)>,
-    read: impl Fn((&Estimate, FindingVerdict)) -> Difference,
-) -> TableCell {
-    let text = judged.map(|(estimate, verdict)| read((&estimate, verdict)).text());
-    text.unwrap_or_else(|| format::ABSENT.to_owned()).into()
 }
 
 /// Memory, the anonymous part of it, and the working set that a cluster would show.

@@ -53,7 +53,7 @@ pub fn throughput(context: &Context) -> Option<Vec<Chart>> {
 /// CPU of a role's components per request, in microseconds; cores per 1000 requests/s equal milliseconds per
 /// request.
 fn cpu_us(cell: &Cell, role: Role) -> Option<Estimate> {
-    let total = cell.totals.iter().find(|total| total.role == role)?;
+    let total = cell.total(role)?;
     Some(total.cpu_cores_per_1000_rps.map(|milliseconds| milliseconds * 1000.0))
 }
 

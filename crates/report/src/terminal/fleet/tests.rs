@@ -127,6 +127,7 @@ fn shortfalls_name_missing_proxies() {
     });
     result.convergence_us = times(&[110], 2);
     result.verdict.reasons = vec!["not-converged: 2 proxies".to_owned()];
+    result.verdict.notes = vec!["other-processes: others took 0.50 cores (cc 0.50)".to_owned()];
     result.violations = BTreeMap::from([("wrong nonce".to_owned(), 1)]);
     result.control_plane = vec![ControlPlaneFigures {
         name: "istiod".to_owned(),
@@ -137,6 +138,7 @@ fn shortfalls_name_missing_proxies() {
     for part in [
         "NOT CONVERGED: 2 of 4 proxies missed their configuration or a change.",
         "NOT VALID: not-converged: 2 proxies",
+        "note: other-processes: others took 0.50 cores (cc 0.50)",
         "Not converged: service-1-1.fleet-1 and 1 more.",
         "istiod-restart at 7 s failed: only a lab can restart istiod",
         "1 broken stream or violation of the protocol: wrong nonce.",

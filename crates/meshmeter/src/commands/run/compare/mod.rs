@@ -158,7 +158,8 @@ fn status(comparison: &Comparison, is_strict: bool) -> ExitCode {
 pub(in crate::commands) fn report(args: &ReportArgs) -> Result<Option<ExitCode>, Failure> {
     let Some(comparison) = read_comparison(&args.folder).map_err(folder_failure)? else { return Ok(None) };
     let mut runs_only = [("--beside", &args.beside)].into_iter().chain(files_of_runs(args));
-    if let Some((option, _)) = runs_only.find(|(_, value)| value.is_some()) {
+    let noise = args.noise.accept_noise.then_some("--accept-noise");
+    if let Some(option) = runs_only.find_map(|(option, value)| value.as_ref().map(|_| option)).or(noise) {
         let folder = args.folder.display();
         return Err(Failure::usage(format!("{option}: {folder} is a comparison, not a run"))
             .with_hint("--json, --markdown and --junit write a comparison"));

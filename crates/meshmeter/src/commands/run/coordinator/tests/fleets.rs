@@ -18,6 +18,7 @@ fn result(reasons: &[&str]) -> FleetResult {
         verdict: FleetVerdict {
             valid: reasons.is_empty(),
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+            notes: Vec::new(),
         },
         ..FleetResult::default()
     }
