@@ -26,7 +26,8 @@ pub struct Objective {
     pub errors: Option<f64>,
     /// Minimum rate of completed requests, per second.
     pub rate: Option<f64>,
-    /// Minimum fraction of the offered rate that is completed, 0 to 1.
+    /// Minimum fraction of the offered rate that is completed, 0 to 1: of what was due, which differs by chance from the
+    /// rate if arrivals are random.
     pub achieved: Option<f64>,
 }
 
@@ -85,7 +86,11 @@ impl Objective {
         let errors = self.errors.map(|bound| (Bound::Errors(bound), Some(result.requests.error_fraction())));
         let rate = self.rate.map(|bound| (Bound::Rate(bound), Some(result.rate.completed)));
         let achieved = self.achieved.zip(result.rate.offered).map(|(bound, offered)| {
-            let fraction = if offered > 0.0 { result.rate.completed / offered } else { 0.0 };
+            let due = match result.requests.scheduled {
+                0 => offered,
+                scheduled => scheduled as f64 / result.duration_s.max(f64::MIN_POSITIVE),
+            };
+            let fraction = if due > 0.0 { result.rate.completed / due } else { 0.0 };
             (Bound::Achieved(bound), Some(fraction))
         });
         times.chain(errors).chain(rate).chain(achieved).collect()
@@ -253,6 +258,21 @@ mod tests {
         assert_eq!(objective.errors, Some(0.001));
         assert_eq!(objective.to_string().parse(), Ok(objective));
         assert_eq!(objective.requests_needed(10.0).round(), 10_000.0);
+    }
+
+    #[test]
+    fn achieved_is_of_what_was_due_however_many_requests_chance_has_sent() {
+        let achieved = |scheduled: u64, completed: f64| {
+            let mut result = LoadResult { duration_s: 2.0, ..LoadResult::default() };
+            (result.rate.offered, result.rate.completed) = (Some(1000.0), completed);
+            result.requests.scheduled = scheduled;
+            let objective = Objective { achieved: Some(0.99), ..Objective::default() };
+            objective.measured(&result).into_iter().all(|(bound, measured)| bound.holds(measured))
+        };
+        // Random arrivals: three standard deviations fewer than the rate says, and as many more.
+        assert!(achieved(1866, 933.0) && achieved(1866, 924.0));
+        assert!(!achieved(2134, 1000.0) && achieved(2134, 1060.0));
+        assert!(!achieved(0, 980.0) && achieved(0, 990.0));
     }
 
     #[test]

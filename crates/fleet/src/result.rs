@@ -62,7 +62,7 @@ pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
         security: ending.targets.first().map_or("", |target| target.security.name()).to_owned(),
         kinds: kinds(&ending),
         connect_us: all.connect.summary(),
-        first_configuration_us: first_configuration(&ending, None, &all),
+        first_configuration_us: first_configuration(states(&ending, None), &all),
         convergence_us: convergence.iter().fold(Convergence::default(), Convergence::plus).summary(),
         changes,
         bytes_received: all.bytes_received(),
@@ -206,7 +206,7 @@ fn by_istiod(
     let entries = parts.map(|(target, (figures, convergence))| FleetOfIstiod {
         istiod: ending.targets[target].address.clone(),
         proxies: proxies(ending, Some(target)),
-        first_configuration_us: first_configuration(ending, Some(target), figures),
+        first_configuration_us: first_configuration(states(ending, Some(target)), figures),
         convergence_us: convergence.summary(),
         bytes_received: figures.bytes_received(),
         pushes: figures.pushes(triggers),
@@ -221,11 +221,14 @@ fn states(ending: &Ending, target: Option<usize>) -> impl Iterator<Item = &Final
     all.filter(move |state| target.is_none_or(|target| target == state.link / ending.proxies.len()))
 }
 
-/// Times include failed attempts before the successful one. Proxies without a complete configuration at the
-/// end rank above all times.
-fn first_configuration(ending: &Ending, target: Option<usize>, figures: &Figures) -> HistogramSummary {
-    let incomplete = states(ending, target).filter(|state| !state.complete).count();
-    figures.first_configuration.summary_with(incomplete as u64)
+/// Times include failed attempts before the successful one. Proxies that never had a complete configuration rank above all times;
+/// one that has lost it since has its time.
+fn first_configuration<'a>(
+    states: impl Iterator<Item = &'a FinalState>,
+    figures: &Figures,
+) -> HistogramSummary {
+    let without = states.filter(|state| !state.was_complete).count();
+    figures.first_configuration.summary_with(without as u64)
 }
 
 fn proxies(ending: &Ending, target: Option<usize>) -> FleetProxies {
@@ -322,4 +325,28 @@ fn verdict(ending: &Ending, proxies: &FleetProxies, read_lag: &ReadLag) -> Fleet
         reasons.push("interrupted".to_owned());
     }
     FleetVerdict { valid: reasons.is_empty(), reasons, notes: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxy_that_is_away_at_the_end_has_its_first_configuration_once() {
+        let state = |link, complete, was_complete| FinalState {
+            link,
+            connected: complete,
+            complete,
+            was_complete,
+            reached: true,
+        };
+        // The second has lost its connection since, the third never had a configuration.
+        let states = [state(0, true, true), state(1, false, true), state(2, false, false)];
+        let mut figures = Figures::default();
+        (0..2).for_each(|_| figures.first_configuration.record(Duration::from_millis(900)));
+        let times = first_configuration(states.iter(), &figures);
+        assert_eq!((times.count, times.censored), (2, 1));
+        let all_had_one = first_configuration(states[..2].iter(), &figures);
+        assert_eq!((all_had_one.censored, all_had_one.max.is_some()), (0, true));
+    }
 }

@@ -52,6 +52,8 @@ pub(crate) struct FinalState {
     pub(crate) link: usize,
     pub(crate) connected: bool,
     pub(crate) complete: bool,
+    /// True once it has had a complete configuration.
+    pub(crate) was_complete: bool,
     /// True if every expected change has arrived.
     pub(crate) reached: bool,
 }
@@ -159,6 +161,7 @@ impl Worker {
             link: proxy.link,
             connected: phase != Phase::Down,
             complete: phase == Phase::Complete,
+            was_complete: proxy.was_complete.get(),
             reached: !core.expectations.values().any(|expectation| expectation.misses(proxy.place)),
         }
     }

@@ -6,17 +6,21 @@ use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
 use crate::target::Chosen;
-use results::{HistogramSummary, LatencyHistogram, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
+use results::{
+    Backlog, HistogramSummary, LatencyHistogram, RequestCounts, SizeSummary, UrlResult, WarmupCounts,
+};
 use statistics::UnansweredWaits;
 use statistics::episodes::Slowest;
 use std::collections::BTreeMap;
 use std::mem;
 use std::net::SocketAddr;
 
+mod errors;
 mod grpc;
 mod per_url;
 mod trend;
 
+use errors::Errors;
 pub(crate) use grpc::GrpcRecord;
 use per_url::PerUrl;
 pub(crate) use trend::Growth;
@@ -66,11 +70,12 @@ pub(crate) struct Recorder {
     addresses: BTreeMap<SocketAddr, u64>,
     /// TLS sessions by the parameters that their handshakes negotiated: few kinds, unordered.
     tls_sessions: Vec<(Security, u64)>,
-    pub(crate) warmup: WarmupCounts,
+    /// Without its errors.
+    warmup: WarmupCounts,
     sent: u64,
     completed: u64,
-    /// Responses that came back within the window, whenever their requests were due.
-    answered_in_window: u64,
+    /// Of those, responses after the window.
+    completed_after_window: u64,
     failed: u64,
     /// Waits of requests without a response.
     unanswered_waits: UnansweredWaits,
@@ -78,9 +83,7 @@ pub(crate) struct Recorder {
     unsent: u64,
     /// Unsent requests per server that were dropped because too many waited. Grows on demand.
     crowded_out: Vec<u64>,
-    errors: [u64; ErrorKind::ALL.len()],
-    /// Attempts to connect that failed at one address of a server before another was tried.
-    fallbacks: [u64; ErrorKind::ALL.len()],
+    errors: Errors,
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
@@ -122,14 +125,13 @@ impl Recorder {
             warmup: WarmupCounts::default(),
             sent: 0,
             completed: 0,
-            answered_in_window: 0,
+            completed_after_window: 0,
             failed: 0,
             unanswered_waits: UnansweredWaits::default(),
             late: 0,
             unsent: 0,
             crowded_out: Vec::new(),
-            errors: [0; ErrorKind::ALL.len()],
-            fallbacks: [0; ErrorKind::ALL.len()],
+            errors: Errors::new(),
             statuses: Box::new([0; STATUS_CODES]),
             bytes_sent: 0,
             bytes_received: 0,
@@ -149,8 +151,9 @@ impl Recorder {
         Self { per_url: PerUrl::new(urls), ..self }
     }
 
-    /// The schedule starts: earlier events belong to no second.
+    /// The schedule starts: earlier events belong to no second, and earlier errors lie before the window.
     pub(crate) fn start_seconds(&mut self) {
+        self.errors.start();
         self.finished.clear();
         self.second.clear();
         self.second.index = 0;
@@ -210,13 +213,15 @@ impl Recorder {
 
     /// Records a complete response. `bytes`: its size.
     pub(crate) fn completed(&mut self, flight: &InFlightRequest, at: Nanos, status: u16, bytes: u64) {
-        self.answered_in_window += u64::from((self.window_start..=self.window_end).contains(&at));
         self.trend.ended(flight.due, at);
         if !self.measures(flight) {
             self.warmup.completed += 1;
+            let is_in_window = (self.window_start..=self.window_end).contains(&at);
+            self.warmup.completed_in_window += u64::from(is_in_window);
             return;
         }
         self.completed += 1;
+        self.completed_after_window += u64::from(at > self.window_end);
         self.bytes_received += bytes;
         self.least_bytes = self.least_bytes.min(bytes);
         self.most_bytes = self.most_bytes.max(bytes);
@@ -283,9 +288,9 @@ impl Recorder {
 
     /// Records a failed request.
     pub(crate) fn failed(&mut self, flight: &InFlightRequest, at: Nanos, kind: ErrorKind) {
-        self.error(kind, at);
         self.trend.ended(flight.due, at);
         if self.measures(flight) {
+            self.error(kind, at);
             self.failed += 1;
             let waited = at.saturating_sub(flight.due);
             self.per_url.failed(flight.url, waited);
@@ -297,14 +302,15 @@ impl Recorder {
             }
         } else {
             self.warmup.failed += 1;
+            self.errors.count(kind, true);
         }
     }
 
-    /// Records an error outside of any request. Before the window it counts only in the total, and in no
-    /// second.
+    /// Records an error outside of any request. Before the window it counts apart, and in no second.
     pub(crate) fn error(&mut self, kind: ErrorKind, at: Nanos) {
-        self.errors[kind as usize] += 1;
-        if at >= self.window_start {
+        let is_before = at < self.window_start;
+        self.errors.count(kind, is_before);
+        if !is_before {
             self.enter_second(at);
             self.second.error(kind);
         }
@@ -312,14 +318,12 @@ impl Recorder {
 
     /// Counts an attempt that failed at one address of a server, which has others.
     pub(crate) fn fell_back(&mut self, kind: ErrorKind) {
-        self.fallbacks[kind as usize] += 1;
+        self.errors.fell_back(kind);
     }
 
     /// The commonest failure at a server's first addresses, and how many attempts failed there.
     pub(crate) fn fallbacks(&self) -> Option<(ErrorKind, u64)> {
-        let seen = ErrorKind::ALL.into_iter().filter(|kind| self.fallbacks[*kind as usize] > 0);
-        let commonest = seen.max_by_key(|kind| self.fallbacks[*kind as usize])?;
-        Some((commonest, self.fallbacks.iter().sum()))
+        self.errors.fallbacks()
     }
 
     /// Counts requests that were due in the window, at this time or shortly before, and not sent: all had waited for this long, or
@@ -366,9 +370,20 @@ impl Recorder {
         Some((server, self.crowded_out.iter().sum()))
     }
 
-    /// Finishes the current second if another one has begun.
+    /// Finishes the current second if another one has begun. What comes after the window is in no second of it, even if the
+    /// window ends within one.
     fn enter_second(&mut self, now: Nanos) {
         let index = now.saturating_sub(self.window_start) / SECOND;
+        let of_window = self.window_end.saturating_sub(self.window_start).div_ceil(SECOND);
+        let is_after = now > self.window_end;
+        self.begin_second(if is_after {
+            index.max(of_window)
+        } else {
+            index.min(of_window.saturating_sub(1))
+        });
+    }
+
+    fn begin_second(&mut self, index: u64) {
         if index > self.second.index {
             let mut next =
                 self.spare.take().unwrap_or_else(|| SecondCounts::new(index, self.second.detail.is_some()));
@@ -380,6 +395,10 @@ impl Recorder {
     /// Returns the seconds that are finished at `now`. `connections_open`: at this time.
     pub(crate) fn take_seconds(&mut self, now: Nanos, connections_open: usize) -> Vec<SecondCounts> {
         self.enter_second(now);
+        self.take_finished(connections_open)
+    }
+
+    fn take_finished(&mut self, connections_open: usize) -> Vec<SecondCounts> {
         if let Some(last) = self.finished.last_mut() {
             last.connections_open = connections_open;
         }
@@ -388,8 +407,8 @@ impl Recorder {
 
     /// Returns the last second, too: nothing more will be recorded.
     pub(crate) fn take_last_seconds(&mut self, connections_open: usize) -> Vec<SecondCounts> {
-        let next = (self.second.index + 1).saturating_mul(SECOND).saturating_add(self.window_start);
-        self.take_seconds(next, connections_open)
+        self.begin_second(self.second.index + 1);
+        self.take_finished(connections_open)
     }
 
     /// Takes back a second that was handed out, cleared, to reuse its memory.
@@ -416,10 +435,11 @@ impl Recorder {
         for (mine, theirs) in [
             (&mut self.warmup.sent, other.warmup.sent),
             (&mut self.warmup.completed, other.warmup.completed),
+            (&mut self.warmup.completed_in_window, other.warmup.completed_in_window),
             (&mut self.warmup.failed, other.warmup.failed),
             (&mut self.sent, other.sent),
             (&mut self.completed, other.completed),
-            (&mut self.answered_in_window, other.answered_in_window),
+            (&mut self.completed_after_window, other.completed_after_window),
             (&mut self.failed, other.failed),
             (&mut self.late, other.late),
             (&mut self.unsent, other.unsent),
@@ -447,12 +467,7 @@ impl Recorder {
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);
         }
-        for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
-            *mine += theirs;
-        }
-        for (mine, theirs) in self.fallbacks.iter_mut().zip(&other.fallbacks) {
-            *mine += theirs;
-        }
+        self.errors.merge(&other.errors);
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
             *mine += theirs;
         }
@@ -521,7 +536,12 @@ impl Recorder {
 
     /// Responses received within the window, those to requests from before it included: what the target answered meanwhile.
     pub(crate) fn answered_in_window(&self) -> u64 {
-        self.answered_in_window
+        self.completed - self.completed_after_window + self.warmup.completed_in_window
+    }
+
+    /// What came before the window, in the form of the result schema.
+    pub(crate) fn warmup_counts(&self) -> WarmupCounts {
+        WarmupCounts { errors: self.errors.before_window(), ..self.warmup.clone() }
     }
 
     /// The backlog, if it grows throughout the window. `offered_until`: requests that the schedule offers until a time of the
@@ -530,24 +550,25 @@ impl Recorder {
         self.trend.growth(offered_until)
     }
 
+    /// The backlog throughout the window, in the form of the result schema. `offered_until`: as for [`Self::growth`].
+    pub(crate) fn backlog(&self, offered_until: impl Fn(Nanos) -> f64) -> Backlog {
+        self.trend.backlog(offered_until)
+    }
+
     /// Request counts in the form of the result schema.
     pub(crate) fn request_counts(&self) -> RequestCounts {
-        let named = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
-        let errors: BTreeMap<String, u64> = ErrorKind::ALL
-            .iter()
-            .filter_map(|kind| named(kind.name(), self.errors[*kind as usize]))
-            .collect();
         // 0 means a response of a protocol without statuses.
-        let statuses = self.statuses.iter().enumerate().skip(1);
-        let status = statuses.filter_map(|(code, count)| named(&code.to_string(), *count));
+        let statuses = self.statuses.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
+        let status = statuses.map(|(code, count)| (code.to_string(), *count));
         RequestCounts {
             scheduled: self.sent + self.unsent,
             sent: self.sent,
             late: self.late,
             unsent: self.unsent,
             completed: self.completed,
+            completed_after_window: self.completed_after_window,
             failed: self.failed,
-            errors,
+            errors: self.errors.of_window(),
             status: status.collect(),
             unexpected_status: None,
             grpc_status: self.grpc.as_deref().map(GrpcRecord::statuses).unwrap_or_default(),
@@ -559,9 +580,10 @@ impl Recorder {
 mod tests {
     use super::*;
 
+    const MS: Nanos = 1_000_000;
+
     #[test]
     fn request_without_place_to_wait_has_waited_since_it_was_due() {
-        const MS: Nanos = 1_000_000;
         let mut recorder = Recorder::new(0, SECOND, false).with_urls(2);
         let chosen = Chosen { choice: 1, server: 0, request: 0, numbers: Vec::new() };
         recorder.crowded_out(5 * MS, 45 * MS, &chosen);
@@ -572,5 +594,70 @@ mod tests {
         let urls = recorder.url_results(&["http://a/".to_owned(), "http://b/".to_owned()]);
         assert_eq!(urls.iter().map(|url| url.unsent).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(urls[1].censored_above_us, above_us);
+    }
+
+    fn due_at(due: Nanos) -> InFlightRequest {
+        let sent = due;
+        InFlightRequest { url: 0, due, sendable_at: due, sent, bytes: 0, message_at: None, messages_sent: 0 }
+    }
+
+    fn counted(errors: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
+        errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect()
+    }
+
+    #[test]
+    fn errors_before_the_window_are_apart_from_those_of_its_requests() {
+        // The window is the second from 1000 ms on. An attempt to connect fails before the schedule starts.
+        let mut recorder = Recorder::new(SECOND, 2 * SECOND, false);
+        recorder.error(ErrorKind::ConnectRefused, 5 * MS);
+        let never_started = recorder.clone();
+        assert_eq!(counted(&never_started.request_counts().errors), [("connect-refused", 1)]);
+        assert!(never_started.warmup_counts().errors.is_empty(), "there is no window");
+        recorder.start_seconds();
+        recorder.error(ErrorKind::ConnectTimeout, 900 * MS);
+        recorder.failed(&due_at(990 * MS), 1500 * MS, ErrorKind::Timeout);
+        recorder.failed(&due_at(1100 * MS), 1600 * MS, ErrorKind::Reset);
+        recorder.error(ErrorKind::Closed, 1700 * MS);
+        let seconds = recorder.take_last_seconds(0);
+        let mut all = Recorder::new(SECOND, 2 * SECOND, false);
+        all.merge(&recorder);
+        assert_eq!(counted(&all.request_counts().errors), [("closed", 1), ("reset", 1)]);
+        let before = [("connect-refused", 1), ("connect-timeout", 1), ("timeout", 1)];
+        assert_eq!(counted(&all.warmup_counts().errors), before);
+        assert_eq!((all.request_counts().failed, all.warmup_counts().failed), (1, 1));
+        let in_seconds =
+            seconds.into_iter().flat_map(|second| second.told(jiff::Timestamp::UNIX_EPOCH, None).errors);
+        assert_eq!(in_seconds.collect::<Vec<_>>(), [(ErrorKind::Reset, 1), (ErrorKind::Closed, 1)]);
+    }
+
+    #[test]
+    fn seconds_and_throughput_add_up_with_what_came_over_the_edges_of_the_window() {
+        let mut recorder = Recorder::new(SECOND, 2 * SECOND, false);
+        recorder.start_seconds();
+        // Due before the window: answered before it, in it and after it. Due in it: answered in it and after it.
+        for (due, at) in
+            [(500, 900), (900, 1000), (990, 1500), (995, 2001), (1000, 1200), (1100, 2000), (1900, 2001)]
+        {
+            recorder.completed(&due_at(due * MS), at * MS, 200, 1);
+        }
+        let (requests, warmup) = (recorder.request_counts(), recorder.warmup_counts());
+        assert_eq!((requests.completed, requests.completed_after_window), (3, 1));
+        assert_eq!((warmup.completed, warmup.completed_in_window), (4, 2));
+        assert_eq!(recorder.answered_in_window(), 4);
+        let seconds = recorder.take_last_seconds(0);
+        let completed: Vec<_> = seconds.iter().map(|second| (second.index, second.completed)).collect();
+        assert_eq!(completed, [(0, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn late_responses_are_in_no_second_of_a_window_that_ends_within_one() {
+        let mut recorder = Recorder::new(SECOND, 2500 * MS, false);
+        recorder.start_seconds();
+        for at in [1500, 2400, 2500, 2501, 2900, 3100] {
+            recorder.completed(&due_at(1200 * MS), at * MS, 200, 1);
+        }
+        let seconds = recorder.take_last_seconds(0);
+        let completed: Vec<_> = seconds.iter().map(|second| (second.index, second.completed)).collect();
+        assert_eq!(completed, [(0, 1), (1, 2), (2, 3)]);
     }
 }

@@ -151,9 +151,11 @@ impl LoadSpec {
     /// Requests of this generator that are due in the window until this time of it; `None` in closed loop.
     pub(crate) fn due_until(&self, since_start: Nanos) -> Option<f64> {
         let ScheduleSpec::Open { stages, .. } = &self.schedule else { return None };
-        let due = RateProfile::new(stages, Duration::ZERO).requests_until(since_start);
-        Some(due / self.share.of() as f64)
+        // Stages may last longer than the window.
+        let profile = RateProfile::new(stages, Duration::ZERO).ending_at(nanos(self.duration));
+        Some(profile.requests_until(since_start) / self.share.of() as f64)
     }
+
     /// Number of connections of this generator.
     pub(crate) fn own_connections(&self) -> usize {
         let threads = 0..self.threads;

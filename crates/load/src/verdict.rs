@@ -73,7 +73,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     lag::check_arrivals(result, &mut verdict);
     lag::judge_gaps(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
-    notes::cold_start(&context, &mut verdict);
+    notes::cold_start(result, &context, &mut verdict);
     notes::servers_left_out(&context, &mut verdict);
     notes::fallbacks(&context, &mut verdict);
     notes::redirects(result, &mut verdict);

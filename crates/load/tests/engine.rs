@@ -11,11 +11,11 @@ mod specs;
 use http::Method;
 use load::{IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime};
 use results::{
-    ExpectedStatuses, Figure, GeneratorNetwork, HistogramSummary, LatencyHistogram, LoadResult, Pacing,
+    ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing,
     SeriesPoint, Verdict,
 };
 use servers::{OK, TestServer, reply, stalled};
-use specs::{TEST_TIMEOUT, open_loop};
+use specs::{TEST_TIMEOUT, assert_reading_is_in_no_time, open_loop};
 use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -112,6 +112,8 @@ fn all_slots_are_sent_and_counted_by_both_sides() {
     let in_window = (result.rate.completed * result.duration_s).round() as u64;
     let least = completed.saturating_sub(result.requests.late + 4);
     assert!((least..=completed + result.warmup.completed).contains(&in_window), "{result:?}");
+    let of_window = completed - result.requests.completed_after_window;
+    assert_eq!(in_window, of_window + result.warmup.completed_in_window, "{result:?}");
     assert!(result.generator.cpu_user_s + result.generator.cpu_system_s > 0.0);
     let network = result.generator.network.map(GeneratorNetwork::name);
     assert_eq!(network, Some(if NETWORK == IoBackendChoice::Epoll { "epoll" } else { "io_uring" }));
@@ -205,16 +207,7 @@ fn late_reading_is_in_no_time_of_a_closed_loop_and_delays_its_clients() {
     let mut spec = spec(&server.url(), ScheduleSpec::closed(CLIENTS), Duration::from_secs(1));
     (spec.connections, spec.pacing) = (CLIENTS, Pacing::Economical);
     let result = run(&spec);
-    let lag = result.reading_lag_us.expect("the kernel notes it");
-    assert_eq!(lag.count, result.requests.completed);
-    // Each client's time is its requests' times, and how late their responses were read.
-    let total_s = |times: &HistogramSummary| times.mean.unwrap_or_default() * times.count as f64 / 1e6;
-    let (answered_s, read_s) = (total_s(&result.response_time_us), total_s(&lag));
-    let clients_s = CLIENTS as f64 * result.duration_s;
-    // The last request of each may end after the window.
-    let allowed_s = 0.02 * clients_s + CLIENTS as f64 * result.response_time_us.max.unwrap_or_default() / 1e6;
-    let missing_s = clients_s - answered_s - read_s;
-    assert!(missing_s.abs() < allowed_s, "{answered_s} and {read_s} of {clients_s} s");
+    assert_reading_is_in_no_time(&result, CLIENTS);
 }
 
 #[test]
@@ -394,7 +387,9 @@ fn reported_seconds_add_up_to_whole_run() {
         1 => reply(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
         _ => reply(stream, OK),
     });
-    let mut spec = open_spec(&server.url(), 200.0, Duration::from_millis(2500));
+    // A stage that the window leaves early, as with a given number of requests.
+    let schedule = open_loop(200.0, Duration::from_secs(60));
+    let mut spec = spec(&server.url(), schedule, Duration::from_millis(2500));
     (spec.warmup, spec.threads, spec.whole_seconds) = (Duration::from_millis(100), 2, true);
     let mut told = RecordingObserver::default();
     let result = load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
@@ -411,10 +406,12 @@ fn reported_seconds_add_up_to_whole_run() {
     let not_found =
         total(|second| second.statuses.iter().filter(|(code, _)| *code == 404).map(|(_, count)| count).sum());
     assert_eq!(not_found, result.requests.status["404"]);
-    // Errors of the warm-up are only in the total.
-    assert!(total(|second| second.errors.iter().map(|(_, count)| count).sum()) >= result.requests.failed);
+    let errors = total(|second| second.errors.iter().map(|(_, count)| count).sum());
+    assert_eq!(errors, result.requests.errors.values().sum::<u64>(), "{:?}", result.requests);
+    assert!(errors >= result.requests.failed);
     let due: Vec<_> = told.seconds.iter().map(|second| second.due.unwrap()).collect();
     assert_eq!(due[..3], [200.0, 200.0, 100.0]);
+    assert!(due[3..].iter().all(|due| *due == 0.0), "late responses were due before: {due:?}");
     let mut merged = LatencyHistogram::new();
     for second in &told.seconds {
         merged.merge(&second.response_time);

@@ -246,6 +246,9 @@ fn responses_count_in_the_window_that_they_come_in_whenever_they_were_due() {
     let result = load::run(&load, &AtomicBool::new(false), &mut Opening(gate)).expect("the engine runs");
     assert_eq!((result.rate.completed * result.duration_s).round(), 8.0, "{:?}", result.rate);
     assert_eq!((result.warmup.completed, result.requests.completed), (8, 8), "{:?}", result.requests);
+    assert_eq!(result.warmup.completed_in_window, 8, "{:?}", result.warmup);
+    assert_eq!(result.requests.completed_after_window, 8, "{:?}", result.requests);
+    assert_eq!(result.series.iter().map(|second| second.completed).sum::<u64>(), 8, "{:?}", result.series);
     assert!(result.response_time_us.min > 1000.0, "late responses are latency alone");
 }
 

@@ -9,7 +9,7 @@ use load::{
     ClientIdentity, Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec,
     ThinkTime, TlsClient, TlsVersion, Verification,
 };
-use results::LoadResult;
+use results::{LoadResult, Pacing};
 use rustls::version::{TLS12, TLS13};
 use specs::TEST_TIMEOUT;
 use std::io::{Read as _, Write as _};
@@ -381,6 +381,24 @@ fn bodies_of_any_size_pass_in_records_of_any_size() {
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
     assert_eq!(result.requests.completed, server.requests.load(Ordering::SeqCst));
     assert!(result.bytes.received > 600_000);
+}
+
+#[test]
+fn late_reading_over_tls_is_in_no_time_of_a_closed_loop_and_delays_its_clients() {
+    if NETWORK != IoBackendChoice::Epoll {
+        return;
+    }
+    // One thread reads for many clients.
+    const CLIENTS: usize = 32;
+    let authority = Authority::new();
+    let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
+    let result = run(&LoadSpec {
+        connections: CLIENTS,
+        pacing: Pacing::Economical,
+        schedule: ScheduleSpec::closed(CLIENTS),
+        ..spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None)
+    });
+    specs::assert_reading_is_in_no_time(&result, CLIENTS);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod command;
 
 use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
-use results::{LoadResult, Verdict};
+use results::{Figure, LoadResult, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -66,7 +66,18 @@ fn stalling_server_is_distinguished_from_fast_one() {
 
 #[test]
 fn waits_caused_by_stopped_generator_are_not_attributed_to_server() {
-    let server = Serving::start(&["--delay", "1ms"]);
+    assert_stop_is_the_generators(1);
+}
+
+#[test]
+fn waits_caused_by_stopped_generator_are_not_attributed_to_any_of_several_servers() {
+    assert_stop_is_the_generators(2);
+}
+
+/// Stops a generator that loads this many servers, and asserts that the requests which wait meanwhile wait for the generator.
+fn assert_stop_is_the_generators(count: usize) {
+    let servers: Vec<Serving> = (0..count).map(|_| Serving::start(&["--delay", "1ms"])).collect();
+    let requests = || servers.iter().map(Serving::requests).sum::<u64>();
     let mut child = start(
         meshmeter()
             .args([
@@ -82,18 +93,18 @@ fn waits_caused_by_stopped_generator_are_not_attributed_to_server() {
                 "--json",
                 "-",
             ])
-            .arg(server.url()),
+            .args(servers.iter().map(Serving::url)),
     );
     let mut lines = said(&mut child);
     await_first_second(&mut lines, 60);
     let process = Pid::from_child(&child);
     kill_process(process, Signal::STOP).unwrap();
-    let before = server.requests();
+    let before = requests();
     // Not waiting for anything: this is how long the generator is stopped.
     std::thread::sleep(Duration::from_secs(2));
     kill_process(process, Signal::CONT).unwrap();
     let give_up = Instant::now() + Duration::from_secs(30);
-    while server.requests() < before + 450 {
+    while requests() < before + 450 {
         assert!(Instant::now() < give_up, "the generator goes on");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -111,6 +122,7 @@ fn waits_caused_by_stopped_generator_are_not_attributed_to_server() {
         "{:?}",
         result.verdict
     );
+    assert!(!result.verdict.is_usable(Figure::P99), "{:?}", result.verdict);
     assert!(
         !result.verdict.notes.iter().any(|note| note.starts_with("service-time-hides")),
         "{:?}",

@@ -6,8 +6,10 @@ mod fixture;
 
 use command::{Serving, meshmeter, stderr};
 use report::folder::{Existing, RunFolder};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, inotify, mknodat};
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
+use std::mem::MaybeUninit;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -109,6 +111,40 @@ fn links_and_pipes_are_written_to_and_stay() {
             assert!(is_link(name), "{what}: {name} is not a link any more");
         }
     }
+}
+
+/// Names of the files that a command creates in a folder, but for its output: others who may write there see them.
+fn created_beside(output: &Path, ran: impl FnOnce()) -> BTreeSet<String> {
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, output.parent().unwrap(), inotify::WatchFlags::CREATE).unwrap();
+    ran();
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut reader = inotify::Reader::new(&watch, &mut buffer);
+    let mut names = BTreeSet::new();
+    while let Ok(event) = reader.next() {
+        names.extend(event.file_name().map(|name| name.to_string_lossy().into_owned()));
+    }
+    names.remove(output.file_name().unwrap().to_str().unwrap());
+    names
+}
+
+#[test]
+fn nobody_can_put_a_link_where_an_unfinished_output_will_be() {
+    let scene = Scene::new();
+    let outputs = tempfile::tempdir().unwrap();
+    let output = outputs.path().join("output");
+    let mut unfinished = 0;
+    for (command, option) in each_option() {
+        let once = || {
+            created_beside(&output, || {
+                assert_ran(&scene.command(command).arg(option).arg(&output).output().unwrap(), option);
+            })
+        };
+        let (first, second) = (once(), once());
+        assert!(first.is_disjoint(&second), "{command} {option}: {first:?} and {second:?}");
+        unfinished += first.len();
+    }
+    assert!(unfinished > 5, "files that others read are replaced whole");
 }
 
 #[test]

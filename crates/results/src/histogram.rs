@@ -82,7 +82,7 @@ impl HistogramSummary {
     /// Number of values and of requests without a response.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.count + self.censored
+        self.count.saturating_add(self.censored)
     }
 
     /// A figure of the distribution; null if it falls among requests without a response or is not a time.

@@ -1,4 +1,4 @@
-//! Latency histograms: 1 µs to over an hour, 3 significant digits, merged without loss.
+//! Latency histograms: 1 µs to three days, 3 significant digits, merged without loss.
 //!
 //! A thin layer over HdrHistogram that fixes unit and range and knows the result schema. Values beyond the
 //! range are recorded at the highest trackable value: counted, never lost.
@@ -16,8 +16,9 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use std::io::Read as _;
 use std::time::Duration;
 
-/// Highest trackable value: two hours, above the longest run whose response times may be that long.
-const MAX_US: u64 = 2 * 3600 * 1_000_000;
+/// Highest trackable value: three days. No response time of a run is longer: a window, the sending of its backlog and a timeout
+/// take a day at most each.
+const MAX_US: u64 = 3 * 24 * 3600 * 1_000_000;
 /// HdrHistogram's precision: 3 significant decimal digits.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -42,7 +43,7 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// An empty histogram. Takes about 200 KB.
+    /// An empty histogram. Takes about 240 KB.
     #[must_use]
     pub fn new() -> Self {
         let values_us =
@@ -115,7 +116,7 @@ impl LatencyHistogram {
         if censored == 0 {
             return Some(self.percentile_us(percentile));
         }
-        let rank = rank(self.count() + censored, percentile / 100.0);
+        let rank = rank(self.count().saturating_add(censored), percentile / 100.0);
         (rank <= self.count()).then(|| self.at_rank(rank))
     }
 
@@ -339,5 +340,17 @@ mod tests {
         let all = answered.with_censored(40);
         assert_eq!((all.count(), all.percentile_us(99.0)), (5000, times.p99.unwrap()));
         assert!(all.max_us() >= 7.2e9, "{}", all.max_us());
+    }
+
+    #[test]
+    fn times_of_days_are_recorded_as_what_they_are() {
+        for hours in [1, 3, 25, 71] {
+            let mut histogram = LatencyHistogram::new();
+            histogram.record(Duration::from_secs(hours * 3600));
+            let ratio = histogram.max_us() / (hours as f64 * 3.6e9);
+            assert!((ratio - 1.0).abs() < 0.001, "{hours} h: {ratio}");
+            let times = histogram.summary();
+            assert_eq!(LatencyHistogram::decode(&times.histogram).unwrap().max_us(), histogram.max_us());
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! [`exposition`] Prometheus' text format.
 
 mod added_latency;
+mod backlog;
 mod build;
 mod calibration;
 mod cell;
@@ -67,6 +68,7 @@ mod url;
 mod verdict;
 
 pub use added_latency::{AddedLatency, AddedVerdicts};
+pub use backlog::{Backlog, BacklogSlice};
 pub use build::Build;
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedDifference, CalibratedFigure, CalibratedMachine, CalibratedSpread,

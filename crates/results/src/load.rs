@@ -1,5 +1,6 @@
 //! `meshmeter.load/1`: result of one run of the load generator.
 
+use crate::backlog::Backlog;
 use crate::build::Build;
 use crate::expected_statuses::{ExpectedStatuses, is_error_by_default};
 use crate::export::ExportRecord;
@@ -105,6 +106,9 @@ pub struct LoadResult {
     /// Slowest requests, so that episodes of several generators can be merged; absent if it kept none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<SlowRequests>,
+    /// Backlog throughout the window of an open loop. Absent in a closed loop, and if the run was cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<Backlog>,
     /// TCP connection setup time, over the whole run. If requests wait for the connection, as clients of a closed loop do for the
     /// next one, `response_time_us` and `schedule_lag_us` include it.
     pub connect_time_us: HistogramSummary,
@@ -121,7 +125,7 @@ pub struct LoadResult {
     pub response_size_bytes: SizeSummary,
     /// Resources used by the generator itself.
     pub generator: GeneratorUsage,
-    /// One point per second of the window, by time of completion.
+    /// One point per second of the window, by time of completion, and of the time after it in which responses came.
     pub series: Vec<SeriesPoint>,
     /// Response times in each second of `series`, in the same order, encoded as
     /// [`HistogramSummary::histogram`]. Empty unless requested.
@@ -161,6 +165,9 @@ pub struct UrlResult {
     /// As [`LoadResult::censored_above_us`], of its requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored_above_us: Option<f64>,
+    /// As [`LoadResult::unanswered_waits_us`], of its requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered_waits_us: Vec<(f64, u64)>,
 }
 
 /// Slowest requests of a window, at most one fiftieth of all.
@@ -261,6 +268,8 @@ impl Rates {
 /// Counts of requests whose intended start lies in the window.
 ///
 /// `scheduled = sent + unsent` and `sent = completed + failed`: every sent request either completes or fails.
+/// Responses received within the window, which are [`Rates::completed`]: `completed - completed_after_window`, and
+/// [`WarmupCounts::completed_in_window`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestCounts {
     /// Slots of the schedule in the window.
@@ -274,9 +283,13 @@ pub struct RequestCounts {
     pub unsent: u64,
     /// Responses received completely, with any status.
     pub completed: u64,
+    /// Of `completed`, responses received after the end of the window: they are latency alone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub completed_after_window: u64,
     /// Requests sent but not answered completely.
     pub failed: u64,
-    /// Failures by kind, of sent requests and of connection attempts.
+    /// Failures by kind, of these requests, and of connection attempts since the opening of the window. Of a run that never
+    /// started, all failures.
     pub errors: BTreeMap<String, u64>,
     /// Responses by status code.
     pub status: BTreeMap<String, u64>,
@@ -292,13 +305,18 @@ pub struct RequestCounts {
 /// Maximum of a count: JSON keeps greater ones inexactly, and sums of them overflow.
 pub const MAX_COUNT: u64 = 1 << 53;
 
+/// False beyond what any rate or usage can be: their sums and squares overflow.
+pub(crate) fn is_possible(per_second: f64) -> bool {
+    per_second.abs() <= MAX_COUNT as f64
+}
+
 impl LoadResult {
     /// False if a load cannot have counted so much: the result is damaged.
     #[must_use]
     pub fn has_possible_counts(&self) -> bool {
         let RequestCounts { scheduled, sent, late, unsent, completed, failed, .. } = self.requests;
         let RequestCounts { errors, status, unexpected_status, grpc_status, .. } = &self.requests;
-        let by_kind = [errors, status, grpc_status].into_iter().chain(unexpected_status);
+        let by_kind = [errors, status, grpc_status, &self.warmup.errors].into_iter().chain(unexpected_status);
         let by_kind = by_kind.flat_map(BTreeMap::values).copied();
         let times = [
             &self.response_time_us,
@@ -310,7 +328,18 @@ impl LoadResult {
         ];
         let of_times = times.into_iter().flat_map(|times| [times.count, times.censored]);
         let of_requests = [scheduled, sent, late, unsent, completed, failed];
+        let Rates { offered, sent: sent_per_s, completed: completed_per_s } = self.rate;
+        let windows_per_s = Some(self.duration_s.abs()).filter(|window_s| *window_s > 0.0).map(f64::recip);
+        let mut per_second = offered.into_iter().chain(windows_per_s).chain([sent_per_s, completed_per_s]);
         of_requests.into_iter().chain(by_kind).chain(of_times).all(|count| count <= MAX_COUNT)
+            && per_second.all(is_possible)
+    }
+
+    /// Failures of a kind over the whole run, those before the window included.
+    #[must_use]
+    pub fn errors_of_run(&self, kind: &str) -> u64 {
+        let of = |errors: &BTreeMap<String, u64>| errors.get(kind).copied().unwrap_or(0);
+        of(&self.warmup.errors).saturating_add(of(&self.requests.errors))
     }
 }
 
@@ -358,14 +387,20 @@ impl RequestCounts {
 }
 
 /// Requests whose intended start lies before the window. They load the system but are not in any histogram.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmupCounts {
     /// Requests written to a connection.
     pub sent: u64,
     /// Responses received completely.
     pub completed: u64,
+    /// Of `completed`, responses received within the window: part of its throughput.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub completed_in_window: u64,
     /// Requests sent but not answered completely.
     pub failed: u64,
+    /// Failures by kind, of these requests, and of connection attempts before the window.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
 }
 
 /// Bytes on the connections at the application level (without TCP and TLS overhead).
@@ -503,9 +538,10 @@ impl GeneratorNetwork {
 pub struct SeriesPoint {
     /// Start of the second, from the start of the window.
     pub t_s: f64,
-    /// Requests sent in this second.
+    /// Requests of the window sent in this second.
     pub sent: u64,
-    /// Responses received completely in this second.
+    /// Responses received completely in this second, to requests of the window: over all seconds,
+    /// [`RequestCounts::completed`].
     pub completed: u64,
     /// Requests that failed in this second.
     pub failed: u64,
@@ -537,4 +573,8 @@ impl Default for SeriesPoint {
             max_us: zero,
         }
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

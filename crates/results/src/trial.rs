@@ -9,7 +9,7 @@ use crate::factor::{CellKey, Conditions, Factors};
 use crate::fleet::FleetResult;
 use crate::gateway::{GatewayRecord, TrialRates};
 use crate::host::ComponentVersion;
-use crate::load::LoadResult;
+use crate::load::{LoadResult, is_possible};
 use crate::load_point::LoadPoint;
 use crate::machine::MachineUsage;
 use crate::node::NodeUsage;
@@ -101,11 +101,15 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
-    /// False if a load of the trial cannot have counted so much: the record is damaged.
+    /// False if a load of the trial cannot have counted so much, or components cannot have used so much CPU: the record is
+    /// damaged.
     #[must_use]
     pub fn has_possible_counts(&self) -> bool {
         let of_drivers = self.drivers.iter().filter_map(|driver| driver.result.as_ref());
         self.result.iter().chain(of_drivers).all(LoadResult::has_possible_counts)
+            && self.components.iter().all(|component| {
+                is_possible(component.cpu_cores()) && component.per_s(1).is_none_or(is_possible)
+            })
     }
 
     /// Number of the take, from 1.

@@ -248,6 +248,9 @@ pub fn repeats_for(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::normal::normal;
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
 
     fn spread(deviation: f64, between_deployments: f64) -> CalibratedSpread {
         CalibratedSpread { figure: CalibratedFigure::P50Us, mean: 100.0, deviation, between_deployments }
@@ -264,6 +267,24 @@ mod tests {
         assert!(
             (resolvable(&between, 1.0, 5, 1.0) - (2.776 * 1.1 + 0.941) * 10.0 / 5f64.sqrt()).abs() < 0.01
         );
+    }
+
+    #[test]
+    fn difference_of_the_resolution_is_shown_in_four_of_five_runs() {
+        const DEVIATION: f64 = 10.0;
+        let random = &mut StdRng::seed_from_u64(35);
+        for repeats in [3, 5, 10, 20] {
+            let resolution = resolvable(&spread(DEVIATION, DEVIATION), 1.0, repeats, 1.0);
+            // Either trial has its part of the spread.
+            let noise = |random: &mut StdRng| normal(random) * DEVIATION / 2_f64.sqrt();
+            let run = |random: &mut StdRng| {
+                let pair = |_| (1000.0 + resolution + noise(random), 1000.0 + noise(random));
+                let pairs: Vec<(f64, f64)> = (0..repeats).map(pair).collect();
+                interval::paired_difference(&pairs, 1.0).and_then(|estimate| estimate.low) > Some(0.0)
+            };
+            let shown = (0..2000).filter(|_| run(random)).count();
+            assert!((1450..=1750).contains(&shown), "{repeats} repeats: {shown} of 2000");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! - [`objective`] – the exit status.
 //! - [`search`] – the highest rate that meets an objective.
 //! - [`precision`] – how exactly a planned run will know a difference.
+//! - [`backlog`] – whether requests without an answer grow in number.
 //! - [`lost_cpu`] – what CPU time that others took can have moved.
 //! - [`pauses`] – gaps that a spinning thread sees.
 //! - [`retakes`] – which trials are rerun.
@@ -18,6 +19,7 @@
 //! - [`witnesses`] – real sidecars beside a fleet.
 //! - [`copies`] – identical namespaces and replicas, folded.
 
+pub mod backlog;
 pub mod calibration;
 pub mod comparison;
 pub mod control_plane;

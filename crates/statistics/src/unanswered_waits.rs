@@ -7,7 +7,7 @@
 use results::{Figure, rank};
 use std::collections::BTreeMap;
 
-/// Waits with the same this many leading binary digits are one entry: a few hundred entries at most between 1 µs and 2 hours.
+/// Waits with the same this many leading binary digits are one entry: a few hundred entries at most between 1 µs and three days.
 const DIGITS: u32 = 6;
 
 /// Waits of requests without a response in entries of similar ones. Memory does not grow with requests.
@@ -50,7 +50,7 @@ impl UnansweredWaits {
     /// Requests whose wait is known.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.entries.values().map(|(_, count)| *count).sum()
+        self.entries.values().map(|(_, count)| *count).fold(0, u64::saturating_add)
     }
 
     /// What the least percentile among requests without a response is greater than, and so all beyond it, microseconds; absent
@@ -62,9 +62,9 @@ impl UnansweredWaits {
         let all = below_waits.saturating_add(self.count());
         let mut ranks = Figure::ALL.into_iter().filter_map(|figure| rank_among(all, figure.quantile()?));
         let rank = ranks.find(|rank| *rank > answered)?;
-        let mut below = 0;
+        let mut below: u64 = 0;
         let of_rank = self.entries.values().find(|(_, count)| {
-            below += count;
+            below = below.saturating_add(*count);
             below >= rank.saturating_sub(below_waits)
         });
         // Unknown waits may be the shortest: up to their number a rank says nothing.

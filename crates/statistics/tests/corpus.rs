@@ -1,5 +1,7 @@
 //! Replays the fuzz corpus (`fuzz/`).
 
+#[path = "../../../fuzz/src/load_results.rs"]
+mod load_results;
 #[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
@@ -7,5 +9,6 @@ mod replay;
 mod trials;
 
 corpora! {
+    corpus_of_load_results_passes: "load_results", load_results::check;
     corpus_of_trials_passes: "trials", trials::check;
 }

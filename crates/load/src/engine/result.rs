@@ -96,6 +96,16 @@ impl Coordinator<'_> {
         }
     }
 
+    /// True if an open loop was measured for the whole window.
+    fn has_whole_open_loop(&self, measured: &Measured) -> bool {
+        self.spec.own_rate().is_some() && measured.stopped_at >= self.timeline.end
+    }
+
+    /// Requests that the schedule offers until this time of the window.
+    fn offered_until(&self, since_start: Nanos) -> f64 {
+        self.spec.due_until(since_start).unwrap_or_default()
+    }
+
     /// Facts that a verdict needs beside the result.
     fn context(&self, measured: &Measured, open: usize, duration_s: f64) -> RunContext<'_> {
         let Measured { recorder, waiting, .. } = measured;
@@ -109,8 +119,9 @@ impl Coordinator<'_> {
             clock_moved: measured.clock_moved,
             servers_left_out: self.spec.servers_left_out(),
             cpus: usable_cpus().unwrap_or(1.0),
-            growth: (measured.stopped_at >= self.timeline.end)
-                .then(|| recorder.growth(|since_start| self.spec.due_until(since_start).unwrap_or_default()))
+            growth: self
+                .has_whole_open_loop(measured)
+                .then(|| recorder.growth(|at| self.offered_until(at)))
                 .flatten(),
             peer_limit: waiting.peer_limit,
             without_connection: if duration_s > 0.0 {
@@ -163,7 +174,7 @@ impl Coordinator<'_> {
                 sent: per_second(recorder.sent_in_window()),
                 completed: per_second(recorder.answered_in_window()),
             },
-            warmup: recorder.warmup,
+            warmup: recorder.warmup_counts(),
             response_time_us,
             censored_above_us,
             unanswered_waits_us: recorder.unanswered_waits_us(),
@@ -176,6 +187,9 @@ impl Coordinator<'_> {
             .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),
+            backlog: self
+                .has_whole_open_loop(&measured)
+                .then(|| recorder.backlog(|at| self.offered_until(at))),
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),

@@ -86,6 +86,7 @@ impl PerUrl {
                 failed: record.failed,
                 response_time_us: times.summary_with(waits.count()),
                 censored_above_us: waits.above_us(times.count(), times.max_us(), 0),
+                unanswered_waits_us: waits.to_entries(),
             }
         };
         urls.iter().zip(&self.0).map(result).collect()

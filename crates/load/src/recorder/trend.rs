@@ -1,39 +1,12 @@
-//! Trend of the backlog over the window. A target slightly slower than the offered rate answers less than is due in every part of
-//! the window, and its response times describe the length of the run.
-//!
-//! The backlog is counted: requests on many connections overtake each other, so that some are answered at once however many wait.
-//! Answers are compared with what the schedule offers and not with what was due: requests that come close together by chance are
-//! worked off later. The part of the window after its beginning is judged, by Student's t of its slices.
-//!
-//! Left out is what a growing backlog looks like without a slow target: response times about as long as the window, of which the
-//! first end in its last slices. There the number under way grows, and the times do not.
+//! Trend of the backlog over the window: requests and answers by slice. [`statistics::backlog`] judges it.
 
 use crate::clock::Nanos;
-use std::ops::Range;
+use results::{Backlog, BacklogSlice};
+pub(crate) use statistics::backlog::Growth;
+use statistics::backlog::{SLICES, growth};
 
 #[cfg(test)]
 mod simulated;
-
-/// Slices of the window.
-const SLICES: usize = 16;
-/// The first slices may be a beginning: connections, caches, the first responses. The rest is judged.
-const JUDGED: Range<usize> = 4..SLICES;
-/// Slices whose response times are compared, early and late.
-const EARLY: Range<usize> = 2..6;
-const LATE: Range<usize> = 12..SLICES;
-/// Number of standard errors by which the answers missing per slice exceed zero. With 11 degrees of freedom, chance exceeds it in
-/// one of two thousand windows in which the target keeps up just so; [`simulated`] shows the rates of error.
-const MIN_T: f64 = 4.5;
-/// Variance of a slice's answers at least: those of evenly spaced requests differ by one between slices.
-const COUNTING_VARIANCE: f64 = 0.25;
-/// The backlog grows by so many requests …
-const MIN_REQUESTS: f64 = 12.0;
-/// … and by more than this part of those due: by 1 ms per second.
-const MIN_SHARE: f64 = 0.001;
-/// Late requests typically take so many times as long as early ones …
-const MIN_RATIO: f64 = 1.5;
-/// … and longer by this.
-const NEGLIGIBLE: f64 = 1e6;
 
 /// Requests and answers by slice of the window.
 #[derive(Clone, Debug)]
@@ -45,25 +18,12 @@ pub(super) struct Trend {
     under_way_at_start: u64,
 }
 
-/// Counts of one slice of the window.
+/// Counts of one slice of the window: see [`BacklogSlice`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Slice {
-    /// Requests that were due in it, whether or not they were sent.
     due: u64,
-    /// Square roots of how long each of those took, or had waited when it was given up, added up. Where requests overtake each
-    /// other a few wait very long, which roots keep from deciding a mean.
     roots: f64,
-    /// Requests that ended in it, whenever they were due.
     ended: u64,
-}
-
-/// A backlog that grows throughout the window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Growth {
-    /// Requests without an answer after the beginning of the window, and at its end.
-    pub(crate) requests: [u64; 2],
-    /// Typical response times early and late in the window.
-    pub(crate) response_time: [Nanos; 2],
 }
 
 impl Trend {
@@ -103,42 +63,22 @@ impl Trend {
         }
     }
 
-    /// The backlog, if it grows throughout the window. `offered_until`: requests that the schedule offers until a time of the
-    /// window, on average.
-    pub(super) fn growth(&self, offered_until: impl Fn(Nanos) -> f64) -> Option<Growth> {
+    /// The backlog in the form of the result schema. `offered_until`: requests that the schedule offers until a time of the window,
+    /// on average.
+    pub(super) fn backlog(&self, offered_until: impl Fn(Nanos) -> f64) -> Backlog {
         let at = |index: usize| index as Nanos * self.slice;
-        let missing = JUDGED.map(|index| {
-            let offered = offered_until(at(index + 1)) - offered_until(at(index));
-            offered - self.slices[index].ended as f64
+        let slices = self.slices.iter().enumerate().map(|(index, slice)| BacklogSlice {
+            offered: offered_until(at(index + 1)) - offered_until(at(index)),
+            due: slice.due,
+            root_waits: slice.roots,
+            ended: slice.ended,
         });
-        let missing: Vec<f64> = missing.collect();
-        let count = missing.len() as f64;
-        let mean = missing.iter().sum::<f64>() / count;
-        let variance = missing.iter().map(|of_slice| (of_slice - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let is_steady = mean > MIN_T * (variance.max(COUNTING_VARIANCE) / count).sqrt();
-        let [from, to] = [JUDGED.start, SLICES].map(|end| self.backlog_after(end));
-        let grown = to as f64 - from as f64;
-        let due = self.slices[JUDGED].iter().map(|slice| slice.due).sum::<u64>() as f64;
-        let is_much = grown >= MIN_REQUESTS && grown > MIN_SHARE * due;
-        let [early, late] = [EARLY, LATE].map(|of| self.typical_time(of));
-        let takes_longer = late > MIN_RATIO * early && late - early > NEGLIGIBLE;
-        (is_steady && is_much && takes_longer)
-            .then_some(Growth { requests: [from, to], response_time: [early as Nanos, late as Nanos] })
+        Backlog { under_way_at_start: self.under_way_at_start, slices: slices.collect() }
     }
 
-    /// Requests without an answer when these many slices are over.
-    fn backlog_after(&self, slices: usize) -> u64 {
-        let over = &self.slices[..slices];
-        let due: u64 = over.iter().map(|slice| slice.due).sum();
-        let ended: u64 = over.iter().map(|slice| slice.ended).sum();
-        (self.under_way_at_start + due).saturating_sub(ended)
-    }
-
-    /// Typical time of the requests that were due in these slices, nanoseconds: the square of the mean root.
-    fn typical_time(&self, of: Range<usize>) -> f64 {
-        let slices = &self.slices[of];
-        let due: u64 = slices.iter().map(|slice| slice.due).sum();
-        (slices.iter().map(|slice| slice.roots).sum::<f64>() / due.max(1) as f64).powi(2)
+    /// The backlog, if it grows throughout the window. `offered_until`: as for [`Self::backlog`].
+    pub(super) fn growth(&self, offered_until: impl Fn(Nanos) -> f64) -> Option<Growth> {
+        growth(&self.backlog(offered_until))
     }
 }
 
@@ -164,7 +104,7 @@ mod tests {
         // 2 % over its capacity, and up to 3 ms of noise.
         let found = growth(|index| 300_000 + index * 20_000 + index * 1_919_003 % 3_000_000).unwrap();
         assert!(found.requests[0] < 10 && found.requests[1] > 18, "{found:?}");
-        assert!(found.response_time[0] < 7_000_000 && found.response_time[1] > 18_000_000, "{found:?}");
+        assert!(found.response_time_ns[0] < 7_000_000 && found.response_time_ns[1] > 18_000_000, "{found:?}");
     }
 
     #[test]

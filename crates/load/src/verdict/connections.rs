@@ -3,6 +3,7 @@
 use super::RunContext;
 use crate::error::ErrorKind;
 use results::{Figures, LoadResult, Verdict};
+use std::collections::BTreeMap;
 
 /// With less than this fraction of the connections open at the start, or of their time in the window, the load was not the
 /// requested one.
@@ -19,39 +20,58 @@ pub(super) fn nothing_measured(result: &LoadResult) -> String {
     if result.interrupted {
         return "interrupted: ended before the measured window".to_owned();
     }
-    match commonest(result, |_| true) {
-        Some((kind, _)) => format!("unreachable: {}", kind.meaning()),
+    match commonest(&[&result.requests.errors, &result.warmup.errors], |_| true) {
+        Some(kind) => format!("unreachable: {}", kind.meaning()),
         None => "nothing-measured: no request was due in the window".to_owned(),
     }
 }
 
-/// The most frequent error that `wanted` selects, and the total count of the selected errors.
-fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<(ErrorKind, u64)> {
-    let count = |kind: &ErrorKind| result.requests.errors.get(kind.name()).copied().unwrap_or(0);
-    let seen = || ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind) && count(kind) > 0);
-    seen().max_by_key(count).map(|kind| (kind, seen().map(|kind| count(&kind)).sum()))
+/// The most frequent error that `wanted` selects.
+fn commonest(errors: &[&BTreeMap<String, u64>], wanted: impl Fn(ErrorKind) -> bool) -> Option<ErrorKind> {
+    let count = |kind: &ErrorKind| errors.iter().filter_map(|counts| counts.get(kind.name())).sum::<u64>();
+    let seen = ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind) && count(kind) > 0);
+    seen.max_by_key(count)
+}
+
+/// Failed attempts to open a connection.
+fn attempts(errors: &BTreeMap<String, u64>) -> u64 {
+    let kinds = ErrorKind::ALL.into_iter().filter(|kind| kind.is_of_connecting());
+    kinds.filter_map(|kind| errors.get(kind.name())).sum()
 }
 
 /// With fewer connections than requested, the load was a different one. In an open loop, requests are due without them: what waits
 /// for one has that wait in its response time.
 pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
-    let failed = commonest(result, ErrorKind::is_of_connecting);
-    let why = failed.map_or("they were closed at once, or not answered", |(kind, _)| kind.meaning());
+    let [in_window, before] = [&result.requests.errors, &result.warmup.errors]
+        .map(|errors| (attempts(errors), commonest(&[errors], ErrorKind::is_of_connecting)));
+    let why = |kind: Option<ErrorKind>| {
+        kind.map_or("they were closed at once, or not answered", ErrorKind::meaning)
+    };
     // Roaming connections need not all be open at the start.
     let at_start = context.connections_at_start.unwrap_or(result.connections);
     if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {
-        let reason =
-            format!("connections: {at_start} of {} were open at the start; {why}", result.connections);
+        let reason = format!(
+            "connections: {at_start} of {} were open at the start; {}",
+            result.connections,
+            why(before.1.or(in_window.1))
+        );
         verdict.spoil(reason, Figures::all());
     } else if let Some(share) = missing(context) {
+        let why = why(in_window.1.or(before.1));
         let text =
             format!("connections: {share} of their time in the window, they could not be opened; {why}");
         match result.rate.offered {
             None => verdict.spoil(text, Figures::all()),
             Some(_) => verdict.notes.push(text),
         }
-    } else if let Some((_, attempts)) = failed {
+    } else if in_window.0 + before.0 > 0 {
+        let (attempts, when) = match (in_window.0, before.0) {
+            (0, before) => (before, " before the window".to_owned()),
+            (in_window, 0) => (in_window, String::new()),
+            (in_window, before) => (in_window, format!(", and {before} before the window")),
+        };
         let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
-        verdict.notes.push(format!("connections: {attempts} to open one failed; {why}"));
+        let why = why(in_window.1.or(before.1));
+        verdict.notes.push(format!("connections: {attempts} to open one failed{when}; {why}"));
     }
 }

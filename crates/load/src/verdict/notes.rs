@@ -14,9 +14,13 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
 const CLOCK_DRIFT: f64 = 0.001;
 
 /// Notes that the first requests are measured: they meet a target, and connections, that have carried none.
-pub(super) fn cold_start(context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn cold_start(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     if context.without_warmup {
         let text = "warm-up: none, so the times include the first requests to a cold target (--warmup 3s leaves them out)";
+        verdict.notes.push(text.to_owned());
+    } else if result.warmup.sent == 0 {
+        // It has the rate that the first stage begins with.
+        let text = "warm-up: no request was due in it, so the times include the first requests to a cold target";
         verdict.notes.push(text.to_owned());
     }
 }

@@ -40,11 +40,11 @@ pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut
             verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
         }
     }
-    if let Some(Growth { requests: [from, to], response_time }) =
+    if let Some(Growth { requests: [from, to], response_time_ns }) =
         context.growth.filter(|_| !verdict.saturated)
     {
         verdict.saturated = true;
-        let [early, late] = response_time.map(|time: Nanos| time as f64 / 1e6);
+        let [early, late] = response_time_ns.map(|time: Nanos| time as f64 / 1e6);
         let who = bound(result, context);
         let reason = format!(
             "saturated: {:.1}/s completed of {offered:.1}/s offered; unanswered requests grew throughout the window, from {from} \

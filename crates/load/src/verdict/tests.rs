@@ -1,7 +1,7 @@
 use super::*;
 use results::{
     Figure, Figures, GrpcMessages, HistogramSummary, LatencyHistogram, Pacing, PacingUsage, Rates,
-    RequestCounts, SpinPauses,
+    RequestCounts, SpinPauses, WarmupCounts,
 };
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ fn result() -> LoadResult {
             completed: count,
             ..RequestCounts::default()
         },
+        warmup: WarmupCounts { sent: 300, completed: 300, ..WarmupCounts::default() },
         response_time_us: times(100, 400),
         service_time_us: times(100, 400),
         schedule_lag_us: times(1, 10),
@@ -109,6 +110,32 @@ fn failed_connections_are_reported() {
     expect(&[], &["connections"], |result| {
         result.requests.errors.insert("connect-refused".into(), 1);
     });
+    let note = |before: u64, in_window: u64| {
+        let mut result = result();
+        for (errors, count) in [(&mut result.warmup.errors, before), (&mut result.requests.errors, in_window)]
+        {
+            errors.extend((count > 0).then(|| ("connect-refused".to_owned(), count)));
+        }
+        check(&result, context()).notes.join("; ")
+    };
+    let attempts = |text: &str| format!("connections: {text}; connection refused: nothing listens there");
+    assert_eq!(note(0, 1), attempts("1 attempt to open one failed"));
+    assert_eq!(note(4, 0), attempts("4 attempts to open one failed before the window"));
+    assert_eq!(note(4, 1), attempts("1 attempt to open one failed, and 4 before the window"));
+}
+
+#[test]
+fn errors_of_the_warm_up_are_in_no_reason_of_the_window() {
+    expect(&[], &[], |result| {
+        result.warmup.failed = 500;
+        result.warmup.errors.insert("timeout".into(), 500);
+    });
+    let mut result = result();
+    result.warmup.errors.insert("timeout".into(), 500);
+    result.requests.failed = 20;
+    result.requests.errors.insert("reset".into(), 20);
+    let reasons = check(&result, context()).reasons.join("; ");
+    assert!(reasons.ends_with("(reset: 20)"), "{reasons}");
 }
 
 #[test]
@@ -156,7 +183,7 @@ fn late_requests_are_saturation_only_if_target_was_always_behind() {
 
 #[test]
 fn backlog_that_grows_throughout_the_window_is_saturation() {
-    let growth = Some(Growth { requests: [11, 45], response_time: [180_000_000, 760_000_000] });
+    let growth = Some(Growth { requests: [11, 45], response_time_ns: [180_000_000, 760_000_000] });
     let mut result = result();
     (result.duration_s, result.connections) = (10.0, 32);
     result.rate = Rates { offered: Some(54.0), sent: 54.0, completed: 49.5 };
@@ -371,6 +398,11 @@ fn fewer_requests_than_wanted_are_noted() {
 fn cold_start_is_noted() {
     let text = notes(RunContext { without_warmup: true, ..context() });
     assert!(text.starts_with("warm-up: none, so the times include the first requests"), "{text}");
+    // A ramp from 0 warms nothing up.
+    let mut from_zero = result();
+    from_zero.warmup = WarmupCounts::default();
+    let text = check(&from_zero, context()).notes.join("\n");
+    assert!(text.starts_with("warm-up: no request was due in it, so the times include"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Servers that violate the protocol, refuse or close connections, or do not exist.
 
 use super::*;
+use std::collections::BTreeMap;
 
 #[test]
 fn http1_server_faults_are_counted_by_kind() {
@@ -39,6 +40,24 @@ fn http1_server_faults_are_counted_by_kind() {
         assert_eq!(server.await_requests(result.requests.sent), result.requests.sent, "{kind}");
         assert!(!result.verdict.valid);
     }
+}
+
+#[test]
+fn failures_of_the_warm_up_are_apart_from_those_of_the_window() {
+    // The first requests get no response, however many of them are of the warm-up.
+    const DROPPED: u64 = 8;
+    let received = AtomicU64::new(0);
+    let server = TestServer::start(move |stream, _| {
+        received.fetch_add(1, Ordering::SeqCst) >= DROPPED && reply(stream, OK)
+    });
+    let mut load = open_spec(&server.url(), 100.0, SHORT);
+    load.warmup = Duration::from_secs(1);
+    let LoadResult { requests, warmup, verdict, .. } = run(&load);
+    let of = |errors: &BTreeMap<String, u64>| errors.values().sum::<u64>();
+    assert_eq!((of(&warmup.errors), of(&requests.errors)), (warmup.failed, requests.failed), "{requests:?}");
+    assert_eq!(warmup.failed + requests.failed, DROPPED, "{warmup:?}");
+    let is_named = verdict.reasons.iter().chain(&verdict.notes).any(|text| text.starts_with("errors: "));
+    assert_eq!(is_named, requests.failed > 0, "{verdict:?}");
 }
 
 #[test]

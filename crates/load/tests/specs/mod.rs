@@ -1,7 +1,7 @@
 //! A load for tests of the engine. Each test changes what it is about.
 
 use load::{Arrival, LoadSpec, Protocol, RateStage, RequestTemplate, ScheduleSpec};
-use results::{LoadResult, Pacing};
+use results::{HistogramSummary, LoadResult, Pacing};
 use std::time::Duration;
 
 /// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
@@ -45,6 +45,20 @@ pub fn reasons_but_of_busyness(result: &LoadResult) -> Vec<&String> {
     let of_busyness = ["schedule-lag: ", "reading-lag: ", "generator-full: "];
     let is_other = |reason: &&String| !of_busyness.iter().any(|start| reason.starts_with(start));
     result.verdict.reasons.iter().filter(is_other).collect()
+}
+
+/// Asserts that the time of each client of a closed loop is that of its requests, and how late their responses were read.
+#[allow(dead_code, reason = "not every test has a closed loop")]
+pub fn assert_reading_is_in_no_time(result: &LoadResult, clients: usize) {
+    let lag = result.reading_lag_us.as_ref().expect("the kernel notes when responses came");
+    assert_eq!(lag.count, result.requests.completed);
+    let total_s = |times: &HistogramSummary| times.mean.unwrap_or_default() * times.count as f64 / 1e6;
+    let (answered_s, read_s) = (total_s(&result.response_time_us), total_s(lag));
+    let clients_s = clients as f64 * result.duration_s;
+    // The last request of each may end after the window.
+    let last_s = clients as f64 * result.response_time_us.max.unwrap_or_default() / 1e6;
+    let missing_s = clients_s - answered_s - read_s;
+    assert!(missing_s.abs() < 0.02 * clients_s + last_s, "{answered_s} and {read_s} of {clients_s} s");
 }
 
 /// Requests at even intervals.

@@ -10,6 +10,7 @@ mod circles;
 mod commands;
 mod crates;
 mod environment;
+mod fuzzing;
 mod links;
 mod markdown;
 mod rust_source;

@@ -244,6 +244,9 @@ fn counts(text: &mut String, result: &LoadResult) {
     }
     let errors = if requests.errors.is_empty() { "none".to_owned() } else { by_kind(&requests.errors) };
     let _ = writeln!(text, "{:<14} {errors}", "errors");
+    if !result.warmup.errors.is_empty() {
+        let _ = writeln!(text, "{:<14} {}, before the window", "", by_kind(&result.warmup.errors));
+    }
     handshakes(text, &result.handshake_time_us);
     if let Some(grpc) = &result.grpc {
         messages(text, grpc, requests);

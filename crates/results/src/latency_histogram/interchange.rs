@@ -16,7 +16,7 @@ const NS_IN_US: u64 = 1000;
 /// Writes latency histograms as HdrHistograms in nanoseconds, the unit that the HdrHistogram log tools
 /// expect.
 ///
-/// Reused between histograms, since each needs a working buffer of some 200 KB.
+/// Reused between histograms, since each needs a working buffer of some 320 KB.
 pub struct NanosecondEncoder {
     values_ns: Histogram<u64>,
     serializer: V2DeflateSerializer,

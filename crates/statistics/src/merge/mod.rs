@@ -15,14 +15,15 @@ mod placed;
 mod series;
 #[cfg(test)]
 mod tests;
+mod unanswered;
 mod verdict;
 
 pub use drivers::{merge_drivers, merge_generators};
 pub use error::MergeError;
 pub use placed::MergeInput;
 
+use crate::backlog::together;
 use crate::episodes::Slowest;
-use crate::unanswered_waits::UnansweredWaits;
 use jiff::Timestamp;
 use placed::{
     Placed, distinct, histogram, overlap_s, place, reject_duplicates, seconds_between, start_offsets_us,
@@ -32,6 +33,7 @@ use results::{
     MergedPart, MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
 };
 use std::collections::BTreeMap;
+use unanswered::Unanswered;
 
 /// Merges results. Results that are merged themselves are replaced by their parts.
 ///
@@ -54,13 +56,15 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let overlap_s = overlap_s(&placed);
     let duration_s = seconds_between(start, end);
     let (series, series_histograms) = series::merge(&placed)?;
-    let verdict = verdict::check(&placed, overlap_s, duration_s);
+    let backlog = together(placed.iter().map(|placed| placed.part.result.backlog.as_ref()));
+    let verdict = verdict::check(&placed, overlap_s, duration_s, backlog.as_ref());
     let results = || placed.iter().map(|placed| &placed.part.result);
     let requests = requests(results());
     let response_time_us = times(&placed, "response_time_us", |result| Some(&result.response_time_us))?;
     let slowest = slowest(&placed, start);
-    let waits = unanswered_waits(&placed);
-    let censored_above_us = censored_above_us(&placed, &response_time_us, &waits)?;
+    let unanswered: Vec<Unanswered<'_>> = results().map(Unanswered::of_result).collect();
+    let waits = unanswered::waits(&unanswered);
+    let censored_above_us = unanswered::above_us(&unanswered, &response_time_us)?;
     Ok(LoadResult {
         schema: LOAD_SCHEMA.to_owned(),
         version: distinct(results().map(|result| result.version.as_str())).join(", "),
@@ -97,7 +101,9 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         warmup: WarmupCounts {
             sent: total(results(), |result| result.warmup.sent),
             completed: total(results(), |result| result.warmup.completed),
+            completed_in_window: total(results(), |result| result.warmup.completed_in_window),
             failed: total(results(), |result| result.warmup.failed),
+            errors: added(results().map(|result| &result.warmup.errors)),
         },
         censored_above_us,
         unanswered_waits_us: waits.to_entries(),
@@ -110,6 +116,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         })?,
         episodes: slowest.as_ref().map(|slowest| slowest.episodes(&response_time_us)).unwrap_or_default(),
         slowest: slowest.map(|slowest| slowest.to_requests(0)),
+        backlog,
         response_time_us,
         connect_time_us: times(&placed, "connect_time_us", |result| Some(&result.connect_time_us))?,
         handshake_time_us: times(&placed, "handshake_time_us", |result| Some(&result.handshake_time_us))?,
@@ -178,6 +185,7 @@ fn requests<'a>(results: impl Iterator<Item = &'a LoadResult> + Clone) -> Reques
         late: total(|requests| requests.late),
         unsent: total(|requests| requests.unsent),
         completed: total(|requests| requests.completed),
+        completed_after_window: total(|requests| requests.completed_after_window),
         failed: total(|requests| requests.failed),
         errors: added(results.clone().map(|result| &result.requests.errors)),
         status: added(results.clone().map(|result| &result.requests.status)),
@@ -223,38 +231,6 @@ fn times_of_all(
 ) -> Result<Option<HistogramSummary>, MergeError> {
     let is_in_all = placed.iter().all(|placed| distribution(&placed.part.result).is_some());
     is_in_all.then(|| times(placed, field, distribution)).transpose()
-}
-
-/// Waits of requests without a response, of all generators.
-fn unanswered_waits(placed: &[Placed]) -> UnansweredWaits {
-    let mut all = UnansweredWaits::default();
-    let waits = placed.iter().map(|placed| &placed.part.result.unanswered_waits_us);
-    waits.for_each(|waits| all.merge(&UnansweredWaits::from_entries(waits)));
-    all
-}
-
-/// What the least percentile of all response times among requests without a response is greater than.
-fn censored_above_us(
-    placed: &[Placed],
-    times: &HistogramSummary,
-    waits: &UnansweredWaits,
-) -> Result<Option<f64>, MergeError> {
-    let results = || placed.iter().map(|placed| &placed.part.result);
-    let greatest_us = histogram("the sum", "response_time_us", &times.histogram, times.count)?.max_us();
-    if results().all(knows_waits) {
-        return Ok(waits.above_us(times.count, greatest_us, times.censored.saturating_sub(waits.count())));
-    }
-    // Results of earlier versions have the bound alone. A request without a response ranks above all answers.
-    let least_us = results().filter_map(|result| result.censored_above_us).reduce(f64::min);
-    Ok(least_us.map(|least_us| least_us.max(greatest_us)))
-}
-
-/// Whether a result says how long each request without a response had waited; of requests never sent, results of earlier versions
-/// do not.
-fn knows_waits(result: &LoadResult) -> bool {
-    let known = UnansweredWaits::from_entries(&result.unanswered_waits_us).count();
-    let RequestCounts { failed, unsent, .. } = result.requests;
-    known >= failed && known.saturating_add(unsent) >= result.response_time_us.censored
 }
 
 /// The slowest requests of all generators on one clock, so that a stall shared by several is one episode.
@@ -348,7 +324,7 @@ fn pacing(placed: &[Placed]) -> Option<PacingUsage> {
     let asked = results().next()?.generator.pacing?.asked;
     // Late reading is in the times of one whose responses the kernel does not time.
     let mut merged = PacingUsage { asked, answers_timed_by_kernel: true, ..PacingUsage::default() };
-    let threads: usize = results().map(|result| result.threads).sum();
+    let threads = results().map(|result| result.threads).fold(0, usize::saturating_add);
     for result in results() {
         let of_one = result.generator.pacing.filter(|pacing| pacing.asked == asked)?;
         let weight = result.threads as f64 / threads.max(1) as f64;

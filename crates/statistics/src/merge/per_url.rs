@@ -1,6 +1,7 @@
 //! What several generators measured of each URL.
 
-use super::placed::{Placed, distinct, histogram};
+use super::placed::{Placed, distinct};
+use super::unanswered::{self, Unanswered};
 use super::{MergeError, times};
 use results::{LoadResult, UrlResult};
 
@@ -28,16 +29,14 @@ fn of_url(placed: &[Placed], url: String) -> Result<UrlResult, MergeError> {
     let response_time_us =
         times(placed, FIELD, |result| find(result, &url).map(|record| &record.response_time_us))?;
     let records = placed.iter().filter_map(|placed| find(&placed.part.result, &url));
-    let least_us = records.filter_map(|record| record.censored_above_us).reduce(f64::min);
-    let greatest_us =
-        histogram("the sum", FIELD, &response_time_us.histogram, response_time_us.count)?.max_us();
+    let unanswered: Vec<Unanswered<'_>> = records.map(Unanswered::of_url).collect();
     Ok(UrlResult {
         sent: total(|record| record.sent),
         unsent: total(|record| record.unsent),
         completed: total(|record| record.completed),
         failed: total(|record| record.failed),
-        // A request without a response ranks above all answers.
-        censored_above_us: least_us.map(|least_us| least_us.max(greatest_us)),
+        censored_above_us: unanswered::above_us(&unanswered, &response_time_us)?,
+        unanswered_waits_us: unanswered::waits(&unanswered).to_entries(),
         response_time_us,
         url,
     })

@@ -1,9 +1,10 @@
 //! Merging loses nothing, and neither order nor grouping makes a difference.
 
 use super::*;
+use crate::unanswered_waits::UnansweredWaits;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use results::{ExpectedStatuses, Figures, SeriesPoint, Verdict};
+use results::{Backlog, BacklogSlice, ExpectedStatuses, Figure, Figures, SeriesPoint, UrlResult, Verdict};
 use std::time::Duration;
 
 /// The start of the earliest generator, in seconds since the epoch.
@@ -336,6 +337,80 @@ fn early_failures_of_one_generator_do_not_hide_the_timeouts_of_another() {
     // p99 is the 21st from the top of 2015.
     assert_eq!((merged.response_time_us.p99, merged.censored_above_us), (None, Some(500_000.0)));
     assert_eq!(merged.unanswered_waits_us, [(2000.0, 5), (500_000.0, 30)]);
+}
+
+#[test]
+fn percentiles_of_a_url_among_requests_without_response_are_above_the_waits_of_all_generators() {
+    // The median of one generator is above a second. Of both together p95 is the first percentile without a response, and it falls
+    // among the requests that failed soon.
+    let measured = |name: &str, answered: usize, waits: &[(f64, u64)]| {
+        let mut part = part(name, 0, &[vec![100; answered]]);
+        let failed = waits.iter().map(|(_, count)| count).sum();
+        let mut record = UrlResult { url: "http://10.0.0.1/".to_owned(), failed, ..UrlResult::default() };
+        record.response_time_us = histogram_of(&vec![100; answered]).summary_with(failed);
+        record.unanswered_waits_us = waits.to_vec();
+        let all = UnansweredWaits::from_entries(waits);
+        record.censored_above_us = all.above_us(answered as u64, 100.0, 0);
+        part.result.per_url = vec![record];
+        part
+    };
+    let failing = measured("a", 400, &[(10_000.0, 60), (1_000_000.0, 540)]);
+    assert_eq!(failing.result.per_url[0].censored_above_us, Some(1_000_000.0));
+    let merged = merge(vec![failing, measured("b", 10_000, &[])]).unwrap();
+    let [of_url] = &merged.per_url[..] else { panic!("{:?}", merged.per_url) };
+    assert_eq!((of_url.response_time_us.p90, of_url.response_time_us.p95), (Some(100.0), None));
+    assert_eq!(of_url.censored_above_us, Some(10_000.0));
+    assert_eq!(of_url.unanswered_waits_us, [(10_000.0, 60), (1_000_000.0, 540)]);
+}
+
+#[test]
+fn errors_of_warm_ups_and_responses_over_the_edges_are_added() {
+    let counted = |name: &str, offset_ms| {
+        let mut part = part(name, offset_ms, &[vec![100; 10]]);
+        part.result.warmup.errors = BTreeMap::from([("timeout".to_owned(), 3)]);
+        part.result.warmup.completed_in_window = 2;
+        part.result.requests.completed_after_window = 4;
+        part
+    };
+    let merged = merge(vec![counted("a", 0), counted("b", 10)]).unwrap();
+    assert_eq!(merged.warmup.errors, BTreeMap::from([("timeout".to_owned(), 6)]));
+    assert_eq!((merged.warmup.completed_in_window, merged.requests.completed_after_window), (4, 8));
+    assert_eq!((merged.errors_of_run("timeout"), merged.requests.errors.len()), (6, 0));
+}
+
+#[test]
+fn backlog_that_is_small_for_each_generator_is_saturation_of_their_target() {
+    // Of ten requests per slice and generator, one is answered too few in every third slice.
+    let behind = |number: u64| {
+        let mut part = part(&number.to_string(), number as i64, &[vec![100; 160]]);
+        let slice = |index: u64| BacklogSlice {
+            offered: 10.0,
+            due: 10,
+            root_waits: 10.0 * (1e6 * index as f64).sqrt(),
+            ended: 10 - u64::from((index + number).is_multiple_of(3)),
+        };
+        part.result.backlog = Some(Backlog { under_way_at_start: 1, slices: (0..16).map(slice).collect() });
+        part
+    };
+    let parts: Vec<MergeInput> = (0..6).map(behind).collect();
+    let is_saturated = |parts: &[MergeInput]| {
+        let merged = merge(parts.to_vec()).unwrap();
+        assert_eq!(merged.verdict.saturated, !merged.verdict.is_usable(Figure::P50), "{:?}", merged.verdict);
+        merged.verdict.saturated
+    };
+    assert!(!is_saturated(&parts[..1]) && !is_saturated(&parts[..2]));
+    assert!(is_saturated(&parts));
+    let merged = merge(parts.clone()).unwrap();
+    let text = "saturated: the unanswered requests of all generators together grew throughout the window, from 14 to 38, and \
+                their typical times from 3.4 to 13.5 ms";
+    assert_eq!(merged.verdict.reasons, [text]);
+    assert_eq!(merge(vec![again("all", merged.clone())]).unwrap(), merged);
+    // Generators of several targets, or one that does not know its backlog.
+    let mut of_two = parts.clone();
+    of_two[0].result.urls = vec!["http://10.0.0.2/".to_owned()];
+    let mut unknown = parts;
+    unknown[0].result.backlog = None;
+    assert!(!is_saturated(&of_two) && !is_saturated(&unknown));
 }
 
 #[test]

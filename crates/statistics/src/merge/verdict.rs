@@ -3,7 +3,8 @@
 
 use super::placed::{Placed, distinct};
 use super::series::is_exact;
-use results::{Figures, LoadResult, Verdict};
+use crate::backlog::{Growth, growth};
+use results::{Backlog, Figures, LoadResult, Verdict};
 
 /// Generators whose common window is a smaller fraction of the whole did not load the target as one: outside
 /// of it the rates do not add up.
@@ -11,7 +12,13 @@ const TOGETHER: f64 = 0.90;
 /// A smaller fraction is noted.
 const ALL_BUT_TOGETHER: f64 = 0.99;
 
-pub(super) fn check(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdict {
+/// `backlog`: that of all parts, if it is known.
+pub(super) fn check(
+    placed: &[Placed],
+    overlap_s: f64,
+    duration_s: f64,
+    backlog: Option<&Backlog>,
+) -> Verdict {
     let mut verdict = Verdict::usable();
     for Placed { part, .. } in placed {
         let of_part = &part.result.verdict;
@@ -25,6 +32,9 @@ pub(super) fn check(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdi
         }
     }
     check_overlap(placed.len(), overlap_s, duration_s, &mut verdict);
+    if overlap_s >= ALL_BUT_TOGETHER * duration_s {
+        check_backlog(placed, backlog, &mut verdict);
+    }
     note_differences(placed, &mut verdict);
     verdict
 }
@@ -51,6 +61,23 @@ fn check_overlap(parts: usize, overlap_s: f64, duration_s: f64, verdict: &mut Ve
         verdict.spoil(format!("{together}, so that the rates do not add up"), Figures::all());
     } else {
         verdict.notes.push(together);
+    }
+}
+
+/// A backlog that is small for each generator of one target may grow beyond chance for all of them together.
+fn check_backlog(placed: &[Placed], backlog: Option<&Backlog>, verdict: &mut Verdict) {
+    let mut targets = placed.iter().map(|placed| &placed.part.result.urls);
+    let first = targets.next();
+    let have_one_target = placed.len() > 1 && targets.all(|urls| Some(urls) == first);
+    let growth = backlog.filter(|_| have_one_target && !verdict.saturated).and_then(growth);
+    if let Some(Growth { requests: [from, to], response_time_ns }) = growth {
+        verdict.saturated = true;
+        let [early, late] = response_time_ns.map(|time| time as f64 / 1e6);
+        let reason = format!(
+            "saturated: the unanswered requests of all generators together grew throughout the window, from {from} to {to}, and \
+             their typical times from {early:.1} to {late:.1} ms"
+        );
+        verdict.spoil(reason, Figures::times());
     }
 }
 

@@ -74,7 +74,7 @@ pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
 #[must_use]
 pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutcome, String) {
     let requests = &result.requests;
-    let own: Vec<&str> = OWN_ERRORS.into_iter().filter(|own| requests.errors.contains_key(*own)).collect();
+    let own: Vec<&str> = OWN_ERRORS.into_iter().filter(|own| result.errors_of_run(own) > 0).collect();
     let saturated = shows_saturation(&result.verdict);
     if saturated && result.generator.busiest_working_fraction() > BUSY_FRACTION {
         return (ProbeOutcome::GeneratorLimited, "the generator's CPU was full".to_owned());

@@ -33,7 +33,7 @@ pub(super) fn result(rate: f64, median_us: f64) -> LoadResult {
         duration_s: WINDOW_S,
         rate: Rates { offered: Some(rate), sent: rate, completed: rate },
         requests: RequestCounts { scheduled: count, sent: count, completed: count, ..Default::default() },
-        warmup: WarmupCounts { sent: WARMUP_REQUESTS, completed: WARMUP_REQUESTS, failed: 0 },
+        warmup: WarmupCounts { sent: WARMUP_REQUESTS, completed: WARMUP_REQUESTS, ..WarmupCounts::default() },
         response_time_us: times.summary(),
         service_time_us: times.summary(),
         verdict: Verdict { valid: true, ..Verdict::default() },

@@ -3,8 +3,9 @@
 use super::*;
 use crate::definition::Experiment;
 use crate::file::{NoFiles, Override};
-use crate::keys::SWITCH;
+use crate::keys::{MAX_RUN_DURATION, SWITCH};
 use crate::yaml::section::alternatives;
+use results::LatencyHistogram;
 
 /// No key accepts this as anything but text.
 const GARBAGE: &str = "☃";
@@ -146,4 +147,13 @@ fn defaults_of_the_table_change_nothing() {
         }
     }
     assert!(checked > 40, "most keys have a default; {checked} do");
+}
+
+#[test]
+fn histograms_hold_the_longest_response_time_of_a_run() {
+    // Due as the window opens, sent with the last of its backlog, answered just before the timeout.
+    let longest = 3 * MAX_RUN_DURATION;
+    let mut times = LatencyHistogram::new();
+    times.record(longest);
+    assert!((times.max_us() / (longest.as_secs_f64() * 1e6) - 1.0).abs() < 0.001, "{} µs", times.max_us());
 }

@@ -25,14 +25,18 @@ pub struct LogLimiter {
 
 impl LogLimiter {
     pub fn start() -> io::Result<Self> {
+        Self::with_limit(MAX_LOG_BYTES, KEPT_BYTES, CHECK_INTERVAL)
+    }
+
+    fn with_limit(max_bytes: u64, kept_bytes: u64, interval: Duration) -> io::Result<Self> {
         let logs = Arc::<Mutex<BTreeSet<PathBuf>>>::default();
         let (stop, stopped) = channel();
         let watched = Arc::clone(&logs);
         let watch = move || {
-            while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 let logs = lock(&watched).clone();
                 // A log that cannot be cut is checked again.
-                logs.iter().for_each(|log| drop(cut(log, MAX_LOG_BYTES, KEPT_BYTES)));
+                logs.iter().for_each(|log| drop(cut(log, max_bytes, kept_bytes)));
             }
         };
         thread::Builder::new().name("logs".to_owned()).spawn(watch)?;
@@ -76,6 +80,7 @@ fn cut(log: &Path, max_bytes: u64, kept_bytes: u64) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::time::Instant;
 
     #[test]
     fn long_log_keeps_its_end_and_is_appended_to() {
@@ -95,5 +100,23 @@ mod tests {
         assert_eq!((numbers.len(), numbers[0], numbers[numbers.len() - 1]), (12, "989", "1000"));
         fs::remove_file(&log).unwrap();
         assert!(cut(&log, 1, 1).is_err());
+    }
+
+    #[test]
+    fn log_of_a_container_is_cut_while_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("proxy.log");
+        let mut writer = OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let limiter = LogLimiter::with_limit(10_000, 1000, Duration::from_millis(1)).unwrap();
+        limiter.add(&log);
+        let give_up = Instant::now() + Duration::from_secs(60);
+        for number in 0.. {
+            writeln!(writer, "line {number}").unwrap();
+            if number >= 5000 && log.metadata().unwrap().len() < 10_000 {
+                break;
+            }
+            assert!(Instant::now() < give_up, "{} bytes", log.metadata().unwrap().len());
+        }
+        assert!(fs::read_to_string(&log).unwrap().starts_with("[meshmeter: "));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clock::SECOND;
+use statistics::backlog::{JUDGED, backlog_after};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -141,12 +142,11 @@ impl Queue {
         let given_up = if is_given_up { std::mem::take(&mut run.unsent) } else { VecDeque::new() };
         given_up.iter().for_each(|due| run.trend.took(*due, end - due, 1));
         run.work_until(Nanos::MAX);
-        let offered_until = |at: Nanos| self.shape(at as f64 / SECOND as f64) * rate;
-        let trend = run.trend;
-        let [from, to] = [JUDGED.start, SLICES].map(|end| trend.backlog_after(end) as f64);
-        let due: u64 = trend.slices.iter().map(|slice| slice.due).sum();
+        let backlog = run.trend.backlog(|at| self.shape(at as f64 / SECOND as f64) * rate);
+        let [from, to] = [JUDGED.start, SLICES].map(|end| backlog_after(&backlog, end) as f64);
+        let due: u64 = backlog.slices.iter().map(|slice| slice.due).sum();
         Window {
-            growth: trend.growth(offered_until),
+            growth: growth(&backlog),
             grown: to - from,
             unsent: given_up.len() as f64 / due.max(1) as f64,
         }

@@ -14,12 +14,11 @@ pub(super) fn cannot_run(error: &LoadError) -> Failure {
 
 /// The most common error if no connection could be opened, so that nothing was sent.
 pub(super) fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
-    let requests = &result.requests;
     if !result.verdict.reasons.iter().any(|reason| reason.starts_with("unreachable:")) {
         return None;
     }
-    let seen = ErrorKind::ALL.into_iter().filter(|kind| requests.errors.contains_key(kind.name()));
-    seen.max_by_key(|kind| requests.errors[kind.name()])
+    let seen = ErrorKind::ALL.into_iter().filter(|kind| result.errors_of_run(kind.name()) > 0);
+    seen.max_by_key(|kind| result.errors_of_run(kind.name()))
 }
 
 pub(super) fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {

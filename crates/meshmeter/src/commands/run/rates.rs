@@ -62,8 +62,10 @@ impl Counted {
         };
         let mut refused_per_s: BTreeMap<String, f64> = BTreeMap::new();
         for result in timed() {
+            // Some of the responses to requests of the window came after it.
+            let per_response = result.rate.completed / result.requests.completed.max(1) as f64;
             for (status, count) in result.requests.status.iter().filter(|(status, _)| !is_success(status)) {
-                *refused_per_s.entry(status.clone()).or_default() += *count as f64 / result.duration_s;
+                *refused_per_s.entry(status.clone()).or_default() += *count as f64 * per_response;
             }
         }
         (sent > 0).then(|| Self {

@@ -1,7 +1,7 @@
 use super::*;
 use experiment::MeshKind;
 use experiment::environment::DeploymentSpec;
-use experiment::environment::deploy::DriverEnd;
+use experiment::environment::deploy::{DriverEnd, DriverResult};
 use results::Mode;
 
 /// A generator with a rate of 1000/s for 2 s after 1 s of warm-up. `refused` requests per second are rejected
@@ -80,6 +80,19 @@ fn requests_answered_by_gateway_are_accounted_for_and_spoil_nothing() {
           100/s were answered by the gateway itself (429: 100/s)"]
     );
     assert!(verdict.valid && verdict.spoiled_figures().is_empty());
+}
+
+#[test]
+fn statuses_are_rates_of_the_window_though_some_responses_came_after_it() {
+    let mut late = driver(100, 0);
+    let Ok(DriverResult::Load(result)) = &mut late.result else { panic!("a load") };
+    // A quarter of the responses.
+    (result.rate.completed, result.requests.completed_after_window) = (750.0, 500);
+    let verdict = verdict(&counted(late, Some(gateway(3000, 2700, 0)), Some(2700)));
+    assert!(
+        verdict.reasons[0].ends_with("75.0/s were answered by the gateway itself (429: 75.0/s)"),
+        "{verdict:?}"
+    );
 }
 
 #[test]
