@@ -4,7 +4,9 @@
 mod command;
 
 use command::{meshmeter, run, said, start, stderr, stdout};
-use results::{Comparison, ComparisonEnd, ComparisonVerdict, TrialRecord};
+use results::{
+    Comparison, ComparisonEnd, ComparisonSelfTest, ComparisonVerdict, InjectedEffect, TrialRecord,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,12 +69,18 @@ fn arms_are_measured_alike_and_every_output_has_the_result() {
     assert!(fs::read_to_string(&junit).unwrap().contains("classname=\"sidecar-cost.sidecar\""));
     assert!(fs::read_to_string(&markdown).unwrap().starts_with("## sidecar-cost: "));
 
-    let again = run(&["report", &out]);
-    assert_eq!(
-        again.status.code() == Some(0),
-        found.verdict != ComparisonVerdict::Failed && found.verdict != ComparisonVerdict::Worse
-    );
+    let page = fs::read_to_string(folder.join("comparison.html")).unwrap();
+    let headline = stdout(&run(&["report", &out])).lines().next().unwrap().replacen("sidecar-cost: ", "", 1);
+    assert!(page.contains(&format!("<h1 id=\"headline\">{headline}</h1>")), "{headline}: {page}");
+    fs::remove_file(folder.join("comparison.html")).unwrap();
+    let again = run(&["report", &out, "--strict"]);
+    assert_eq!(again.status.code(), output.status.code(), "{}", stderr(&again));
     assert!(stdout(&again).starts_with("sidecar-cost: "), "{}", stdout(&again));
+    assert_eq!(fs::read_to_string(folder.join("comparison.html")).unwrap(), page, "made again");
+    let resumed = run(&["compare", "--resume", &out, "--strict"]);
+    assert_eq!(stdout(&resumed), stdout(&again), "it has ended: {}", stderr(&resumed));
+    assert_eq!(resumed.status.code(), output.status.code());
+    assert_eq!(self::trials(folder).len(), trials.len(), "no look is left");
 }
 
 #[test]
@@ -90,6 +98,112 @@ fn interrupt_keeps_the_trials_and_is_no_success() {
     let found = comparison(&out);
     assert_eq!((found.ended, found.verdict), (ComparisonEnd::Interrupted, ComparisonVerdict::Failed));
     assert!(trials(&out).len() >= 3);
+}
+
+#[test]
+fn files_are_compared_in_all_that_differs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = |name: &str, workers: &str| {
+        let text = format!(
+            "{{name: both, modes: [gateway], load: {{rate: 200, connections: 2, warmup: 100ms, duration: 500ms}}, \
+             retakes: 0, proxy: {{workers: {workers}, mtls: false}}}}"
+        );
+        fs::write(scratch.path().join(name), text).unwrap();
+    };
+    file("before.yaml", "1");
+    file("after.yaml", "2");
+    let arguments = ["--base", "before.yaml", "--head", "after.yaml", "--noise-floor=100ms"];
+    let output = meshmeter()
+        .arg("compare")
+        .args(arguments)
+        .args(["--repeats", "4", "--out", "run", "--json"])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    let found: Comparison = serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| {
+        panic!("{error}: {:?} {}", output.status, stderr(&output));
+    });
+    assert_eq!(
+        [&found.base, &found.head].map(|arm| arm.settings.as_slice()),
+        [["before.yaml".to_owned()], ["after.yaml".to_owned()]]
+    );
+    assert_eq!(found.looks, 4, "{found:?}");
+    let folder = scratch.path().join("run");
+    let trials = trials(&folder);
+    assert_eq!(trials.len(), 12);
+    assert!(trials.iter().all(|trial| trial.path.proven), "{trials:?}");
+    assert!(fs::read_to_string(folder.join("experiment.yaml")).unwrap().contains("workers: 1"));
+    assert!(fs::read_to_string(folder.join("head.yaml")).unwrap().contains("workers: 2"));
+}
+
+#[test]
+fn killed_comparison_is_reported_and_goes_on_to_its_planned_looks() {
+    let scratch = tempfile::tempdir().unwrap();
+    let out = scratch.path().join("run").to_str().unwrap().to_owned();
+    let folder = Path::new(&out);
+    let mut command = meshmeter();
+    command.args(["compare", "--base", "proxy.workers=1", "--head", "proxy.workers=2"]).args(TINY);
+    command.args(["--repeats", "4", "--retakes", "0", "--out", &out]);
+    let mut child = start(&mut command);
+    let mut lines = said(&mut child);
+    assert!(lines.any(|line| line.trim_start().starts_with("1/12")), "the first trial ends");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    // The lab ends with its parent, and its lock with it.
+    lines.for_each(drop);
+    let before = trials(folder).len();
+    assert!((1..=3).contains(&before), "{before}");
+    let report = run(&["report", &out]);
+    assert_eq!(report.status.code(), Some(1), "{}", stderr(&report));
+    let text = stdout(&report);
+    assert!(
+        text.contains("the comparison has not ended") && text.contains(&format!(", {before} trials")),
+        "{text}"
+    );
+    assert!(folder.join("comparison.html").exists());
+
+    let refused = run(&["compare", "--resume", &out, "--budget", "1h"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let rest = run(&["compare", "--resume", &out, "--json"]);
+    let found: Comparison = serde_json::from_str(&stdout(&rest))
+        .unwrap_or_else(|error| panic!("{error}: {:?} {}", rest.status, stderr(&rest)));
+    assert_eq!((found.looks, found.looks_planned), (4, 4));
+    assert_eq!(found.course.elapsed_s.len(), 4);
+    let trials = trials(folder);
+    let whole = trials.iter().filter(|trial| trial.retake.is_none()).count();
+    assert_eq!(whole, 12, "each planned trial is there once");
+    let host = fs::read_to_string(folder.join("host.json")).unwrap();
+    assert!(host.contains("\"resumed\""), "{host}");
+}
+
+#[test]
+fn self_test_counts_comparisons_and_keeps_them_when_it_is_interrupted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let out = scratch.path().join("self-test");
+    let mut command = meshmeter();
+    command.args(["compare", "--self-test", "--repeats", "4", "--duration", "300ms", "--noise-floor=100ms"]);
+    let mut child = start(command.args(["--json", "--out"]).arg(&out));
+    let mut lines = said(&mut child);
+    let mut next = || lines.find(|line| line.starts_with("comparison ")).expect("a comparison begins");
+    assert_eq!(next(), "comparison 1 of the machine with itself: no change");
+    assert!(next().starts_with("comparison 2 of the machine with itself: "));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let found: ComparisonSelfTest = serde_json::from_slice(&output.stdout).unwrap();
+    let kept: ComparisonSelfTest =
+        serde_json::from_slice(&fs::read(out.join("self-test.json")).unwrap()).unwrap();
+    assert_eq!(found, kept);
+    assert!(found.interrupted);
+    let first = &found.series[0];
+    assert_eq!((first.injected, first.comparisons), (InjectedEffect::Nothing, 1));
+    let verdicts = [first.worse, first.better, first.equivalent, first.inconclusive, first.failed];
+    assert_eq!(verdicts.iter().sum::<u64>(), 1, "{first:?}");
+    assert!(first.share.is_some_and(|share| share.of == 1 && share.low < share.high), "{first:?}");
+    assert_eq!(found.series[1..].iter().map(|series| series.comparisons).sum::<u64>(), 0, "{found:?}");
+    let report = run(&["report", out.join("001-nothing").to_str().unwrap()]);
+    assert!(stdout(&report).starts_with("self-test: "), "{}", stderr(&report));
 }
 
 #[test]
@@ -119,6 +233,12 @@ fn wrong_use_is_refused_before_anything_runs() {
         said.contains("`load.pacing` is the same for both arms") && said.contains("--pacing sets it"),
         "{said}"
     );
+    let said = refused(&["--self-test", study]);
+    assert!(said.contains("cannot be used with"), "{said}");
+    let said = refused(&["--self-test", "--budget", "5s"]);
+    assert!(said.contains("--budget 5s has room for"), "{said}");
+    let said = refused(&["--resume", "nowhere"]);
+    assert!(said.contains("nowhere is not the folder of a comparison"), "{said}");
     let arms = ["--base", "proxy.workers=1", "--head", "proxy.workers=2", study];
     let said = refused(&[&arms[..], &["--set", "repeats=2"]].concat());
     assert!(said.contains("--repeats sets it"), "{said}");
@@ -140,4 +260,10 @@ fn dry_run_lists_trials_and_margins() {
         "{text}"
     );
     assert!(text.contains("mode none is not compared"), "{text}");
+    assert!(!text.contains("p99"), "too few requests in all arms: {text}");
+    let rates = ["--base", "load.rate=[500]", "--head", "load.rate=[200]"];
+    let output =
+        run(&[&["compare", "sidecar-cost", "--dry-run", "--set", "modes=[sidecar]"], &rates[..]].concat());
+    let said = "p99 of sidecar at 500 requests/s will be inconclusive: an arm has too few requests";
+    assert!(stdout(&output).contains(said), "{}{}", stdout(&output), stderr(&output));
 }

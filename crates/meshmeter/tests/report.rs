@@ -147,6 +147,15 @@ fn a_run_that_was_killed_has_a_report() {
 }
 
 #[test]
+fn strictness_is_for_comparisons() {
+    let scratch = tempfile::tempdir().unwrap();
+    run_folder(scratch.path());
+    let output = run(&["report", text(scratch.path()), "--strict"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is a run, not a comparison"), "{}", stderr(&output));
+}
+
+#[test]
 fn report_on_non_run_directory_is_usage_error_with_hint() {
     let root = tempfile::tempdir().unwrap();
     for path in [root.path().to_owned(), root.path().join("absent")] {

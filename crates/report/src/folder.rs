@@ -5,6 +5,7 @@
 //! trials.jsonl      one line per trial, as it ends     summary.json   summary over all trials
 //! report.html       the report                         logs/          logs of the components
 //! comparison.json   result of a comparison             head.yaml      its head; experiment.yaml is its base
+//! comparison.html   its report
 //! ```
 //! [`RunFolder`] writes. A trial is synced to disk before the next one begins, and files are replaced
 //! atomically, so that no measurement is lost if the disk is full or the run is killed. [`read`] also accepts
@@ -16,9 +17,9 @@ mod read;
 
 pub use error::FolderError;
 pub use output_file::{open, write_whole};
-pub use read::{RawRun, read, read_experiment};
+pub use read::{RawRun, read, read_arms, read_compared, read_experiment, recorded_trials};
 
-use results::{Comparison, Host, Summary, TrialRecord};
+use results::{Comparison, ComparisonSelfTest, Host, Summary, TrialRecord};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -38,12 +39,24 @@ pub const REPORT_FILE: &str = "report.html";
 pub const LOGS_FOLDER: &str = "logs";
 /// A comparison's result.
 pub const COMPARISON_FILE: &str = "comparison.json";
+/// A comparison's report.
+pub const COMPARISON_REPORT_FILE: &str = "comparison.html";
 /// A comparison's head as resolved; `experiment.yaml` is its base.
 pub const HEAD_FILE: &str = "head.yaml";
+/// Result of a self-test of comparisons.
+pub const SELF_TEST_FILE: &str = "self-test.json";
 /// All files of a run apart from its logs. `trials.jsonl` is last: it is removed last, and until then the directory is
 /// recognised as a run.
-pub const RUN_FILES: [&str; 7] =
-    [REPORT_FILE, SUMMARY_FILE, COMPARISON_FILE, HOST_FILE, HEAD_FILE, EXPERIMENT_FILE, TRIALS_FILE];
+pub const RUN_FILES: [&str; 8] = [
+    REPORT_FILE,
+    SUMMARY_FILE,
+    COMPARISON_REPORT_FILE,
+    COMPARISON_FILE,
+    HOST_FILE,
+    HEAD_FILE,
+    EXPERIMENT_FILE,
+    TRIALS_FILE,
+];
 
 /// What to do if the directory already contains a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -96,6 +109,22 @@ impl RunFolder {
     pub fn resume(path: &Path) -> Result<(Self, RawRun), FolderError> {
         // Names what is missing of a directory without a run.
         read_experiment(path)?;
+        Self::reopen(path, read)
+    }
+
+    /// Like [`Self::resume`], for a comparison.
+    ///
+    /// # Errors
+    /// Returns an error if the path is not the directory of a comparison, and as [`Self::resume`] does.
+    pub fn resume_comparison(path: &Path) -> Result<(Self, RawRun), FolderError> {
+        read_arms(path)?;
+        Self::reopen(path, read_compared)
+    }
+
+    fn reopen(
+        path: &Path,
+        read: impl Fn(&Path) -> Result<RawRun, FolderError>,
+    ) -> Result<(Self, RawRun), FolderError> {
         let lock = lock(path)?;
         let run = read(path)?;
         let trials_path = path.join(TRIALS_FILE);
@@ -261,6 +290,14 @@ pub fn read_comparison(folder: &Path) -> Result<Option<Comparison>, FolderError>
         read => read.map_err(|error| FolderError::read(&path, error))?,
     };
     serde_json::from_slice(&contents).map(Some).map_err(|error| FolderError::read(&path, error))
+}
+
+/// Writes `self-test.json` into a directory.
+///
+/// # Errors
+/// Returns an error if the file cannot be written; an earlier file is kept.
+pub fn write_self_test(folder: &Path, result: &ComparisonSelfTest) -> Result<(), FolderError> {
+    write_json(&folder.join(SELF_TEST_FILE), result)
 }
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {

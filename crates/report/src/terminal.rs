@@ -23,7 +23,7 @@ pub use search::search_text;
 pub use side_by_side::side_by_side_text;
 pub use size::size_text;
 pub use style::Options;
-pub(crate) use style::{GREEN, RED, WIDE, plain, styled};
+pub(crate) use style::{GREEN, RED, WIDE, bold, plain, styled, wrap};
 
 use crate::conditions::ConditionLabels;
 use crate::format;
@@ -33,7 +33,7 @@ use crate::table::ResultTable;
 use result_table::STAR;
 use results::{Cell, FindingKind, PublishedFigure, StatedFinding, Summary};
 use std::fmt::Write as _;
-use style::{bold, painted, wrap};
+use style::painted;
 
 /// Kinds of findings whose details are lists of proxies, which the report has.
 const LISTS: [FindingKind; 3] = [FindingKind::ProxyUsage, FindingKind::Footprint, FindingKind::Path];

@@ -11,7 +11,8 @@ use experiment::Protocol;
 use experiment::settings::service::ServerSettings;
 use experiment::topology::pair;
 use report::graph::{self, CallFigures, Figures, Folding};
-use report::html::render;
+use report::html::{render, render_comparison, render_side_by_side};
+use report::side_by_side::SideBySide;
 use report::svg::escape;
 use serde::Deserialize;
 use std::net::TcpListener;
@@ -94,6 +95,24 @@ fn reports_render_completely_on_phone_and_wide_screen() {
     let of_demo =
         seen.iter().find(|page| page.name == "usual at 1280, Light").expect("the page of the demo's study");
     assert!(of_demo.screens > 0.5 && of_demo.screens <= MAX_SCREENS, "{} screens", of_demo.screens);
+    assert_eq!(errors, Vec::<String>::new(), "errors on the console");
+}
+
+#[test]
+fn comparisons_render_completely() {
+    let run = fixture::run(fixture::usual_trials());
+    let pages = [
+        ("comparison", render_comparison(&fixture::comparisons::comparison())),
+        ("killed comparison", render_comparison(&fixture::comparisons::killed_comparison())),
+        ("side by side", render_side_by_side(&SideBySide::new(&run, &run))),
+    ];
+    let (seen, errors) = look_at(&pages);
+    assert_eq!(seen.len(), pages.len() * WIDTHS.len());
+    for page in &seen {
+        assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
+    }
+    // One chart per cell, and one per figure.
+    assert_eq!(seen[0].charts, 2 + 8, "{:?}", seen[0]);
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 

@@ -1,4 +1,4 @@
-//! Two runs side by side: as text, as a page and as JSON.
+//! Two runs side by side, as text, as a page and as JSON, and the page of a comparison, which is the same.
 
 mod fixture;
 
@@ -58,4 +58,29 @@ fn runs_of_one_kind_have_no_explanation_and_missing_cells_are_named() {
     assert!(compared.explanations.is_empty() && compared.differences.is_empty());
     assert_eq!(compared.unmatched.len(), 1);
     assert!(compared.unmatched[0].starts_with(&left_out.mode.to_string()), "{:?}", compared.unmatched);
+}
+
+#[test]
+fn page_of_a_comparison_opens_with_what_got_worse_and_shows_every_figure() {
+    let comparison = fixture::comparisons::comparison();
+    // The template engine escapes slashes too.
+    let page = html::render_comparison(&comparison).replace("&#x2f;", "/");
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    let worse = "p50 of sidecar at 1000 requests/s: +6.0 % (2.7 to 9.3)";
+    assert!(page.trim_start().starts_with("<!doctype html>"));
+    assert!(place(worse) < place("<main>"), "{page}");
+    assert!(place("at most 3 % of comparisons") < place("<main>"), "how sure that is");
+    for column in
+        ["Verdict", "Figure", "Cell", "Base", "Head", "Control", "Difference", "Change", "Margin", "Repeats"]
+    {
+        assert!(page.contains(&format!(">{column}</th>")), "{column}");
+    }
+    assert_eq!(page.matches("<tr><th scope=\"row\">").count(), comparison.figures.len());
+    assert!(page.contains("look 12: +6.0 % (2.7 to 9.3), worse"), "looks over time");
+    assert!(page.contains("look 1: +6.0 %, inconclusive"), "early looks have no interval");
+    assert!(page.contains("envoy-1.35 &lt;b&gt;") && !page.contains("1.35 <b>"));
+
+    let killed = html::render_comparison(&fixture::comparisons::killed_comparison());
+    assert!(killed.contains("nothing may be concluded") && killed.contains("the comparison has not ended"));
+    assert!(!killed.contains("id=\"figures\"") && !killed.contains("id=\"looks\""));
 }

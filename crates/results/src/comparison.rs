@@ -40,6 +40,9 @@ pub struct Comparison {
     pub environment_changes: Vec<String>,
     /// Reasons why the comparison as a whole has failed; empty if it has not.
     pub failures: Vec<String>,
+    /// Its looks one by one, and what a continued comparison needs.
+    #[serde(default)]
+    pub course: ComparisonCourse,
     /// Verdict on the comparison.
     pub verdict: ComparisonVerdict,
 }
@@ -49,6 +52,63 @@ impl Comparison {
     pub fn with_verdict(&self, verdict: FigureVerdict) -> impl Iterator<Item = &ComparedFigure> {
         self.figures.iter().filter(move |figure| figure.verdict == verdict)
     }
+}
+
+/// Looks of a comparison, one after each repeat.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComparisonCourse {
+    /// Time budget, seconds.
+    pub budget_s: f64,
+    /// Margin of all figures that the user set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
+    /// Measuring time up to each look, seconds. Of a continued comparison, the time between its parts does not count.
+    pub elapsed_s: Vec<f64>,
+    /// Looks at each figure.
+    pub figures: Vec<FigureCourse>,
+}
+
+impl ComparisonCourse {
+    /// Looks at a figure of a cell.
+    #[must_use]
+    pub fn of(&self, key: Metric, cell: &OwnedCellKey) -> &[FigureLook] {
+        let own = self.figures.iter().find(|own| own.key == key && own.cell == *cell);
+        own.map_or(&[], |own| &own.looks)
+    }
+
+    /// Adds the figures of a look (from 1).
+    pub fn add(&mut self, look: usize, figures: &[ComparedFigure]) {
+        for ComparedFigure { key, cell, ratio, verdict, .. } in figures {
+            let place = self.figures.iter().position(|own| own.key == *key && own.cell == *cell);
+            let place = place.unwrap_or_else(|| {
+                self.figures.push(FigureCourse { key: *key, cell: cell.clone(), looks: Vec::new() });
+                self.figures.len() - 1
+            });
+            self.figures[place].looks.push(FigureLook { look, ratio: *ratio, verdict: *verdict });
+        }
+    }
+}
+
+/// Looks at one figure of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureCourse {
+    /// The figure.
+    pub key: Metric,
+    /// The cell, as in the base.
+    pub cell: OwnedCellKey,
+    /// In order; looks before its first trial are absent.
+    pub looks: Vec<FigureLook>,
+}
+
+/// One look at a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureLook {
+    /// Number of the look, from 1.
+    pub look: usize,
+    /// Head divided by base and control, with the interval of this look.
+    pub ratio: Option<Estimate>,
+    /// Verdict at this look.
+    pub verdict: FigureVerdict,
 }
 
 /// One arm of a comparison.
@@ -83,6 +143,14 @@ pub enum ComparisonEnd {
     Unfinished,
 }
 
+impl ComparisonEnd {
+    /// True if the comparison ended by itself: its last look was made.
+    #[must_use]
+    pub fn is_by_itself(self) -> bool {
+        matches!(self, Self::Decided | Self::Budget | Self::Repeats)
+    }
+}
+
 /// Comparison of one figure of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedFigure {
@@ -94,6 +162,9 @@ pub struct ComparedFigure {
     pub base: Option<Estimate>,
     /// Mean of the head, with a 95 % confidence interval.
     pub head: Option<Estimate>,
+    /// Mean of the control, with a 95 % confidence interval.
+    #[serde(default)]
+    pub control: Option<Estimate>,
     /// Head less base, in the unit of the figure. The interval has the confidence 1 − `error_rate` over all looks.
     pub difference: Option<Estimate>,
     /// Head divided by base, by repeat, with an interval of the same confidence; the base is the mean of base and control.
@@ -151,6 +222,8 @@ pub enum InconclusiveReason {
     NotDecided,
     /// Too few repeats have the figure in all arms that it needs.
     TooFewTrials,
+    /// Trials of an arm have too few requests for this percentile.
+    TooFewRequests,
 }
 
 /// Verdict on a comparison.

@@ -11,6 +11,7 @@ mod build;
 mod calibration;
 mod cell;
 mod comparison;
+mod comparison_self_test;
 mod component;
 mod component_summary;
 mod configuration;
@@ -76,8 +77,11 @@ pub use calibration::{
 };
 pub use cell::{Cell, SpoiledTrials};
 pub use comparison::{
-    COMPARISON_SCHEMA, ComparedArm, ComparedFigure, Comparison, ComparisonEnd, ComparisonVerdict,
-    FigureVerdict, InconclusiveReason, MarginSource,
+    COMPARISON_SCHEMA, ComparedArm, ComparedFigure, Comparison, ComparisonCourse, ComparisonEnd,
+    ComparisonVerdict, FigureCourse, FigureLook, FigureVerdict, InconclusiveReason, MarginSource,
+};
+pub use comparison_self_test::{
+    COMPARISON_SELF_TEST_SCHEMA, ComparisonSelfTest, CountedShare, InjectedEffect, SelfTestSeries,
 };
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};

@@ -11,6 +11,7 @@
 //! - [`search`] – the highest rate that meets an objective.
 //! - [`precision`] – how exactly a planned run will know a difference.
 //! - [`backlog`] – whether requests without an answer grow in number.
+//! - [`proportion`] – exact bounds of a share that was counted.
 //! - [`lost_cpu`] – what CPU time that others took can have moved.
 //! - [`pauses`] – gaps that a spinning thread sees.
 //! - [`retakes`] – which trials are rerun.
@@ -39,6 +40,7 @@ mod normal;
 pub mod objective;
 pub mod pauses;
 pub mod precision;
+pub mod proportion;
 mod published;
 pub mod retakes;
 mod scaling;

@@ -64,6 +64,8 @@ struct Said {
     repeats: usize,
     /// True if the first figure was called equivalent at some look.
     equivalent: bool,
+    /// True if its interval excluded the truth at some look.
+    missed: bool,
 }
 
 impl Design {
@@ -122,6 +124,10 @@ impl Design {
             let is_alarm = |verdict| matches!(verdict, FigureVerdict::Worse | FigureVerdict::Better);
             said.alarms = said.alarms.max(judged.iter().filter(|one| is_alarm(one.verdict)).count());
             said.equivalent |= judged[0].verdict == FigureVerdict::Equivalent;
+            said.missed |= judged[0].ratio.is_some_and(|ratio| {
+                ratio.low.is_some_and(|low| low > self.effect)
+                    || ratio.high.is_some_and(|high| high < self.effect)
+            });
             let has_ended = judged.iter().all(|one| one.verdict != FigureVerdict::Inconclusive);
             if said.verdict.is_none() && (has_ended || look.is_last) {
                 said.verdict = Some(judged[0].verdict);
@@ -169,6 +175,23 @@ fn drift_and_stalls_raise_no_alarm() {
     assert_quiet("waves", &Design { drift: |place| 0.1 * (place * 40.0).sin(), ..STEADY });
     // One trial in ten is slower by a half.
     assert_quiet("stalls", &Design { stall: |random| if random < 0.1 { 0.5 } else { 0.0 }, ..STEADY });
+}
+
+#[test]
+fn intervals_of_all_looks_cover_the_effect_under_drift_stalls_and_a_noisy_arm() {
+    let effect = Design { effect: 1.05, ..STEADY };
+    let designs = [
+        ("steady", effect),
+        ("drift", Design { drift: |place| 0.2 * place, ..effect }),
+        ("stalls", Design { stall: |random| if random < 0.1 { 0.5 } else { 0.0 }, ..effect }),
+        ("noisy head", Design { spread_of_head: 3.0, ..effect }),
+    ];
+    let allowed = Tests::new(&WEIGHTS, REPEATS).error_rate(WEIGHTS[0]);
+    for (name, design) in designs {
+        let missed = share(&design.all(), |said| said.missed);
+        println!("{name}: {:.1} % of comparisons have an interval without the truth", 100.0 * missed);
+        assert!(missed <= upper(allowed), "{name}: {missed} of at most {allowed}");
+    }
 }
 
 #[test]

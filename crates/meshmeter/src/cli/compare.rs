@@ -14,6 +14,9 @@ use std::time::Duration;
 /// or when the budget is spent. If nothing changed, at most 3 in 100 comparisons call any figure worse or better, however often
 /// they look. Where the control differs from the base, the machine drifted, and the figure is inconclusive.
 ///
+/// --self-test compares this machine with itself, without a change and with known ones, and counts what was said: false alarms,
+/// and effects found.
+///
 /// Memory is compared by anonymous memory, which does not depend on the page cache. Modes that the settings cannot change, such
 /// as `none` with two Envoys, are not measured. A comparison runs in a lab on this machine. docs/compare.md has examples for
 /// GitHub Actions and GitLab CI.
@@ -31,6 +34,8 @@ Examples:
   meshmeter compare --base components.istio=1.29.4 --head components.istio=1.30.4 mesh-modes --set modes=[none,sidecar]
   meshmeter compare --base proxy.mtls=true --head proxy.mtls=false sidecar-cost --margin 2% --budget 20m
   meshmeter compare --base before.yaml --head after.yaml --strict --junit compare.xml
+  meshmeter compare --resume runs/upgrade
+  meshmeter compare --self-test --budget 1h
   meshmeter compare --base proxy.workers=1 --head proxy.workers=2 sidecar-cost --dry-run")]
 pub struct CompareArgs {
     /// Preset study, or experiment file; none if base and head are files
@@ -38,11 +43,11 @@ pub struct CompareArgs {
     pub experiment: Option<String>,
 
     /// Setting of the base, such as proxy.workers=1; may be given several times. Without a study: its experiment file
-    #[arg(long, value_name = "KEY=VALUE|FILE", required = true)]
+    #[arg(long, value_name = "KEY=VALUE|FILE", required_unless_present_any = ["self_test", "resume"])]
     pub base: Vec<String>,
 
     /// Setting of the head, which is judged; may be given several times. Without a study: its experiment file
-    #[arg(long, value_name = "KEY=VALUE|FILE", required = true)]
+    #[arg(long, value_name = "KEY=VALUE|FILE", required_unless_present_any = ["self_test", "resume"])]
     pub head: Vec<String>,
 
     /// Relative difference up to which base and head count as equivalent, such as 2% [default: by figure, the smallest that
@@ -50,13 +55,38 @@ pub struct CompareArgs {
     #[arg(long, value_name = "M", value_parser = parse_margin)]
     pub margin: Option<f64>,
 
-    /// Time for all trials, without --calibrate: no repeat begins that would probably exceed it
+    /// Time for all trials, without --calibrate: no repeat begins that would probably exceed it. Of a self-test, time for all
+    /// comparisons
     #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_budget)]
     pub budget: Duration,
 
-    /// Measure each cell at most this many times, at least 4 [default: as often as the budget allows, at most 100]
+    /// Measure each cell at most this many times, at least 4 [default: as often as the budget allows, at most 100; for each
+    /// comparison of a self-test 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(4..=100))]
     pub repeats: Option<u16>,
+
+    /// Continue the comparison in DIR, which was interrupted or killed, with the trials that it still lacks. It makes the looks
+    /// that were planned, and none besides. On another machine, or with other programs, it is refused
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["experiment", "base", "head", "margin", "budget", "out", "overwrite", "repeats", "dry_run",
+            "retakes", "duration", "pacing", "noise_floor", "calibrate", "scale", "set", "seed"]
+    )]
+    pub resume: Option<PathBuf>,
+
+    /// Test the comparison on this machine: compare an experiment of its own (sidecar, 500 requests/s) with itself, then with a
+    /// server and with proxies that compute longer, again and again, and count what was said. Prints a table, or JSON
+    #[arg(
+        long,
+        conflicts_with_all = ["experiment", "base", "head", "resume", "strict", "dry_run", "overwrite", "junit", "markdown"]
+    )]
+    pub self_test: bool,
+
+    /// Known effect of a self-test, relative to the median and to the CPU of the proxies
+    #[arg(long, value_name = "F", default_value = "5%", value_parser = parse_margin, requires = "self_test")]
+    pub effect: f64,
 
     /// Exit with status 5 if a figure is inconclusive
     #[arg(long)]

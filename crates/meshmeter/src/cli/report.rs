@@ -4,10 +4,11 @@ use super::NoiseArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
-/// Rebuilds report.html and summary.json from the trials that a run recorded, and prints the result.
+/// Rebuilds report.html and summary.json from the trials that a run recorded, and prints the result. Of a comparison it rebuilds
+/// comparison.html, and ends with the exit status of its verdict.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Directory of the run
+    /// Directory of the run, or of a comparison
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
     /// Compare with this run of the same experiment, made elsewhere: figures side by side, and what differs
@@ -43,6 +44,10 @@ pub struct ReportArgs {
     /// comma-separated values: a line per edge, mode and load
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub edges_csv: Option<PathBuf>,
+    /// Exit with status 5 if a figure of the comparison is inconclusive
+    #[arg(long)]
+    pub strict: bool,
+
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,

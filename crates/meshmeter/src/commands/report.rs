@@ -18,6 +18,10 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         return Ok(status);
     }
     let run = read(&args.folder, &args.noise)?;
+    if args.strict {
+        let folder = args.folder.display();
+        return Err(Failure::usage(format!("--strict: {folder} is a run, not a comparison")));
+    }
     for note in &run.notes {
         tell!("note: {note}");
     }
@@ -47,14 +51,13 @@ pub(super) fn read(folder: &Path, noise: &NoiseArgs) -> Result<RunData, Failure>
 }
 
 fn outputs(args: &ReportArgs) -> Vec<destination::Output> {
-    let files = files_of_runs(args).into_iter().chain(automation_files(&args.automation));
-    destination::of_options(args.json, files)
+    let files = [("--output", &args.output)].into_iter().chain(tables_of_runs(args));
+    destination::of_options(args.json, files.chain(automation_files(&args.automation)))
 }
 
-/// Options of files that only a run has.
-pub(super) fn files_of_runs(args: &ReportArgs) -> [(&'static str, &Option<PathBuf>); 6] {
+/// Options of tables that only a run has.
+pub(super) fn tables_of_runs(args: &ReportArgs) -> [(&'static str, &Option<PathBuf>); 5] {
     [
-        ("--output", &args.output),
         ("--csv", &args.csv),
         ("--latency-csv", &args.latency_csv),
         ("--drivers-csv", &args.drivers_csv),

@@ -1,6 +1,6 @@
-//! Checks a command with the program's own parser; a run is planned, too, and so is a lab.
+//! Checks a command with the program's own parser; runs, comparisons and labs are planned, too.
 
-use crate::cli::{Cli, Command as Parsed, LabArgs, LabCommand, RunArgs, UpArgs};
+use crate::cli::{Cli, Command as Parsed, CompareArgs, LabArgs, LabCommand, RunArgs, UpArgs};
 use crate::commands::Shown;
 use crate::markdown;
 use clap::Parser as _;
@@ -12,10 +12,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// Programs of users that texts name. A plan needs them to exist.
-const OWN_PROGRAMS: [&str; 2] = ["/opt/a/envoy", "/opt/b/envoy"];
+const OWN_PROGRAMS: [&str; 4] = ["/opt/a/envoy", "/opt/b/envoy", "/opt/envoy-1.35", "/opt/envoy-1.36"];
 
 /// Experiment files of users that texts name and no document shows.
-const OWN_EXPERIMENTS: [&str; 3] = ["experiment.yaml", "my-experiment.yaml", "my-question.yaml"];
+const OWN_EXPERIMENTS: [&str; 5] =
+    ["experiment.yaml", "my-experiment.yaml", "my-question.yaml", "before.yaml", "after.yaml"];
 
 /// Runs planned so far, and a folder with the files that they name.
 pub struct Checker {
@@ -59,6 +60,9 @@ impl Checker {
         ) {
             Ok(Cli { command }) => match command {
                 Parsed::Run(run) => self.plan(&run).err(),
+                Parsed::Compare(compare) if !shown.is_mention => {
+                    self.plan_comparison(&compare, arguments).err()
+                }
                 Parsed::Lab(LabArgs { command: LabCommand::Up(up) }) => self.plan_lab(&up).err(),
                 _ => None,
             },
@@ -76,6 +80,15 @@ impl Checker {
         // A run that is continued has its plan already.
         let Some(name) = &run.experiment else { return Ok(()) };
         self.plan_with(plan_arguments(name, run))
+    }
+
+    /// Plans a comparison that is to be measured.
+    fn plan_comparison(&mut self, compare: &CompareArgs, mut arguments: Vec<String>) -> Result<(), String> {
+        if compare.base.is_empty() {
+            return Ok(());
+        }
+        arguments.extend((!compare.dry_run).then(|| "--dry-run".to_owned()));
+        self.plan_with(arguments)
     }
 
     /// Plans what a lab is brought up for.

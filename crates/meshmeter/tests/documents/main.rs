@@ -13,6 +13,7 @@ mod environment;
 mod fuzzing;
 mod links;
 mod markdown;
+mod pipelines;
 mod rust_source;
 mod shell;
 mod tree;

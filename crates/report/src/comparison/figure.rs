@@ -59,5 +59,6 @@ pub(super) fn reason(reason: InconclusiveReason) -> &'static str {
         InconclusiveReason::MachineDrifted => "the machine drifted",
         InconclusiveReason::NotDecided => "not decided",
         InconclusiveReason::TooFewTrials => "too few trials",
+        InconclusiveReason::TooFewRequests => "an arm has too few requests",
     }
 }

@@ -1,13 +1,17 @@
 //! A comparison for people: one description, shown on the terminal, in Markdown and in JUnit's XML.
 //!
-//! [`Description`] has every sentence and row. [`terminal`] and [`markdown`] lay it out, `crate::junit::comparison` has a case per
-//! figure. A description opens with what got worse, by how much and how sure.
+//! [`Description`] has every sentence and row. [`terminal`], [`markdown`] and [`page`] lay it out, `crate::junit::comparison` has a
+//! case per figure. A description opens with what got worse, by how much and how sure.
 
 mod figure;
 mod markdown;
+mod page;
+mod self_test;
 mod terminal;
 
 pub use markdown::markdown;
+pub(crate) use page::Page;
+pub use self_test::self_test_text;
 pub use terminal::text;
 
 use crate::format::counted;

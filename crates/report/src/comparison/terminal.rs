@@ -26,30 +26,33 @@ pub fn text(comparison: &Comparison, options: Options) -> String {
     text
 }
 
-/// Columns as wide as their widest text, two spaces apart.
 fn table(description: &Description, comparison: &Comparison, options: Options) -> String {
     let rows: Vec<[&str; 8]> = description.rows.iter().map(super::Row::cells).collect();
-    let width = |column: usize| {
-        let texts = rows.iter().map(|row| row[column]).chain([COLUMNS[column]]);
-        texts.map(|text| text.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
-    let line = |cells: &[&str; 8]| {
-        let padded: Vec<String> =
-            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        padded.join("  ").trim_end().to_owned()
-    };
-    let mut text = line(&COLUMNS) + "\n";
-    for (row, figure) in rows.iter().zip(&comparison.figures) {
+    let mut lines = aligned(&COLUMNS, &rows).into_iter();
+    let mut text = lines.next().unwrap_or_default() + "\n";
+    for (line, figure) in lines.zip(&comparison.figures) {
         let colour = match figure.verdict {
             FigureVerdict::Worse => Some(RED),
             FigureVerdict::Better => Some(GREEN),
             FigureVerdict::Inconclusive | FigureVerdict::Equivalent => None,
         };
-        text.push_str(&styled(&plain(&line(row)), colour, options));
+        text.push_str(&styled(&plain(&line), colour, options));
         text.push('\n');
     }
     text
+}
+
+/// Header and rows in columns as wide as their widest text, two spaces apart.
+pub(super) fn aligned<const N: usize>(header: &[&str; N], rows: &[[&str; N]]) -> Vec<String> {
+    let all = || [header].into_iter().chain(rows);
+    let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |cells: &[&str; N]| {
+        let padded: Vec<String> =
+            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    all().map(line).collect()
 }
 
 fn colour(verdict: ComparisonVerdict) -> Option<&'static str> {

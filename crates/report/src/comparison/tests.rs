@@ -3,7 +3,9 @@
 use super::*;
 use crate::terminal::Options;
 use results::{
-    COMPARISON_SCHEMA, ComparedArm, Estimate, Factors, InconclusiveReason, LoadPoint, Mode, OwnedCellKey,
+    COMPARISON_SCHEMA, COMPARISON_SELF_TEST_SCHEMA, ComparedArm, ComparisonCourse, ComparisonSelfTest,
+    CountedShare, Estimate, Factors, InconclusiveReason, InjectedEffect, LoadPoint, Mode, OwnedCellKey,
+    SelfTestSeries,
 };
 
 fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
@@ -27,6 +29,7 @@ fn figure(key: Metric, base: f64, ratio: Estimate, verdict: FigureVerdict) -> Co
         cell: OwnedCellKey { mode: Mode::Sidecar, factors: Factors::new(), load },
         base: mean(base),
         head: mean(base * ratio.estimate),
+        control: mean(base * 1.001),
         difference: Some(ratio.map(|ratio| base * (ratio - 1.0))),
         ratio: Some(ratio),
         control_ratio: Some(estimate(1.001, 0.99, 1.012)),
@@ -79,6 +82,7 @@ fn comparison() -> Comparison {
         modes_not_compared: vec![Mode::None],
         environment_changes: Vec::new(),
         failures: Vec::new(),
+        course: ComparisonCourse::default(),
         verdict: ComparisonVerdict::Worse,
     }
 }
@@ -123,4 +127,45 @@ fn every_verdict_has_a_headline() {
     let of = |verdict| Description::new(&Comparison { verdict, ..comparison() }).headline;
     let headlines = [Better, Equivalent, Inconclusive, Failed].map(of);
     insta::assert_snapshot!("headlines", headlines.join("\n"));
+}
+
+fn self_test(alarms: CountedShare) -> ComparisonSelfTest {
+    let series = |injected: InjectedEffect, added_us: f64, worse: u64, share: CountedShare| SelfTestSeries {
+        injected,
+        added_us,
+        relative: 0.05,
+        figure: injected.figure(),
+        comparisons: share.of,
+        worse,
+        better: share.count - worse,
+        equivalent: 3,
+        inconclusive: share.of - share.count - 3,
+        failed: 0,
+        share: Some(share),
+    };
+    let found = CountedShare { count: 8, of: 11, share: 8.0 / 11.0, low: 0.39, high: 0.94 };
+    ComparisonSelfTest {
+        schema: COMPARISON_SELF_TEST_SCHEMA.to_owned(),
+        seed: 7,
+        budget_s: 3600.0,
+        elapsed_s: 3540.0,
+        repeats: 12,
+        effect: 0.05,
+        alarm_rate: 0.03,
+        interrupted: false,
+        series: vec![
+            series(InjectedEffect::Nothing, 0.0, 0, alarms),
+            series(InjectedEffect::ServerCpuTime, 31.4, 8, found),
+        ],
+    }
+}
+
+#[test]
+fn self_test_has_a_row_per_change_with_exact_intervals() {
+    let options = Options { width: 120, colours: false };
+    let quiet = CountedShare { count: 1, of: 12, share: 1.0 / 12.0, low: 0.002, high: 0.385 };
+    insta::assert_snapshot!("self_test", self_test_text(&self_test(quiet), options));
+    let noisy = CountedShare { count: 6, of: 12, share: 0.5, low: 0.21, high: 0.79 };
+    let text = self_test_text(&self_test(noisy), options);
+    assert!(text.contains("More false alarms than 3 % are shown"), "{text}");
 }

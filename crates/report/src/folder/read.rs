@@ -40,8 +40,19 @@ pub fn read_experiment(path: &Path) -> Result<String, FolderError> {
     if path.join(HEAD_FILE).exists() {
         return Err(FolderError::NoRun { path: path.to_owned(), missing: "it is a comparison".to_owned() });
     }
-    String::from_utf8(needed(path, EXPERIMENT_FILE)?)
-        .map_err(|error| FolderError::read(&path.join(EXPERIMENT_FILE), error))
+    text(path, EXPERIMENT_FILE)
+}
+
+/// Reads both experiments of a comparison's directory: `experiment.yaml`, the base, and `head.yaml`.
+///
+/// # Errors
+/// Returns an error if the path is not the directory of a comparison, or if a file cannot be read.
+pub fn read_arms(path: &Path) -> Result<[String; 2], FolderError> {
+    Ok([text(path, EXPERIMENT_FILE)?, text(path, HEAD_FILE)?])
+}
+
+fn text(folder: &Path, name: &str) -> Result<String, FolderError> {
+    String::from_utf8(needed(folder, name)?).map_err(|error| FolderError::read(&folder.join(name), error))
 }
 
 /// Reads a run directory.
@@ -49,7 +60,27 @@ pub fn read_experiment(path: &Path) -> Result<String, FolderError> {
 /// # Errors
 /// Returns an error if the path is not a run directory, or if a required file cannot be read.
 pub fn read(path: &Path) -> Result<RawRun, FolderError> {
-    let experiment_yaml = read_experiment(path)?;
+    with_experiment(path, read_experiment(path)?)
+}
+
+/// Reads the directory of a comparison; its experiment is that of the base, and its trials are those of all arms.
+///
+/// # Errors
+/// Returns an error if the path is not the directory of a comparison, or if a required file cannot be read.
+pub fn read_compared(path: &Path) -> Result<RawRun, FolderError> {
+    let [base, _] = read_arms(path)?;
+    with_experiment(path, base)
+}
+
+/// Reads the trials alone, of a run or a comparison that may lack other files.
+///
+/// # Errors
+/// Returns an error if the file is there and cannot be read.
+pub fn recorded_trials(path: &Path) -> Result<Vec<TrialRecord>, FolderError> {
+    read_trials(&path.join(TRIALS_FILE), &mut Vec::new())
+}
+
+fn with_experiment(path: &Path, experiment_yaml: String) -> Result<RawRun, FolderError> {
     let host = Host::from_json(needed(path, HOST_FILE)?)
         .map_err(|error| FolderError::read(&path.join(HOST_FILE), error))?;
     let mut notes = Vec::new();

@@ -9,11 +9,12 @@ mod curves;
 mod sections;
 pub mod style;
 
+use crate::comparison::Page;
 use crate::run::RunData;
 use crate::side_by_side::SideBySide;
 use crate::size::SizeParts;
 use minijinja::{AutoEscape, Environment};
-use results::SizeResult;
+use results::{Comparison, SizeResult};
 use serde::Serialize;
 
 /// The report page.
@@ -25,13 +26,22 @@ pub fn render(run: &RunData) -> String {
     fill("report.html", &sections::Page::new(run))
 }
 
-/// The page with two runs side by side.
+/// The page of a comparison.
+///
+/// # Panics
+/// Never: the template is a constant that the tests render.
+#[must_use]
+pub fn render_comparison(comparison: &Comparison) -> String {
+    fill("comparison.html", &Page::new(comparison))
+}
+
+/// The page of a comparison, for two runs side by side.
 ///
 /// # Panics
 /// Never: the template is a constant that the tests render.
 #[must_use]
 pub fn render_side_by_side(compared: &SideBySide) -> String {
-    fill("side-by-side.html", compared)
+    fill("comparison.html", &Page::side_by_side(compared))
 }
 
 /// The page of an answer of `meshmeter size`.
@@ -95,6 +105,6 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "method.html",
     "repeat.html",
     "tables.html",
-    "side-by-side.html",
+    "comparison.html",
     "size.html",
 ];

@@ -24,7 +24,7 @@ pub(crate) const GREEN: &str = "\u{1b}[32m";
 pub(crate) const RED: &str = "\u{1b}[31m";
 const RESET: &str = "\u{1b}[0m";
 
-pub(super) fn bold(text: &str, options: Options) -> String {
+pub(crate) fn bold(text: &str, options: Options) -> String {
     styled(text, Some(BOLD), options)
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Lines of at most `width` characters, broken at spaces but not at no-break spaces; a longer word gets its
 /// own line.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {

@@ -141,11 +141,14 @@ impl Tests {
         };
         let (alarm, equivalence) = (within(alarm, &head), within(&self.equivalence, &head));
         let drift = within(&self.drift, &control);
+        let mean =
+            |values: &BTreeMap<_, _>| interval::mean(&values.values().copied().collect::<Vec<_>>(), 0.0);
         let judged = Judgement {
             verdict: FigureVerdict::Inconclusive,
             reason: Some(InconclusiveReason::TooFewTrials),
-            base: interval::mean(&values.base.values().copied().collect::<Vec<_>>(), 0.0),
-            head: interval::mean(&values.head.values().copied().collect::<Vec<_>>(), 0.0),
+            base: mean(&values.base),
+            head: mean(&values.head),
+            control: mean(&values.control),
             ratio: alarm.map(Logarithms::ratio),
             equivalence_ratio: equivalence.map(Logarithms::ratio),
             control_ratio: drift.map(Logarithms::ratio),
@@ -189,6 +192,8 @@ pub struct Judgement {
     pub base: Option<Estimate>,
     /// Mean of the head.
     pub head: Option<Estimate>,
+    /// Mean of the control.
+    pub control: Option<Estimate>,
     /// Head divided by base and control.
     pub ratio: Option<Estimate>,
     /// The same with the interval for equivalence.

@@ -1,12 +1,13 @@
 //! Comparison of two sets of settings, measured in one run with a control arm: worse, better, equivalent or inconclusive.
 //!
 //! [`Judge`] reads trials and judges every figure after each repeat. [`judge`] has the verdict on one figure from its values
-//! alone, [`boundary`] the levels that keep the error rate over all looks, [`margins`] the margins of equivalence. The method and
-//! what else was tried: docs/decisions/0029-compare.md.
+//! alone, [`boundary`] the levels that keep the error rate over all looks, [`margins`] the margins of equivalence; [`self_test`]
+//! counts verdicts on known changes. The method and what else was tried: docs/decisions/0029-compare.md.
 
 mod boundary;
 mod judge;
 mod margins;
+pub mod self_test;
 #[cfg(test)]
 mod simulation_tests;
 
@@ -52,9 +53,18 @@ const MIN_SHARE_OF_REPEATS: f64 = 0.5;
 /// Judges the figures of a comparison.
 #[derive(Debug)]
 pub struct Judge {
-    cells: Vec<(ComparedCell, Vec<PlannedFigure>)>,
+    cells: Vec<JudgedCell>,
     tests: Tests,
     looks: usize,
+}
+
+/// A cell with the figures that it can have.
+#[derive(Debug)]
+struct JudgedCell {
+    cell: ComparedCell,
+    figures: Vec<PlannedFigure>,
+    /// Requests that a trial of the base and of the head offers; unknown for closed loops.
+    requests: [Option<f64>; 2],
 }
 
 /// A figure of a cell that is compared if it is measured.
@@ -66,24 +76,26 @@ struct PlannedFigure {
 }
 
 impl Judge {
-    /// For these cells of an experiment, at up to `looks` looks. The error rate is shared among all figures that the cells can
+    /// For these cells of base and head, at up to `looks` looks. The error rate is shared among all figures that the cells can
     /// have, before any is measured.
     #[must_use]
-    pub fn new(experiment: &Experiment, cells: &[ComparedCell], looks: usize, margins: &Margins) -> Self {
-        let metrics: Vec<Vec<Metric>> = cells.iter().map(|cell| metrics(experiment, &cell.base)).collect();
+    pub fn new(arms: [&Experiment; 2], cells: &[ComparedCell], looks: usize, margins: &Margins) -> Self {
+        let metrics: Vec<Vec<Metric>> = cells.iter().map(|cell| metrics(arms, cell)).collect();
         let weights: Vec<u32> = metrics.iter().flatten().map(|metric| weight(*metric)).collect();
         let tests = Tests::new(&weights, looks);
-        let planned = |cell: &ComparedCell, metrics: Vec<Metric>| -> Vec<PlannedFigure> {
-            let figure = |metric: Metric| {
-                let (margin, source) = margins.of(metric, cell.base.mode, &tests, looks);
-                let resolution = if metric.is_time() { RESOLUTION_OF_TIMES } else { 0.0 };
-                let rule = Rule { weight: weight(metric), worse_if: worse_if(metric), margin, resolution };
-                PlannedFigure { metric, rule, source }
-            };
-            metrics.into_iter().map(figure).collect()
+        let figure = |metric: Metric, cell: &ComparedCell| {
+            let (margin, source) = margins.of(metric, cell.base.mode, &tests, looks);
+            let resolution = if metric.is_time() { RESOLUTION_OF_TIMES } else { 0.0 };
+            let rule = Rule { weight: weight(metric), worse_if: worse_if(metric), margin, resolution };
+            PlannedFigure { metric, rule, source }
         };
-        let cells = cells.iter().zip(metrics).map(|(cell, metrics)| (cell.clone(), planned(cell, metrics)));
-        Self { cells: cells.collect(), tests, looks }
+        let judged = |(cell, metrics): (&ComparedCell, Vec<Metric>)| JudgedCell {
+            cell: cell.clone(),
+            figures: metrics.into_iter().map(|metric| figure(metric, cell)).collect(),
+            requests: requests(arms, cell),
+        };
+        let cells = cells.iter().zip(metrics).map(judged).collect();
+        Self { cells, tests, looks }
     }
 
     /// Maximum number of looks.
@@ -94,9 +106,18 @@ impl Judge {
 
     /// Figures of the planned comparison: key, cell, margin and its source.
     pub fn planned(&self) -> impl Iterator<Item = (Metric, &OwnedCellKey, f64, MarginSource)> {
-        self.cells.iter().flat_map(|(cell, planned)| {
-            planned.iter().map(|figure| (figure.metric, &cell.base, figure.rule.margin, figure.source))
+        self.cells.iter().flat_map(|JudgedCell { cell, figures, .. }| {
+            figures.iter().map(|figure| (figure.metric, &cell.base, figure.rule.margin, figure.source))
         })
+    }
+
+    /// Cells whose p99 cannot be judged, since an arm offers too few requests for it.
+    pub fn without_p99(&self) -> impl Iterator<Item = &OwnedCellKey> {
+        let lacks = |judged: &&JudgedCell| {
+            let has_p99 = judged.figures.iter().any(|figure| figure.metric == Metric::ResponseTimeP99Us);
+            has_p99 && judged.requests.iter().flatten().any(|requests| *requests < P99_REQUESTS)
+        };
+        self.cells.iter().filter(lacks).map(|judged| &judged.cell.base)
     }
 
     /// Every figure that was measured, or must have been, at a look; the worse ones first.
@@ -104,13 +125,16 @@ impl Judge {
     pub fn figures(&self, trials: &[TrialRecord], look: Look) -> Vec<ComparedFigure> {
         let by_cell = TrialsByCell::new(trials);
         let mut figures = Vec::new();
-        for (cell, planned) in &self.cells {
-            for (number, figure) in planned.iter().enumerate() {
+        for judged in &self.cells {
+            let cell = &judged.cell;
+            for (number, figure) in judged.figures.iter().enumerate() {
                 let values = values(&by_cell, cell, figure.metric);
                 // A cell always has its first figure; others may not exist in its mode. A figure that every trial has and the
                 // machine spoiled is one without usable values.
                 if number == 0 || !values.is_empty() || is_measured(&by_cell, cell, figure.metric) {
-                    figures.push(self.figure(cell, *figure, &values, look));
+                    let lacks_requests = figure.metric == Metric::ResponseTimeP99Us
+                        && judged.fewest_requests(&by_cell).is_some_and(|fewest| fewest < P99_REQUESTS);
+                    figures.push(self.figure(cell, *figure, &values, look, lacks_requests));
                 }
             }
         }
@@ -124,18 +148,26 @@ impl Judge {
         planned: PlannedFigure,
         values: &ArmValues,
         look: Look,
+        lacks_requests: bool,
     ) -> ComparedFigure {
         let PlannedFigure { metric, rule, source } = planned;
         let mut judged = self.tests.judge(values, rule, look);
-        if (judged.repeats as f64) < MIN_SHARE_OF_REPEATS * look.number as f64 {
+        let has_few_repeats = (judged.repeats as f64) < MIN_SHARE_OF_REPEATS * look.number as f64;
+        let lacking = match (lacks_requests, has_few_repeats) {
+            (true, _) => Some(InconclusiveReason::TooFewRequests),
+            (_, true) => Some(InconclusiveReason::TooFewTrials),
+            _ => None,
+        };
+        if lacking.is_some() {
             judged.verdict = FigureVerdict::Inconclusive;
-            judged.reason = Some(InconclusiveReason::TooFewTrials);
+            judged.reason = lacking;
         }
         ComparedFigure {
             key: metric,
             cell: cell.base.clone(),
             base: judged.base,
             head: judged.head,
+            control: judged.control,
             difference: difference(judged.base, judged.ratio),
             ratio: judged.ratio,
             control_ratio: judged.control_ratio,
@@ -155,17 +187,42 @@ fn difference(base: Option<Estimate>, ratio: Option<Estimate>) -> Option<Estimat
     Some(ratio?.map(|ratio| base * (ratio - 1.0)))
 }
 
-/// Figures that a cell can have; the first is one that it must have.
-fn metrics(experiment: &Experiment, cell: &OwnedCellKey) -> Vec<Metric> {
-    if cell.load.is_fleet() {
+impl JudgedCell {
+    /// Fewest requests of a trial in any arm: those that its rate offers, or for a closed loop those that it had.
+    fn fewest_requests(&self, trials: &TrialsByCell<'_>) -> Option<f64> {
+        let of = |arm: ComparisonArm| -> Option<f64> {
+            let [base, head] = self.requests;
+            let planned = if arm == ComparisonArm::Head { head } else { base };
+            planned.or_else(|| {
+                let own = arm.cell(&self.cell);
+                let results = trials.valid_results(own.key());
+                results.map(|result| result.response_time_us.requests() as f64).reduce(f64::min)
+            })
+        };
+        ComparisonArm::ALL.into_iter().filter_map(of).reduce(f64::min)
+    }
+}
+
+/// Requests that a trial of each arm offers; unknown for closed loops.
+fn requests([base, head]: [&Experiment; 2], cell: &ComparedCell) -> [Option<f64>; 2] {
+    [(base, &cell.base), (head, &cell.head)]
+        .map(|(arm, cell)| Some(cell.load.rate? * arm.load.duration.as_secs_f64()))
+}
+
+/// Figures that a cell can have; the first is one that it must have. A percentile is one if any arm has requests enough for it:
+/// an arm that has fewer makes it inconclusive.
+fn metrics(arms: [&Experiment; 2], cell: &ComparedCell) -> Vec<Metric> {
+    let own = &cell.base;
+    if own.load.is_fleet() {
         return OF_FLEET.to_vec();
     }
-    let requests = cell.load.rate.map(|rate| rate * experiment.load.duration.as_secs_f64());
     let can_have = |metric: &Metric| match metric {
-        Metric::ResponseTimeP99Us => requests.is_none_or(|requests| requests >= P99_REQUESTS),
-        Metric::RateCompleted => cell.load.clients.is_some(),
-        Metric::ProxiesCpuCoresPer1000Rps | Metric::ProxiesMemoryAnonymousBytes => cell.mode != Mode::None,
-        Metric::ProxiesConfigurationBytes => cell.mode != Mode::None && experiment.mesh != MeshKind::Envoy,
+        Metric::ResponseTimeP99Us => requests(arms, cell)
+            .into_iter()
+            .any(|requests| requests.is_none_or(|requests| requests >= P99_REQUESTS)),
+        Metric::RateCompleted => own.load.clients.is_some(),
+        Metric::ProxiesCpuCoresPer1000Rps | Metric::ProxiesMemoryAnonymousBytes => own.mode != Mode::None,
+        Metric::ProxiesConfigurationBytes => own.mode != Mode::None && arms[0].mesh != MeshKind::Envoy,
         _ => true,
     };
     OF_LOAD.into_iter().filter(can_have).collect()
@@ -249,22 +306,24 @@ pub fn environment_changes(arms: [&ComparedArm; 3], has_builds: bool) -> Vec<Str
     changed.map(|name| format!("{name} was replaced by another build during the comparison")).collect()
 }
 
-/// Reasons why a comparison fails for lack of trials: a cell has no median, or one arm has a figure that the other mostly lacks.
-/// A tail that the machine spoiled in all arms alike is inconclusive, and no more.
+/// Reasons why a comparison fails for lack of trials: a cell has no median, or some arms have a figure that another mostly
+/// lacks. A tail that the machine spoiled in all arms alike is inconclusive, and no more.
 #[must_use]
 pub fn missing(figures: &[ComparedFigure], looks: usize) -> Vec<String> {
     let count = |estimate: Option<Estimate>| estimate.map_or(0, |estimate| estimate.n);
     let has_enough = |estimate| count(estimate) as f64 >= MIN_SHARE_OF_REPEATS * looks as f64;
     let is_failure = |figure: &&ComparedFigure| {
         let must_be_there = [OF_LOAD[0], OF_FLEET[0]].contains(&figure.key);
+        let [base, head, control] = [figure.base, figure.head, figure.control].map(has_enough);
         figure.reason == Some(InconclusiveReason::TooFewTrials)
-            && (must_be_there || has_enough(figure.base) != has_enough(figure.head))
+            && (must_be_there || base != head || base != control)
     };
     let sentence = |figure: &ComparedFigure| {
         format!(
-            "too few trials: of {looks} repeats {} of the base and {} of the head have {} of {}",
+            "too few trials: of {looks} repeats {} of the base, {} of the head and {} of the control have {} of {}",
             count(figure.base),
             count(figure.head),
+            count(figure.control),
             figure.key.key(),
             words::place(figure.cell.key())
         )

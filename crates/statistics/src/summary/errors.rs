@@ -1,9 +1,9 @@
 //! Share of requests that failed or had an error status, over all trials: an invalid trial's errors are errors too.
 
 use crate::interval::mean_and_error;
+use crate::proportion::clopper_pearson_high;
 use crate::student;
 use results::RequestCounts;
-use statrs::function::beta::beta_reg;
 
 /// Quantile of one-sided bounds.
 const CONFIDENCE: f64 = 0.95;
@@ -27,7 +27,8 @@ impl ErrorShare {
             return Self { fraction: f64::from(u8::from(any)), high: None };
         }
         let fraction = wrong as f64 / sent as f64;
-        let high = clopper_pearson_high(wrong.min(sent), sent).max(fraction + between_trials(&counts));
+        let high =
+            clopper_pearson_high(wrong.min(sent), sent, CONFIDENCE).max(fraction + between_trials(&counts));
         Self { fraction, high: Some(high.min(1.0)) }
     }
 }
@@ -42,20 +43,6 @@ fn between_trials(counts: &[&RequestCounts]) -> f64 {
     let shares: Vec<f64> = sent.map(|requests| wrong(requests) as f64 / requests.sent as f64).collect();
     let error = mean_and_error(&shares).and_then(|(_, error)| error).unwrap_or_default();
     if error > 0.0 { error * student::quantile(shares.len() as f64 - 1.0, CONFIDENCE) } else { 0.0 }
-}
-
-/// Upper bound of a share that was counted (C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404-413).
-fn clopper_pearson_high(wrong: u64, sent: u64) -> f64 {
-    if wrong >= sent {
-        return 1.0;
-    }
-    let (mut low, mut high) = (wrong as f64 / sent as f64, 1.0);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        let chance = beta_reg(wrong as f64 + 1.0, (sent - wrong) as f64, middle);
-        if chance < CONFIDENCE { low = middle } else { high = middle }
-    }
-    f64::midpoint(low, high)
 }
 
 #[cfg(test)]

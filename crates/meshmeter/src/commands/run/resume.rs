@@ -10,8 +10,12 @@ use std::path::Path;
 /// Reads the experiment of a run, as it was resolved when the run began.
 pub(super) fn experiment(folder: &Path) -> Result<Experiment, Failure> {
     let yaml = read_experiment(folder).map_err(folder_failure)?;
-    let file = folder.join(EXPERIMENT_FILE);
-    let experiment = Experiment::parse(&yaml, &file.to_string_lossy())
+    parse(&folder.join(EXPERIMENT_FILE), &yaml)
+}
+
+/// Parses an experiment that a run or a comparison has resolved.
+pub(super) fn parse(file: &Path, yaml: &str) -> Result<Experiment, Failure> {
+    let experiment = Experiment::parse(yaml, &file.to_string_lossy())
         .map_err(|error| Failure::usage(error.render(false)))?;
     match experiment.seed {
         Some(_) => Ok(experiment),

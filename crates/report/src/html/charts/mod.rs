@@ -7,6 +7,7 @@ mod axes;
 pub mod curve;
 pub mod fleet_timeline;
 pub mod lines;
+pub mod looks;
 pub mod percentiles;
 pub mod rows;
 pub mod timeline;

@@ -66,6 +66,19 @@ pub enum Mark {
         /// CSS class of the mode.
         class: &'static str,
     },
+    /// A change with its interval, over the range around zero within which a change counts as none.
+    Change {
+        /// Position of the marker.
+        estimate: f64,
+        /// Confidence interval.
+        interval: Option<(f64, f64)>,
+        /// Half-width of the range.
+        margin: f64,
+        /// Marker of the estimate.
+        marker: Marker,
+        /// CSS class.
+        class: &'static str,
+    },
     /// A bar from zero, with its interval.
     Bar {
         /// Length of the bar.
@@ -105,6 +118,10 @@ impl Mark {
                 let (low, high) = interval.unwrap_or((*value, *value));
                 vec![*value, low, high]
             }
+            Self::Change { estimate, interval, margin, .. } => {
+                let (low, high) = interval.unwrap_or((*estimate, *estimate));
+                vec![*estimate, low, high, -margin, *margin]
+            }
             Self::Dots(dots) => dots.iter().map(|dot| dot.value).collect(),
             Self::Nothing => Vec::new(),
         }
@@ -112,7 +129,7 @@ impl Mark {
 
     fn height(&self) -> f64 {
         match self {
-            Self::Whisker { .. } => 19.0,
+            Self::Whisker { .. } | Self::Change { .. } => 19.0,
             Self::Bar { .. } => 13.0,
             Self::Dots(dots) => {
                 dots.iter().map(|dot| dot.track + 1).max().unwrap_or(1) as f64 * DOT_STEP + 6.0
@@ -255,11 +272,16 @@ impl Row {
             drawing.line((x, top), (x, top + self.mark.height() - 3.0), class);
         }
         let tip = format!("{}: {}", self.label, self.value);
-        if matches!(self.mark, Mark::Whisker { .. } | Mark::Bar { .. }) {
+        if matches!(self.mark, Mark::Whisker { .. } | Mark::Change { .. } | Mark::Bar { .. }) {
             drawing.rectangle_with_tip((0.0, top), width, self.mark.height(), "hover", &tip);
         }
+        if let Mark::Change { margin, .. } = self.mark {
+            let (low, high) = (scale.place(-margin), scale.place(margin));
+            drawing.rectangle((low, top + 1.0), high - low, 14.0, "band grey");
+        }
         match &self.mark {
-            Mark::Whisker { estimate, interval, marker, class } => {
+            Mark::Whisker { estimate, interval, marker, class }
+            | Mark::Change { estimate, interval, marker, class, .. } => {
                 let y = top + 8.0;
                 draw_interval(drawing, scale, *interval, y, 4.0, &format!("whisker {class}"));
                 drawing.marker(*marker, (scale.place(*estimate), y), 4.2, &format!("mark {class}"), &tip);

@@ -1,14 +1,18 @@
 //! Both arms of a comparison as experiments, and how many repeats fit into its budget.
 
+use super::looks::Subject;
 use crate::cli::CompareArgs;
-use crate::commands::run::{ExperimentSource, draw_seed, trial_overrides};
+use crate::commands::report::folder_failure;
+use crate::commands::run::{ExperimentSource, draw_seed, resume, trial_overrides};
 use crate::failure::Failure;
 use experiment::plan::{ComparedCell, compared_cells};
 use experiment::{Experiment, Override, Plan};
-use results::Mode;
+use report::folder::{EXPERIMENT_FILE, HEAD_FILE, read_arms};
 use results::units::format_duration;
-use statistics::comparison::MIN_REPEATS;
+use results::{Calibration, Comparison, Mode};
+use statistics::comparison::{Judge, MIN_REPEATS, Margins};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// Most repeats of a comparison.
@@ -19,8 +23,8 @@ pub(super) struct Arms {
     pub base: Experiment,
     pub head: Experiment,
     pub cells: Vec<ComparedCell>,
-    pub modes_not_compared: Vec<Mode>,
     pub plan: Plan,
+    pub subject: Subject,
 }
 
 impl Arms {
@@ -30,16 +34,59 @@ impl Arms {
         let sources = Sources::read(args)?;
         let single = sources.parse(args, 1)?;
         let seed = args.trials.seed.or(single[0].seed).unwrap_or_else(draw_seed);
-        let cells = cells(&single, args)?;
+        let settings = [args.base.clone(), args.head.clone()];
+        let cells = cells(&single, &settings)?;
         let time = Plan::comparison(&single[0], &single[1], &cells, seed).estimated_time();
         let looks = repeats_within(args.budget, time, args.repeats.map(usize::from))?;
-        let [mut base, mut head] = sources.parse(args, looks)?;
-        base.seed = Some(seed);
-        head.seed = Some(seed);
+        let mut arms = sources.parse(args, looks)?;
+        arms.iter_mut().for_each(|arm| arm.seed = Some(seed));
+        Ok(Self::new(arms, cells, settings, args.budget, args.margin))
+    }
+
+    /// Reads both arms of a comparison that is to be continued, as they were resolved when it began.
+    pub(super) fn of_folder(folder: &Path, comparison: &Comparison) -> Result<Self, Failure> {
+        let [base, head] = read_arms(folder).map_err(folder_failure)?;
+        let arms = [
+            resume::parse(&folder.join(EXPERIMENT_FILE), &base)?,
+            resume::parse(&folder.join(HEAD_FILE), &head)?,
+        ];
+        let settings = [comparison.base.settings.clone(), comparison.head.settings.clone()];
+        let cells = cells(&arms, &settings)?;
+        let course = &comparison.course;
+        let budget = Duration::try_from_secs_f64(course.budget_s).unwrap_or_default();
+        // An earlier version did not record the times of its looks.
+        if budget.is_zero() || course.elapsed_s.len() != comparison.looks {
+            return Err(Failure::usage(format!("{} does not say when it was looked at", folder.display()))
+                .with_hint("measure anew with --out"));
+        }
+        Ok(Self::new(arms, cells, settings, budget, course.margin))
+    }
+
+    /// Plans arms that have a seed.
+    pub(super) fn new(
+        [base, head]: [Experiment; 2],
+        cells: Vec<ComparedCell>,
+        settings: [Vec<String>; 2],
+        budget: Duration,
+        margin: Option<f64>,
+    ) -> Self {
+        let seed = base.seed.expect("arms have a seed");
         let is_compared = |mode: &Mode| cells.iter().any(|cell| cell.base.mode == *mode);
         let modes_not_compared = base.modes.iter().copied().filter(|mode| !is_compared(mode)).collect();
+        let subject = Subject { name: base.name.clone(), seed, settings, modes_not_compared, budget, margin };
         let plan = Plan::comparison(&base, &head, &cells, seed);
-        Ok(Self { base, head, cells, modes_not_compared, plan })
+        Self { base, head, cells, plan, subject }
+    }
+
+    /// Compared modes.
+    pub(super) fn modes(&self) -> Vec<Mode> {
+        self.cells.iter().map(|cell| cell.base.mode).collect()
+    }
+
+    pub(super) fn judge(&self, calibration: Option<Calibration>) -> Judge {
+        let window_s = self.base.load.duration.as_secs_f64();
+        let margins = Margins { user: self.subject.margin, calibration, window_s };
+        Judge::new([&self.base, &self.head], &self.cells, self.base.repeats, &margins)
     }
 }
 
@@ -80,13 +127,11 @@ fn check_keys(args: &CompareArgs) -> Result<(), Failure> {
 }
 
 /// Cells that both arms have and that their settings can change.
-fn cells([base, head]: &[Experiment; 2], args: &CompareArgs) -> Result<Vec<ComparedCell>, Failure> {
-    let named = args.base.iter().chain(&args.head).filter_map(|setting| setting.split_once('='));
-    let keys: Vec<&str> = match args.experiment {
-        Some(_) => named.map(|(key, _)| key.trim()).collect::<BTreeSet<_>>().into_iter().collect(),
-        // Two files may differ in anything.
-        None => Vec::new(),
-    };
+fn cells([base, head]: &[Experiment; 2], settings: &[Vec<String>; 2]) -> Result<Vec<ComparedCell>, Failure> {
+    // Two files, whose names are no settings, may differ in anything.
+    let named = settings.iter().flatten().filter_map(|setting| setting.split_once('='));
+    let keys: BTreeSet<&str> = named.map(|(key, _)| key.trim()).collect();
+    let keys: Vec<&str> = keys.into_iter().collect();
     let cells = compared_cells(base, head, &keys).map_err(|reason| {
         Failure::usage(format!("compare base and head: {reason}"))
             .with_hint("a key that holds a list in the study must be set in --base and in --head")
@@ -99,7 +144,11 @@ fn cells([base, head]: &[Experiment; 2], args: &CompareArgs) -> Result<Vec<Compa
 }
 
 /// Repeats of this length that fit into the budget, at most `most`.
-fn repeats_within(budget: Duration, repeat: Duration, most: Option<usize>) -> Result<usize, Failure> {
+pub(super) fn repeats_within(
+    budget: Duration,
+    repeat: Duration,
+    most: Option<usize>,
+) -> Result<usize, Failure> {
     let fitting = (budget.as_secs_f64() / repeat.as_secs_f64().max(f64::MIN_POSITIVE)) as usize;
     if fitting < MIN_REPEATS {
         let seconds = Duration::from_secs((repeat.as_secs_f64() * MIN_REPEATS as f64).ceil() as u64);

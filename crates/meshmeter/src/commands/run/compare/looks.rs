@@ -1,5 +1,8 @@
 //! Looks at a comparison: after each repeat every figure is judged, and the comparison ends if all are decided or no further
 //! repeat fits into the budget. Each look is written to `comparison.json`, so that a killed comparison has its last one.
+//!
+//! A comparison that is continued makes its earlier looks again, from the trials up to each of them and at the time at which it
+//! was made: none is added, and none of them was the last.
 
 use crate::commands::report::folder_failure;
 use crate::commands::run::after_repeat::AfterRepeat;
@@ -9,10 +12,11 @@ use experiment::environment::Clock;
 use experiment::plan::ComparisonArm;
 use report::folder::write_comparison;
 use results::{
-    COMPARISON_SCHEMA, ComparedFigure, Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, Mode,
-    TrialRecord, is_of_components,
+    COMPARISON_SCHEMA, ComparedFigure, Comparison, ComparisonCourse, ComparisonEnd, ComparisonVerdict,
+    FigureVerdict, InconclusiveReason, Mode, TrialRecord, is_of_components,
 };
 use statistics::comparison::{Judge, Look, MIN_REPEATS, arm, environment_changes, missing};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +31,10 @@ pub(in crate::commands::run) struct Subject {
     /// Settings of base and head.
     pub settings: [Vec<String>; 2],
     pub modes_not_compared: Vec<Mode>,
+    /// Time for all trials.
+    pub budget: Duration,
+    /// Margin that the user set.
+    pub margin: Option<f64>,
 }
 
 /// The looks of a comparison so far.
@@ -34,57 +42,66 @@ pub(in crate::commands::run) struct Looks<'a> {
     subject: Subject,
     judge: &'a Judge,
     clock: &'a dyn Clock,
-    budget: Duration,
     folder: PathBuf,
     trials: Vec<TrialRecord>,
     figures: Vec<ComparedFigure>,
     looks: usize,
     ended: ComparisonEnd,
-    /// Time at which the last repeat ended, by the clock.
-    since: Duration,
+    course: ComparisonCourse,
+    /// Time at which this part of the comparison began, by the clock.
     began: Duration,
-    /// Time of the longest repeat.
-    longest: Duration,
+    /// Measuring time up to each look before it was continued, seconds.
+    earlier_s: Vec<f64>,
+    /// Time of the longest repeat, seconds.
+    longest_s: f64,
 }
 
 impl<'a> Looks<'a> {
     /// Begins now.
-    pub fn new(
-        subject: Subject,
-        judge: &'a Judge,
-        clock: &'a dyn Clock,
-        budget: Duration,
-        folder: PathBuf,
-    ) -> Self {
-        let now = clock.now();
+    pub fn new(subject: Subject, judge: &'a Judge, clock: &'a dyn Clock, folder: PathBuf) -> Self {
+        let course = ComparisonCourse {
+            budget_s: subject.budget.as_secs_f64(),
+            margin: subject.margin,
+            ..ComparisonCourse::default()
+        };
         Self {
             subject,
             judge,
             clock,
-            budget,
             folder,
             trials: Vec::new(),
             figures: Vec::new(),
             looks: 0,
             ended: ComparisonEnd::Unfinished,
-            since: now,
-            began: now,
-            longest: Duration::ZERO,
+            course,
+            began: clock.now(),
+            earlier_s: Vec::new(),
+            longest_s: 0.0,
         }
+    }
+
+    /// Continues a comparison that has these trials and has made looks after these times.
+    pub fn after(mut self, trials: &[TrialRecord], elapsed_s: &[f64]) -> Self {
+        self.trials = trials.to_vec();
+        self.earlier_s = elapsed_s.to_vec();
+        self
     }
 
     /// Judges all figures after a repeat. Time alone, and not the figures, decides whether this look is the last one.
     fn look(&mut self, repeat: usize) {
-        let now = self.clock.now();
-        self.longest = self.longest.max(now.saturating_sub(self.since));
-        self.since = now;
+        let earlier_s = self.earlier_s.get(repeat).copied();
+        let in_this_part_s = self.clock.now().saturating_sub(self.began).as_secs_f64();
+        let elapsed_s = earlier_s.unwrap_or_else(|| self.earlier_s.last().unwrap_or(&0.0) + in_this_part_s);
+        let last_s = self.course.elapsed_s.last().copied().unwrap_or_default();
+        self.longest_s = self.longest_s.max(elapsed_s - last_s);
         self.looks = repeat + 1;
-        let has_time = now.saturating_sub(self.began) + self.longest <= self.budget;
+        let has_time = earlier_s.is_some() || elapsed_s + self.longest_s <= self.course.budget_s;
         let is_planned = self.looks < self.judge.looks();
         let look = Look { number: self.looks, is_last: !has_time || !is_planned };
-        self.figures = self.judge.figures(&self.trials, look);
-        let is_open = |figure: &ComparedFigure| figure.verdict == FigureVerdict::Inconclusive;
-        self.ended = if !self.figures.iter().any(is_open) {
+        self.figures = self.judge.figures(&self.trials_until(repeat), look);
+        self.course.elapsed_s.push(elapsed_s);
+        self.course.add(self.looks, &self.figures);
+        self.ended = if !self.figures.iter().any(may_be_decided) {
             ComparisonEnd::Decided
         } else if !is_planned {
             ComparisonEnd::Repeats
@@ -93,6 +110,15 @@ impl<'a> Looks<'a> {
         } else {
             ComparisonEnd::Unfinished
         };
+    }
+
+    /// Trials up to this repeat: a comparison that is continued has later ones too.
+    fn trials_until(&self, repeat: usize) -> Cow<'_, [TrialRecord]> {
+        let is_in = |trial: &&TrialRecord| trial.repeat <= repeat;
+        match self.trials.iter().all(|trial| is_in(&trial)) {
+            true => Cow::Borrowed(&self.trials),
+            false => Cow::Owned(self.trials.iter().filter(is_in).cloned().collect()),
+        }
     }
 
     /// `look 5 of 16: 2 equivalent, 1 worse, 3 open (p99 of sidecar at 1000 requests/s: …)`.
@@ -116,7 +142,7 @@ impl<'a> Looks<'a> {
 
     /// The comparison as it is now.
     pub fn comparison(&self) -> Comparison {
-        let Subject { name, seed, settings, modes_not_compared } = self.subject.clone();
+        let Subject { name, seed, settings, modes_not_compared, .. } = self.subject.clone();
         let [base, head, control] = ComparisonArm::ALL.map(|one| {
             let settings = if one == ComparisonArm::Head { &settings[1] } else { &settings[0] };
             arm(&self.trials, one, settings)
@@ -125,10 +151,8 @@ impl<'a> Looks<'a> {
             self.trials.iter().any(|trial| trial.factors.keys().any(|key| is_of_components(key)));
         let environment_changes = environment_changes([&base, &head, &control], has_builds);
         let failures = self.failures();
-        let has_ended =
-            matches!(self.ended, ComparisonEnd::Decided | ComparisonEnd::Budget | ComparisonEnd::Repeats);
         let verdict = match ComparisonVerdict::of_figures(&self.figures) {
-            _ if !has_ended => ComparisonVerdict::Failed,
+            _ if !self.ended.is_by_itself() => ComparisonVerdict::Failed,
             ComparisonVerdict::Worse => ComparisonVerdict::Worse,
             _ if !failures.is_empty() => ComparisonVerdict::Failed,
             other => other,
@@ -147,6 +171,7 @@ impl<'a> Looks<'a> {
             modes_not_compared,
             environment_changes,
             failures,
+            course: self.course.clone(),
             verdict,
         }
     }
@@ -190,10 +215,18 @@ impl AfterRepeat for Looks<'_> {
 
     fn goes_on(&mut self, repeat: usize, progress: &RunProgress) -> Result<bool, Failure> {
         self.look(repeat);
+        if repeat < self.earlier_s.len() {
+            return Ok(self.ended == ComparisonEnd::Unfinished);
+        }
         progress.note(&self.line());
         write_comparison(&self.folder, &self.comparison()).map_err(folder_failure)?;
         Ok(self.ended == ComparisonEnd::Unfinished)
     }
+}
+
+/// True if further repeats may decide a figure.
+fn may_be_decided(figure: &ComparedFigure) -> bool {
+    figure.verdict == FigureVerdict::Inconclusive && figure.reason != Some(InconclusiveReason::TooFewRequests)
 }
 
 fn repeats(number: usize) -> String {

@@ -1,11 +1,13 @@
 //! `meshmeter compare`: did it get worse?
 //!
 //! Two sets of settings become one plan with a control arm ([`Plan::comparison`](experiment::Plan::comparison)), which the
-//! coordinator of runs executes. `arms.rs` reads both, `looks.rs` judges after each repeat and ends the run. The verdicts are
-//! those of [`statistics::comparison`], the texts those of [`report::comparison`].
+//! coordinator of runs executes. `arms.rs` reads both, `looks.rs` judges after each repeat and ends the run, `self_test.rs`
+//! compares the machine with itself. The verdicts are those of [`statistics::comparison`], the texts those of
+//! [`report::comparison`].
 
 mod arms;
 pub(super) mod looks;
+mod self_test;
 
 use super::clock::SystemClock;
 use super::context::RunContext;
@@ -13,25 +15,33 @@ use super::coordinator::Coordinator;
 use super::on_lab::{self, OnLab};
 use super::progress::RunProgress;
 use super::run_environment::RunEnvironment as _;
-use super::{calibrate, check_needs, create_folder, machine, provide_programs, specs};
+use super::{calibrate, check_needs, create_folder, machine, provide_programs, resume, specs};
 use crate::cli::{AutomationArgs, CompareArgs, ReportArgs};
-use crate::commands::report::{Files, check_destinations, files_of_runs, folder_failure, terminal_options};
+use crate::commands::report::{Files, check_destinations, folder_failure, tables_of_runs, terminal_options};
 use crate::failure::{FOUND_WORSE, Failure, INCONCLUSIVE, MEASUREMENT_FAILED};
 use crate::output;
 use arms::Arms;
-use looks::{Looks, Subject};
-use report::folder::read_comparison;
-use results::{Calibration, Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, Mode};
-use statistics::comparison::{ALARM_RATE, Judge, Margins};
+use experiment::plan::ComparisonArm;
+use looks::Looks;
+use report::folder::{COMPARISON_REPORT_FILE, RunFolder, read_comparison, recorded_trials, write_comparison};
+use results::{Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, Host, TrialRecord};
+use statistics::comparison::{ALARM_RATE, arm};
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     check_destinations(args.json, &args.automation)?;
+    if args.self_test {
+        return self_test::run(args);
+    }
+    if let Some(folder) = &args.resume {
+        return go_on(args, folder);
+    }
     let arms = Arms::read(args)?;
     if args.dry_run {
         output::print(&arms.plan.to_string())?;
-        output::print(&planned(args, &arms))?;
+        output::print(&planned(&arms))?;
         if let Err(failure) = check_needs(&arms.plan) {
             failure.report();
         }
@@ -43,9 +53,34 @@ pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> 
     on_lab::enter(&format!("compare {}", arms.base.name), &args.overrides, |lab| measure(args, arms, lab))
 }
 
+/// Continues a comparison. One that has ended is printed again: its last look has spent the rest of its error rate.
+fn go_on(args: &CompareArgs, folder: &Path) -> Result<ExitCode, Failure> {
+    let comparison = existing(folder)?;
+    if comparison.ended.is_by_itself() {
+        return Outputs::new(args, &report_in(folder)).publish(&comparison);
+    }
+    let arms = Arms::of_folder(folder, &comparison)?;
+    if let Some(status) = provide_programs(&arms.base, &arms.plan, &args.overrides, &args.releases)? {
+        return Ok(status);
+    }
+    on_lab::enter(&format!("compare {}", arms.base.name), &args.overrides, |lab| {
+        measure_rest(args, folder, &comparison, arms, lab)
+    })
+}
+
+/// Reads the comparison in a directory that must have one.
+fn existing(folder: &Path) -> Result<Comparison, Failure> {
+    read_comparison(folder).map_err(folder_failure)?.ok_or_else(|| {
+        Failure::usage(format!("{} is not the folder of a comparison", folder.display()))
+            .with_hint("`meshmeter run --resume` continues a run")
+    })
+}
+
 /// Lines of `--dry-run` below the plan: error rate and margins, as far as they are known before the comparison.
-fn planned(args: &CompareArgs, arms: &Arms) -> String {
-    let judge = judge(args, arms, calibrate::expected(&arms.plan));
+fn planned(arms: &Arms) -> String {
+    let modes = arms.modes();
+    let calibration = calibrate::expected(&arms.plan).filter(|calibration| calibration.covers(&modes));
+    let judge = arms.judge(calibration);
     let mut text = format!(
         "\nafter each of at most {} repeats every figure is judged; the comparison ends when all are decided\n",
         arms.base.repeats
@@ -64,51 +99,95 @@ fn planned(args: &CompareArgs, arms: &Arms) -> String {
         let place = statistics::words::place(cell.key());
         let _ = writeln!(text, "margin of {} of {place}: {:.1} % ({source})", metric.key(), 100.0 * margin);
     }
-    for mode in &arms.modes_not_compared {
+    for cell in judge.without_p99() {
+        let place = statistics::words::place(cell.key());
+        let _ = writeln!(text, "p99 of {place} will be inconclusive: an arm has too few requests");
+    }
+    for mode in &arms.subject.modes_not_compared {
         let _ = writeln!(text, "mode {mode} is not compared: the settings cannot change it");
     }
     text
 }
 
-fn judge(args: &CompareArgs, arms: &Arms, calibration: Option<Calibration>) -> Judge {
-    let window_s = arms.base.load.duration.as_secs_f64();
-    let margins = Margins { user: args.margin, calibration, window_s };
-    Judge::new(&arms.base, &arms.cells, arms.base.repeats, &margins)
-}
-
 /// Measures both arms in a lab.
 fn measure(args: &CompareArgs, mut arms: Arms, lab: &mut OnLab) -> Result<ExitCode, Failure> {
     check_environment(&arms, lab)?;
-    let mut folder =
-        create_folder(&arms.base.name, args.out.as_deref(), args.overwrite, &arms.base.to_yaml())?;
-    folder.write_head(&arms.head.to_yaml()).map_err(folder_failure)?;
+    let folder = new_folder(&arms, args.out.as_deref(), args.overwrite)?;
+    let report = report_in(folder.path());
     let mut host = machine::described(lab.environment(), &arms.plan);
-    let modes: Vec<Mode> = arms.cells.iter().map(|cell| cell.base.mode).collect();
+    let modes = arms.modes();
     machine::measure(&mut host, lab, &mut arms.plan, &modes, &args.trials)?;
-    folder.write_host(&host).map_err(folder_failure)?;
-    let judge = judge(args, &arms, host.calibration.clone());
-    let subject = Subject {
-        name: arms.base.name.clone(),
-        seed: arms.plan.seed,
-        settings: [args.base.clone(), args.head.clone()],
-        modes_not_compared: arms.modes_not_compared.clone(),
-    };
+    let (comparison, ended) = compare(lab, folder, &host, &arms, None)?;
+    let status = Outputs::new(args, &report).publish(&comparison)?;
+    ended.map(|()| status)
+}
+
+/// Measures what a comparison still lacks.
+fn measure_rest(
+    args: &CompareArgs,
+    folder: &Path,
+    comparison: &Comparison,
+    mut arms: Arms,
+    lab: &mut OnLab,
+) -> Result<ExitCode, Failure> {
+    check_environment(&arms, lab)?;
+    let (folder, earlier) = RunFolder::resume_comparison(folder).map_err(folder_failure)?;
+    let report = report_in(folder.path());
+    let now = machine::described(lab.environment(), &arms.plan);
+    let host = resume::host(earlier.host, earlier.trials.len(), &now, &[])?;
+    host.pacing.iter().for_each(|chosen| arms.plan.set_pacing(chosen.pacing));
+    let recorded = Recorded { trials: earlier.trials, elapsed_s: comparison.course.elapsed_s.clone() };
+    let (comparison, ended) = compare(lab, folder, &host, &arms, Some(recorded))?;
+    let status = Outputs::new(args, &report).publish(&comparison)?;
+    ended.map(|()| status)
+}
+
+/// Creates the directory of a comparison. From now on it has a result, which says that the comparison has not ended.
+fn new_folder(arms: &Arms, out: Option<&Path>, overwrite: bool) -> Result<RunFolder, Failure> {
+    let folder = create_folder(&arms.base.name, out, overwrite, &arms.base.to_yaml())?;
+    let judge = arms.judge(None);
+    let clock = SystemClock::new();
+    let looks = Looks::new(arms.subject.clone(), &judge, &clock, folder.path().to_owned());
+    write_comparison(folder.path(), &looks.comparison()).map_err(folder_failure)?;
+    folder.write_head(&arms.head.to_yaml()).map_err(folder_failure)?;
+    Ok(folder)
+}
+
+/// What a comparison that is continued has already.
+struct Recorded {
+    trials: Vec<TrialRecord>,
+    /// Measuring time up to each look, seconds.
+    elapsed_s: Vec<f64>,
+}
+
+/// Executes the plan of both arms until its looks have decided. Whatever ends the comparison, its result is written. The second
+/// value is the failure that ended it.
+fn compare(
+    lab: &mut OnLab,
+    mut folder: RunFolder,
+    host: &Host,
+    arms: &Arms,
+    recorded: Option<Recorded>,
+) -> Result<(Comparison, Result<(), Failure>), Failure> {
+    folder.write_host(host).map_err(folder_failure)?;
+    let judge = arms.judge(host.calibration.clone());
     lab.keep_logs_in(&folder);
     let mut progress = RunProgress::new(&arms.plan, folder.path());
     lab.report_progress_to(progress.sink());
     let stop = lab.stop_request();
     let clock = SystemClock::new();
     let context = RunContext { stop: &stop, clock: &clock, live: None };
-    let mut looks = Looks::new(subject, &judge, &clock, args.budget, folder.path().to_owned());
-    let ended = Coordinator::new(&arms.plan, lab.environment(), &mut folder, &mut progress, context)
-        .followed_by(&mut looks)
-        .run();
+    let mut looks = Looks::new(arms.subject.clone(), &judge, &clock, folder.path().to_owned());
+    let mut coordinator =
+        Coordinator::new(&arms.plan, lab.environment(), &mut folder, &mut progress, context);
+    if let Some(Recorded { trials, elapsed_s }) = recorded {
+        looks = looks.after(&trials, &elapsed_s);
+        coordinator = coordinator.after(trials);
+    }
+    let ended = coordinator.followed_by(&mut looks).run();
     progress.finish();
     let why = if ended.is_err() { ComparisonEnd::Failed } else { ComparisonEnd::Interrupted };
-    // Whatever ended the comparison, its trials are reported.
-    let comparison = looks.end(why)?;
-    let status = publish(&comparison, &args.automation, args.json, args.strict)?;
-    ended.map(|()| status)
+    Ok((looks.end(why)?, ended))
 }
 
 /// Checks that every mode of both arms can run here: one that cannot is an error, since a gate must not compare less than it
@@ -126,22 +205,40 @@ fn check_environment(arms: &Arms, lab: &mut OnLab) -> Result<(), Failure> {
     lab.check_before(&arms.plan)
 }
 
-/// Writes what CI systems read, and prints the result.
-fn publish(
-    comparison: &Comparison,
-    automation: &AutomationArgs,
+/// Requested outputs of a comparison.
+struct Outputs<'a> {
+    /// File of the HTML report.
+    report: &'a Path,
+    automation: &'a AutomationArgs,
     json: bool,
     is_strict: bool,
-) -> Result<ExitCode, Failure> {
-    let mut files = Files::default();
-    files.write("JUnit", automation.junit.as_deref(), || report::junit::comparison(comparison, is_strict))?;
-    files.write("Markdown", automation.markdown.as_deref(), || report::comparison::markdown(comparison))?;
-    files.print(|| text(comparison, json))?;
-    Ok(status(comparison, is_strict))
 }
 
-fn text(comparison: &Comparison, json: bool) -> String {
-    if json { output::json(comparison) } else { report::comparison::text(comparison, terminal_options()) }
+impl<'a> Outputs<'a> {
+    fn new(args: &'a CompareArgs, report: &'a Path) -> Self {
+        Self { report, automation: &args.automation, json: args.json, is_strict: args.strict }
+    }
+
+    /// Writes the report and what CI systems read, and prints the result. Returns the exit status of its verdict.
+    fn publish(&self, comparison: &Comparison) -> Result<ExitCode, Failure> {
+        let Self { automation, is_strict, .. } = *self;
+        let mut files = Files::default();
+        files.write("report", Some(self.report), || report::html::render_comparison(comparison))?;
+        let junit = || report::junit::comparison(comparison, is_strict);
+        files.write("JUnit", automation.junit.as_deref(), junit)?;
+        let markdown = || report::comparison::markdown(comparison);
+        files.write("Markdown", automation.markdown.as_deref(), markdown)?;
+        files.print(|| match self.json {
+            true => output::json(comparison),
+            false => report::comparison::text(comparison, terminal_options()),
+        })?;
+        Ok(status(comparison, is_strict))
+    }
+}
+
+/// Report in the directory of a comparison.
+fn report_in(folder: &Path) -> PathBuf {
+    folder.join(COMPARISON_REPORT_FILE)
 }
 
 fn status(comparison: &Comparison, is_strict: bool) -> ExitCode {
@@ -154,15 +251,32 @@ fn status(comparison: &Comparison, is_strict: bool) -> ExitCode {
     }
 }
 
-/// `meshmeter report` of a comparison: prints its result again. `None` if the directory is not a comparison.
+/// `meshmeter report` of a comparison: writes its report and prints its result again. `None` if the directory is not a
+/// comparison.
 pub(in crate::commands) fn report(args: &ReportArgs) -> Result<Option<ExitCode>, Failure> {
-    let Some(comparison) = read_comparison(&args.folder).map_err(folder_failure)? else { return Ok(None) };
-    let mut runs_only = [("--beside", &args.beside)].into_iter().chain(files_of_runs(args));
+    let Some(mut comparison) = read_comparison(&args.folder).map_err(folder_failure)? else {
+        return Ok(None);
+    };
+    let mut runs_only = [("--beside", &args.beside)].into_iter().chain(tables_of_runs(args));
     let noise = args.noise.accept_noise.then_some("--accept-noise");
     if let Some(option) = runs_only.find_map(|(option, value)| value.as_ref().map(|_| option)).or(noise) {
         let folder = args.folder.display();
         return Err(Failure::usage(format!("{option}: {folder} is a comparison, not a run"))
-            .with_hint("--json, --markdown and --junit write a comparison"));
+            .with_hint("--output, --json, --markdown and --junit write a comparison"));
     }
-    publish(&comparison, &args.automation, args.json, false).map(Some)
+    if comparison.ended == ComparisonEnd::Unfinished {
+        count_trials(&mut comparison, &recorded_trials(&args.folder).map_err(folder_failure)?);
+    }
+    let report = args.output.clone().unwrap_or_else(|| report_in(&args.folder));
+    let ReportArgs { automation, json, strict, .. } = args;
+    let outputs = Outputs { report: &report, automation, json: *json, is_strict: *strict };
+    outputs.publish(&comparison).map(Some)
+}
+
+/// Counts the trials of a comparison that was killed, or goes on: those after its last look too.
+fn count_trials(comparison: &mut Comparison, trials: &[TrialRecord]) {
+    let Comparison { base, head, control, .. } = comparison;
+    for (kind, own) in ComparisonArm::ALL.into_iter().zip([base, head, control]) {
+        *own = arm(trials, kind, &own.settings);
+    }
 }
