@@ -17,9 +17,12 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of response bytes that are read.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
+/// Persistent connections to a server.
+pub(crate) type Connections = HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
 /// HTTP client for one receiver, with persistent connections.
 pub(crate) struct Client {
-    http: HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: Connections,
     destination: Destination,
 }
 
@@ -40,15 +43,7 @@ pub(crate) struct Reply {
 
 impl Client {
     pub(crate) fn new(destination: Destination) -> Self {
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        let https = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(&destination))
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
-        Self { http: HyperClient::builder(TokioExecutor::new()).build(https), destination }
+        Self { http: connections(&destination.authorities, destination.is_https()), destination }
     }
 
     /// Sends the request once. The error is a short description of the cause.
@@ -77,8 +72,21 @@ impl Client {
     }
 }
 
+/// Connections over HTTP or HTTPS.
+pub(crate) fn connections(authorities: &Authorities, is_https: bool) -> Connections {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    let https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(authorities, is_https))
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(http);
+    HyperClient::builder(TokioExecutor::new()).build(https)
+}
+
 /// The innermost cause: `Connection refused`, not that a client error happened.
-fn cause(error: &HyperError) -> String {
+pub(crate) fn cause(error: &HyperError) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -89,10 +97,10 @@ fn cause(error: &HyperError) -> String {
 }
 
 /// TLS configuration. The system's certificate authorities are loaded only if needed.
-fn tls(destination: &Destination) -> rustls::ClientConfig {
-    roots::client_config(match &destination.authorities {
+fn tls(authorities: &Authorities, is_https: bool) -> rustls::ClientConfig {
+    roots::client_config(match authorities {
         Authorities::Private(roots) => Ok(rustls::RootCertStore::clone(roots)),
-        Authorities::System if destination.is_https() => roots::of_system(),
+        Authorities::System if is_https => roots::of_system(),
         Authorities::System => Ok(rustls::RootCertStore::empty()),
     })
 }

@@ -153,24 +153,8 @@ impl Destination {
     ///
     /// # Errors
     /// Returns an error if the URL cannot be parsed, or if it is not an HTTP URL.
-    pub fn new(url: &str, protocol: Protocol, mut headers: HeaderMap) -> Result<Self, DestinationError> {
-        let (scheme, rest) = split_scheme(url);
-        let (credentials, rest) = split_credentials(rest);
-        let uri: Uri = format!("{scheme}{rest}")
-            .parse()
-            .map_err(|error: http::uri::InvalidUri| DestinationError::Url(error.to_string()))?;
-        let mut parts = uri.into_parts();
-        let is_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
-        if !parts.scheme.as_ref().is_some_and(is_http) {
-            return Err(DestinationError::Scheme(protocol.example()));
-        }
-        if let Some(credentials) = credentials {
-            headers.entry(AUTHORIZATION).or_insert(authorization(credentials)?);
-        }
-        if parts.path_and_query.as_ref().is_none_or(|path| path == "/") {
-            parts.path_and_query = Some(PathAndQuery::from_static(protocol.default_path()));
-        }
-        let uri = Uri::from_parts(parts).map_err(|error| DestinationError::Url(error.to_string()))?;
+    pub fn new(url: &str, protocol: Protocol, headers: HeaderMap) -> Result<Self, DestinationError> {
+        let (uri, headers) = parse_url(url, protocol.default_path(), protocol.example(), headers)?;
         Ok(Self { uri, protocol, headers, authorities: Authorities::System })
     }
 
@@ -193,6 +177,33 @@ impl Destination {
         let authority = self.uri.authority().map(Authority::as_str).unwrap_or_default();
         format!("{scheme}://{authority}{}", self.uri.path())
     }
+}
+
+/// URL without credentials, which become a header, and with a path.
+pub(crate) fn parse_url(
+    url: &str,
+    default_path: &'static str,
+    example: &'static str,
+    mut headers: HeaderMap,
+) -> Result<(Uri, HeaderMap), DestinationError> {
+    let (scheme, rest) = split_scheme(url);
+    let (credentials, rest) = split_credentials(rest);
+    let uri: Uri = format!("{scheme}{rest}")
+        .parse()
+        .map_err(|error: http::uri::InvalidUri| DestinationError::Url(error.to_string()))?;
+    let mut parts = uri.into_parts();
+    let is_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+    if !parts.scheme.as_ref().is_some_and(is_http) {
+        return Err(DestinationError::Scheme(example));
+    }
+    if let Some(credentials) = credentials {
+        headers.entry(AUTHORIZATION).or_insert(authorization(credentials)?);
+    }
+    if parts.path_and_query.as_ref().is_none_or(|path| path == "/") {
+        parts.path_and_query = Some(PathAndQuery::from_static(default_path));
+    }
+    let uri = Uri::from_parts(parts).map_err(|error| DestinationError::Url(error.to_string()))?;
+    Ok((uri, headers))
 }
 
 /// Basic authentication with the credentials of a URL.

@@ -11,8 +11,7 @@ mod specs;
 use http::Method;
 use load::{IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime};
 use results::{
-    ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing,
-    SeriesPoint, Verdict,
+    ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing, SeriesPoint, Verdict,
 };
 use servers::{OK, TestServer, reply, stalled};
 use specs::{TEST_TIMEOUT, assert_reading_is_in_no_time, open_loop};

@@ -120,8 +120,9 @@ pub(crate) fn tables(summary: &Summary) -> Vec<DisturbedTable> {
 }
 
 fn cells(summary: &Summary) -> Option<Table> {
+    let disturbed = summary.cells.iter().filter_map(|cell| Some((cell, &cell.disturbed.as_ref()?.figures)));
     let (cells, figures): (Vec<&Cell>, Vec<&DisturbedFigures>) =
-        summary.cells.iter().filter_map(|cell| Some((cell, &cell.disturbed.as_ref()?.figures))).unzip();
+        disturbed.filter(|(_, figures)| FIGURES.iter().any(|shown| figures.contains_key(shown.key))).unzip();
     let units = Units::new(&figures);
     let mut columns =
         vec![Column::name("Cell").terminal("cell"), Column::number("Trials").terminal("trials")];

@@ -4,6 +4,7 @@
 //! - [`sentences`] – the text of findings.
 //! - [`terminal`] and [`html`]: the two presentations of a result.
 //! - [`comparison`] – a comparison in words, on the terminal and in Markdown.
+//! - [`history_file`] and [`history`] – the file of a history, and its course as text.
 //! - [`format`] – how numbers look in both.
 //! - [`graph`] – drawings of a topology.
 //! - [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
@@ -32,6 +33,8 @@ pub mod fortio;
 pub mod gateways;
 pub mod graph;
 pub mod hdr;
+pub mod history;
+pub mod history_file;
 pub mod html;
 pub mod junit;
 pub mod markdown;

@@ -107,7 +107,7 @@ fn comparisons_render_completely() {
         ("side by side", render_side_by_side(&SideBySide::new(&run, &run))),
     ];
     let (seen, errors) = look_at(&pages);
-    assert_eq!(seen.len(), pages.len() * WIDTHS.len());
+    assert_eq!(seen.len(), pages.len() * FRAMES.len());
     for page in &seen {
         assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
     }

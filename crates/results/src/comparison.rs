@@ -1,8 +1,9 @@
-//! `meshmeter.comparison/1`: `comparison.json`, two sets of settings compared in one run.
+//! `meshmeter.comparison/1`: `comparison.json`, two sets of settings compared in one run, or finished runs.
 
 use crate::Mode;
 use crate::estimate::Estimate;
 use crate::factor::OwnedCellKey;
+use crate::finished_runs::{BetweenRuns, FinishedRuns};
 use crate::host::ComponentVersion;
 use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,8 @@ pub struct Comparison {
     /// Modes of the experiment that the compared settings cannot change. They are not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes_not_compared: Vec<Mode>,
-    /// Programs that changed during the comparison although the settings did not.
+    /// Programs that changed during the comparison although the settings did not; differences between the environments of
+    /// finished runs.
     pub environment_changes: Vec<String>,
     /// Reasons why the comparison as a whole has failed; empty if it has not.
     pub failures: Vec<String>,
@@ -45,6 +47,9 @@ pub struct Comparison {
     pub course: ComparisonCourse,
     /// Verdict on the comparison.
     pub verdict: ComparisonVerdict,
+    /// What a comparison of finished runs used; absent if the arms were measured in one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<FinishedRuns>,
 }
 
 impl Comparison {
@@ -114,7 +119,8 @@ pub struct FigureLook {
 /// One arm of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComparedArm {
-    /// Settings that distinguish the arm, as `key=value`; for an arm from a file of its own, the file's name.
+    /// Settings that distinguish the arm, as `key=value`; for an arm from a file of its own, the file's name; the names of
+    /// finished runs.
     pub settings: Vec<String>,
     /// Trials recorded, reruns included.
     pub trials: usize,
@@ -141,6 +147,8 @@ pub enum ComparisonEnd {
     Failed,
     /// It still goes on, or was killed.
     Unfinished,
+    /// It compares runs that had ended before.
+    Recorded,
 }
 
 impl ComparisonEnd {
@@ -184,6 +192,9 @@ pub struct ComparedFigure {
     pub reason: Option<InconclusiveReason>,
     /// Chance that the figure is called worse or better at any look if nothing changed.
     pub error_rate: f64,
+    /// Of finished runs: variation between runs; absent if the arms were measured in one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_runs: Option<BetweenRuns>,
 }
 
 /// Origin of a margin.
@@ -224,6 +235,12 @@ pub enum InconclusiveReason {
     TooFewTrials,
     /// Trials of an arm have too few requests for this percentile.
     TooFewRequests,
+    /// Finished runs without a history: nothing shows how far runs of the same state differ.
+    RunVariationUnknown,
+    /// The history has too few runs since its last change to show how far runs differ.
+    TooFewRuns,
+    /// The history is bimodal, and the judged runs are not beyond all its runs.
+    Bimodal,
 }
 
 /// Verdict on a comparison.

@@ -52,7 +52,8 @@ pub struct SelfTestSeries {
     pub inconclusive: u64,
     /// Comparisons that failed for lack of data.
     pub failed: u64,
-    /// False alarms (worse or better) if nothing was changed, otherwise effects found (worse); absent without a comparison.
+    /// False alarms (worse or better) if nothing was changed, otherwise effects found (worse), among comparisons that did not
+    /// fail; absent without one.
     pub share: Option<CountedShare>,
 }
 

@@ -22,6 +22,9 @@ pub struct Host {
     pub memory_bytes: u64,
     /// Kernel release.
     pub kernel: String,
+    /// Clock that the kernel reads time from, such as `tsc`; absent on a cluster and in results from earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_source: Option<String>,
     /// Distribution.
     pub distribution: String,
     /// Architecture, such as `x86_64`.

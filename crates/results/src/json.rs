@@ -1,7 +1,10 @@
 //! Reading the result files and the messages between processes from JSON. One compiled reader per type: each crate that calls
 //! serde_json with these types would compile all that they contain once more.
 
-use crate::{Calibration, FleetAnswer, FleetProgress, FleetResult, Host, LoadEvent, LoadResult, TrialRecord};
+use crate::{
+    Calibration, FleetAnswer, FleetProgress, FleetResult, HistoryRun, Host, LoadEvent, LoadResult,
+    TrialRecord,
+};
 
 macro_rules! read_from_json {
     ($($type:ty),+) => {
@@ -25,6 +28,7 @@ read_from_json!(
     FleetAnswer,
     FleetProgress,
     FleetResult,
+    HistoryRun,
     Host,
     LoadEvent,
     LoadResult,

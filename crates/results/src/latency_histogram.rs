@@ -186,6 +186,18 @@ impl LatencyHistogram {
     /// Returns an error if the text is not base64 or not an HdrHistogram, or if its counts are beyond what a run can have:
     /// sums of counts must not overflow.
     pub fn decode(text: &str) -> Result<Self, DecodeError> {
+        Self::decode_units(text, 1)
+    }
+
+    /// Reads any HdrHistogram in nanoseconds.
+    ///
+    /// # Errors
+    /// Returns an error as [`Self::decode`] does.
+    pub fn decode_ns(text: &str) -> Result<Self, DecodeError> {
+        Self::decode_units(text, 1000)
+    }
+
+    fn decode_units(text: &str, units_in_us: u64) -> Result<Self, DecodeError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|error| DecodeError(error.to_string()))?;
         let bytes = uncompressed(bytes)?;
         // The library takes as much memory as the payload says that it has.
@@ -208,7 +220,8 @@ impl LatencyHistogram {
         }
         let mut histogram = Self::new();
         for bucket in values.iter_recorded() {
-            histogram.values_us.saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());
+            let value_us = bucket.value_iterated_to().saturating_add(units_in_us / 2) / units_in_us;
+            histogram.values_us.saturating_record_n(value_us, bucket.count_at_value());
         }
         Ok(histogram)
     }

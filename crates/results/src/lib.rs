@@ -2,7 +2,7 @@
 //!
 //! Start with [`TrialRecord`], a line of `trials.jsonl`, and [`Summary`]. The field names of the types are a public
 //! contract: extend, never rename (docs/result-files.md). [`LatencyHistogram`] is the distribution behind each
-//! [`HistogramSummary`], [`Mode`] has the names of modes, [`units`] parsing and formatting of quantities, and
+//! [`HistogramSummary`], [`foreign`] reads results of other load generators, [`Mode`] has the names of modes, [`units`] parsing and formatting of quantities, and
 //! [`exposition`] Prometheus' text format.
 
 mod added_latency;
@@ -34,13 +34,17 @@ mod factor_effect;
 mod figure;
 pub mod finding;
 mod finding_verdict;
+mod finished_runs;
 mod fleet;
 mod fleet_progress;
 mod fleet_summary;
 mod footprint;
+pub mod foreign;
 mod gateway;
 mod grpc;
 mod histogram;
+mod history;
+mod history_course;
 mod hop;
 mod host;
 mod json;
@@ -112,6 +116,7 @@ pub use factor_effect::FactorEffect;
 pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, StatedFinding};
 pub use finding_verdict::FindingVerdict;
+pub use finished_runs::{BetweenRuns, FinishedRuns, HistoryUse, Modes};
 pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
     FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,
@@ -129,6 +134,11 @@ pub use gateway::{
 };
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
+pub use history::{HISTORY_SCHEMA, HistoryFigure, HistoryRun};
+pub use history_course::{
+    CoursePoint, CourseSegment, HISTORY_COURSE_SCHEMA, HistoryChange, HistoryCourse, HistoryGroup,
+    SeriesCourse,
+};
 pub use hop::{HopProof, HopProtocol};
 pub use host::{
     ClusterPlace, ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode,

@@ -3,6 +3,7 @@
 //! - [`summary`] – how trials become cells.
 //! - [`calibration`] – the smallest difference that a machine can resolve.
 //! - [`comparison`] – two sets of settings in one run: worse, better or equivalent.
+//! - [`history`] – finished runs, and the variation between them.
 //! - [`interval`] – confidence intervals.
 //! - [`findings`] – conclusions.
 //! - [`words`] – figures as text.
@@ -32,6 +33,7 @@ mod family;
 mod figure_table;
 pub mod findings;
 mod fleet;
+pub mod history;
 pub mod interval;
 pub mod lost_cpu;
 pub mod merge;

@@ -25,6 +25,7 @@ pub struct Sources {
     /// `thread_siblings_list` of the first CPU.
     pub thread_siblings: String,
     pub kernel: String,
+    pub clock_source: String,
     pub architecture: String,
     pub iptables: String,
 }
@@ -42,6 +43,7 @@ impl Sources {
             product: format!("{} {}", dmi("sys_vendor"), dmi("product_name")),
             thread_siblings: file("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"),
             kernel: name.release().to_string_lossy().into_owned(),
+            clock_source: file("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             architecture: name.machine().to_string_lossy().into_owned(),
             iptables: iptables_version(),
         }
@@ -67,6 +69,7 @@ pub fn describe(sources: &Sources) -> Host {
         threads_per_core: list_length(&sources.thread_siblings),
         memory_bytes: memory_bytes(&sources.meminfo),
         kernel: sources.kernel.clone(),
+        clock_source: Some(sources.clock_source.trim().to_owned()).filter(|source| !source.is_empty()),
         distribution: distribution(&sources.os_release),
         architecture: sources.architecture.clone(),
         virtualization: virtualization(&sources.cpuinfo, &sources.product),
@@ -166,6 +169,7 @@ mod tests {
             product: product.to_owned(),
             thread_siblings: "0,64\n".to_owned(),
             kernel: "6.18.0".to_owned(),
+            clock_source: "tsc\n".to_owned(),
             architecture: "x86_64".to_owned(),
             iptables: "iptables v1.8.9 (nf_tables)".to_owned(),
         }
@@ -179,6 +183,7 @@ mod tests {
         assert_eq!(host.memory_bytes, 24_594_472 * 1024);
         assert_eq!(host.distribution, "Debian GNU/Linux 12 (bookworm)");
         assert_eq!(host.virtualization.as_deref(), Some("Amazon EC2"));
+        assert_eq!(host.clock_source.as_deref(), Some("tsc"));
         assert!(host.versions.contains(&version("iptables", "1.8.9 (nf_tables)")));
     }
 

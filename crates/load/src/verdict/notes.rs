@@ -20,7 +20,8 @@ pub(super) fn cold_start(result: &LoadResult, context: &RunContext<'_>, verdict:
         verdict.notes.push(text.to_owned());
     } else if result.warmup.sent == 0 {
         // It has the rate that the first stage begins with.
-        let text = "warm-up: no request was due in it, so the times include the first requests to a cold target";
+        let text =
+            "warm-up: no request was due in it, so the times include the first requests to a cold target";
         verdict.notes.push(text.to_owned());
     }
 }

@@ -6,7 +6,7 @@ use results::units::{parse_duration, parse_fraction};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Compare two sets of settings in one run, and say what got worse, better, or stayed equivalent
+/// Compare two sets of settings in one run, or finished runs, and say what got worse, better, or stayed equivalent
 ///
 /// Base and head are two Envoys, two releases of Istio, or two values of any key of the experiment. Each repeat measures every
 /// mode and load with the base, with the head, and with the base once more: the control. After each repeat every figure is
@@ -24,6 +24,12 @@ use std::time::Duration;
 /// Trials that other programs disturbed are in no verdict. There is no --accept-noise, as in `meshmeter run`: noise would decide
 /// a gate, whose exit status cannot say so.
 ///
+/// Without --base and --head, finished runs are compared: directories of runs, results of `meshmeter load --json`, and results of
+/// fortio, k6, wrk, wrk2, oha, vegeta, nighthawk and HdrHistogram logs. The first one is the base, and each other one a head. How
+/// far runs of the same state differ is unknown from two runs: a history (`meshmeter history add`) shows it. With --history the
+/// given runs, or without any the newest one of the history, are judged by its runs of the same environment since the last change
+/// of each figure.
+///
 /// Exit status: 0 no figure is worse, 1 data are missing or the comparison was interrupted, 2 usage error, 3 the environment
 /// failed, 4 a figure is worse, 5 a figure is inconclusive and --strict is given.
 #[derive(Debug, Args)]
@@ -36,18 +42,25 @@ Examples:
   meshmeter compare --base before.yaml --head after.yaml --strict --junit compare.xml
   meshmeter compare --resume runs/upgrade
   meshmeter compare --self-test --budget 1h
-  meshmeter compare --base proxy.workers=1 --head proxy.workers=2 sidecar-cost --dry-run")]
+  meshmeter compare --base proxy.workers=1 --head proxy.workers=2 sidecar-cost --dry-run
+  meshmeter compare runs/before runs/after
+  meshmeter compare fortio-before.json fortio-after.json
+  meshmeter compare --history history.jsonl runs/today --strict --markdown compare.md")]
 pub struct CompareArgs {
-    /// Preset study, or experiment file; none if base and head are files
-    #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
+    /// Preset study, or experiment file; none if base and head are files. Of finished runs: the base, or with --history a run
+    #[arg(value_name = "STUDY|FILE|RUN", value_hint = ValueHint::AnyPath)]
     pub experiment: Option<String>,
 
+    /// Of finished runs: further ones
+    #[arg(value_name = "RUN", value_hint = ValueHint::AnyPath, conflicts_with_all = ["base", "head"])]
+    pub further: Vec<String>,
+
     /// Setting of the base, such as proxy.workers=1; may be given several times. Without a study: its experiment file
-    #[arg(long, value_name = "KEY=VALUE|FILE", required_unless_present_any = ["self_test", "resume"])]
+    #[arg(long, value_name = "KEY=VALUE|FILE", requires = "head")]
     pub base: Vec<String>,
 
     /// Setting of the head, which is judged; may be given several times. Without a study: its experiment file
-    #[arg(long, value_name = "KEY=VALUE|FILE", required_unless_present_any = ["self_test", "resume"])]
+    #[arg(long, value_name = "KEY=VALUE|FILE", requires = "base")]
     pub head: Vec<String>,
 
     /// Relative difference up to which base and head count as equivalent, such as 2% [default: by figure, the smallest that
@@ -71,7 +84,7 @@ pub struct CompareArgs {
         long,
         value_name = "DIR",
         value_hint = ValueHint::DirPath,
-        conflicts_with_all = ["experiment", "base", "head", "margin", "budget", "out", "overwrite", "repeats", "dry_run",
+        conflicts_with_all = ["experiment", "further", "history", "across_environments", "base", "head", "margin", "budget", "out", "overwrite", "repeats", "dry_run",
             "retakes", "duration", "pacing", "noise_floor", "calibrate", "scale", "set", "seed"]
     )]
     pub resume: Option<PathBuf>,
@@ -80,7 +93,7 @@ pub struct CompareArgs {
     /// server and with proxies that compute longer, again and again, and count what was said. Prints a table, or JSON
     #[arg(
         long,
-        conflicts_with_all = ["experiment", "base", "head", "resume", "strict", "dry_run", "overwrite", "junit", "markdown"]
+        conflicts_with_all = ["experiment", "further", "history", "across_environments", "base", "head", "resume", "strict", "dry_run", "overwrite", "junit", "markdown"]
     )]
     pub self_test: bool,
 
@@ -107,6 +120,14 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub trials: TrialArgs,
 
+    /// Of finished runs: judge them by this history; without runs, judge its newest one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["base", "head"])]
+    pub history: Option<PathBuf>,
+
+    /// Of finished runs: compare them although their machines, kernels, versions, studies or loads differ
+    #[arg(long, conflicts_with_all = ["base", "head"])]
+    pub across_environments: bool,
+
     /// Print comparison.json instead of a table
     #[arg(long)]
     pub json: bool,
@@ -120,6 +141,13 @@ pub struct CompareArgs {
     /// Programs to run instead of the installed ones, in base and head.
     #[command(flatten)]
     pub overrides: OverrideArgs,
+}
+
+impl CompareArgs {
+    /// True if nothing is measured: no settings are given to compare.
+    pub fn is_of_finished_runs(&self) -> bool {
+        self.base.is_empty() && self.head.is_empty() && !self.self_test && self.resume.is_none()
+    }
 }
 
 fn parse_margin(text: &str) -> Result<f64, String> {

@@ -120,12 +120,12 @@ impl ExportArgs {
     }
 }
 
-fn read_authorities(path: &Path) -> Result<Authorities, String> {
+pub(super) fn read_authorities(path: &Path) -> Result<Authorities, String> {
     let text = std::fs::read(path).map_err(|error| error.to_string())?;
     Authorities::from_pem(&text).map_err(|error| error.to_string())
 }
 
-fn parse_export_header(text: &str) -> Result<GivenHeaders, String> {
+pub(super) fn parse_export_header(text: &str) -> Result<GivenHeaders, String> {
     GivenHeaders::parse(text, parse_header)
 }
 

@@ -10,7 +10,9 @@ mod doctor;
 mod export;
 mod fleet;
 mod headers;
+mod history;
 mod lab;
+mod learn;
 mod load;
 mod man;
 mod noise;
@@ -36,10 +38,12 @@ pub use doctor::DoctorArgs;
 pub use export::ExportArgs;
 pub use fleet::{ControlPlaneArgs, FleetArgs, MetricsUrl};
 pub use headers::GivenHeaders;
+pub use history::{AddArgs, HistoryArgs, HistoryCommand, PruneArgs, ShowArgs};
 pub use lab::{
     DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, RemoveArgs, StatusArgs,
     UpArgs,
 };
+pub use learn::LearnArgs;
 pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MergeArgs, OfferedRate,
     OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
@@ -81,6 +85,7 @@ impl Cli {
 pub enum Command {
     Run(Box<RunArgs>),
     Compare(Box<CompareArgs>),
+    History(HistoryArgs),
     Load(Box<LoadArgs>),
     /// Serve as a synthetic service
     Serve(ServeArgs),
@@ -88,6 +93,7 @@ pub enum Command {
     Report(ReportArgs),
     Size(Box<SizeArgs>),
     Topology(TopologyArgs),
+    Learn(Box<LearnArgs>),
     Fleet(Box<FleetArgs>),
     Lab(LabArgs),
     Cluster(ClusterArgs),

@@ -5,8 +5,11 @@ mod cluster_runner;
 mod cluster_worker;
 mod collect_spans;
 mod doctor;
+mod finished;
 mod fleet;
+mod history;
 mod lab;
+mod learn;
 mod load;
 mod man;
 mod metric_labels;
@@ -29,12 +32,15 @@ use std::process::ExitCode;
 pub fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Compare(args) if args.is_of_finished_runs() => finished::compare::run(&args),
         Command::Compare(args) => run::compare::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Size(args) => size::run(&args),
         Command::Topology(args) => topology::run(&args),
+        Command::Learn(args) => learn::run(&args),
         Command::Fleet(args) => fleet::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Cluster(args) => cluster::run(&args),

@@ -40,7 +40,7 @@ fn wrong_commands_and_links_in_a_copy_of_the_documents_are_found() {
     };
     append(
         "README.md",
-        "\n```sh\nmeshmeter run sidecar-cost --repeat 3    # an option\nmeshmeter compare runs/a runs/b\n```\n",
+        "\n```sh\nmeshmeter run sidecar-cost --repeat 3    # an option\nmeshmeter compares runs/a runs/b\n```\n",
     );
     append(
         "docs/lab.md",
@@ -75,7 +75,7 @@ fn wrong_commands_in_hints_comments_and_scripts_are_found() {
     let source = r#"
         /// `meshmeter lab instal` fetches it.
         fn hints() -> [String; 3] {
-            [format!("remove it later: meshmeter cluster clean --runs {run}"), "`meshmeter compare A B` \
+            [format!("remove it later: meshmeter cluster clean --runs {run}"), "`meshmeter compares A B` \
                 compares them".to_owned(), "Examples:\n  meshmeter lab up --mode sidecars".to_owned()]
         }
     "#;

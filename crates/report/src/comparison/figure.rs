@@ -1,14 +1,16 @@
 //! Names and values of compared figures as text.
 
 use crate::format::{self, ABSENT};
-use results::{Estimate, InconclusiveReason, Metric, Unit};
+use results::{Clock, Estimate, InconclusiveReason, Metric, Unit};
 use statistics::words;
 
 /// Name of a figure.
-pub(super) fn label(metric: Metric) -> String {
+pub(crate) fn label(metric: Metric) -> String {
     let name = match metric {
-        Metric::ResponseTimeP50Us => "p50",
-        Metric::ResponseTimeP99Us => "p99",
+        metric if metric.clock() == Some(Clock::ResponseTime) => metric.spoiled_by().name(),
+        metric if metric.clock() == Some(Clock::ServiceTime) => {
+            return format!("{} of service times", metric.spoiled_by().name());
+        }
         Metric::RateCompleted => "throughput",
         Metric::ProxiesCpuCoresPer1000Rps => "CPU of proxies per request",
         Metric::ProxiesMemoryAnonymousBytes => "memory of proxies (anonymous)",
@@ -25,7 +27,7 @@ pub(super) fn label(metric: Metric) -> String {
 }
 
 /// Value of a figure without its interval.
-pub(super) fn value(metric: Metric, estimate: Option<Estimate>) -> String {
+pub(crate) fn value(metric: Metric, estimate: Option<Estimate>) -> String {
     let Some(Estimate { estimate: value, .. }) = estimate else { return ABSENT.to_owned() };
     match metric.unit() {
         Unit::Microseconds => words::latency_value(value),
@@ -40,7 +42,7 @@ pub(super) fn value(metric: Metric, estimate: Option<Estimate>) -> String {
 }
 
 /// Change by a ratio: `+6.2 % (4.1 to 8.4)`.
-pub(super) fn change(ratio: Option<Estimate>) -> String {
+pub(crate) fn change(ratio: Option<Estimate>) -> String {
     ratio.map_or_else(
         || ABSENT.to_owned(),
         |ratio| words::signed(&ratio.map(|ratio| ratio - 1.0), words::change),
@@ -48,7 +50,7 @@ pub(super) fn change(ratio: Option<Estimate>) -> String {
 }
 
 /// A fraction such as `5 %` or `0.5 %`.
-pub(super) fn percent(fraction: f64) -> String {
+pub(crate) fn percent(fraction: f64) -> String {
     let text = format!("{:.2}", fraction * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
@@ -60,5 +62,8 @@ pub(super) fn reason(reason: InconclusiveReason) -> &'static str {
         InconclusiveReason::NotDecided => "not decided",
         InconclusiveReason::TooFewTrials => "too few trials",
         InconclusiveReason::TooFewRequests => "an arm has too few requests",
+        InconclusiveReason::RunVariationUnknown => "run to run variation unknown",
+        InconclusiveReason::TooFewRuns => "too few runs in the history",
+        InconclusiveReason::Bimodal => "the history is bimodal",
     }
 }

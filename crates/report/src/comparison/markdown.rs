@@ -11,8 +11,11 @@ pub fn markdown(comparison: &Comparison) -> String {
     let description = Description::new(comparison);
     let mut text = format!("## {}: {}\n", escape(&comparison.name), escape(&description.headline));
     let important: Vec<&String> = description.worse.iter().chain(&description.failures).collect();
-    if !important.is_empty() {
+    if !important.is_empty() || !description.environment.is_empty() {
         text.push('\n');
+        for line in &description.environment {
+            let _ = writeln!(text, "- {}", escape(line));
+        }
         for line in important {
             let _ = writeln!(text, "- **{}**", escape(line));
         }

@@ -3,12 +3,14 @@
 //! [`Description`] has every sentence and row. [`terminal`], [`markdown`] and [`page`] lay it out, `crate::junit::comparison` has a
 //! case per figure. A description opens with what got worse, by how much and how sure.
 
-mod figure;
+pub(crate) mod figure;
+mod finished;
 mod markdown;
 mod page;
 mod self_test;
 mod terminal;
 
+pub(crate) use finished::{place, skipped};
 pub use markdown::markdown;
 pub(crate) use page::Page;
 pub use self_test::self_test_text;
@@ -19,13 +21,14 @@ use figure::{change, label, reason, value};
 use results::{
     ComparedFigure, Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, MarginSource, Metric,
 };
-use statistics::words;
 
 /// A comparison in words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// The verdict in a sentence.
     pub headline: String,
+    /// Of finished runs: differences between their environments, said before all figures.
+    pub environment: Vec<String>,
     /// A sentence per figure that got worse.
     pub worse: Vec<String>,
     /// Reasons why the comparison failed.
@@ -69,12 +72,13 @@ impl Row {
         Self {
             verdict,
             figure: label(figure.key),
-            cell: words::place(figure.cell.key()),
+            cell: finished::place(figure).unwrap_or_else(|| "load".to_owned()),
             base: value(figure.key, figure.base),
             head: value(figure.key, figure.head),
             change: shown_change(figure),
             margin: format!("± {}", figure::percent(figure.margin)),
-            repeats: figure.ratio.map_or(0, |ratio| ratio.n).to_string(),
+            repeats: finished::runs(figure)
+                .unwrap_or_else(|| figure.ratio.map_or(0, |ratio| ratio.n).to_string()),
         }
     }
 
@@ -108,7 +112,7 @@ pub fn verdict_word(verdict: FigureVerdict) -> &'static str {
 /// A figure and its change: `p50 of sidecar at 1000 requests/s: +6.2 % (4.1 to 8.4)`.
 #[must_use]
 pub fn sentence(figure: &ComparedFigure) -> String {
-    format!("{} of {}: {}", label(figure.key), words::place(figure.cell.key()), shown_change(figure))
+    format!("{}: {}", finished::name(figure), shown_change(figure))
 }
 
 /// Change with the interval that the verdict was made by.
@@ -123,10 +127,18 @@ impl Description {
     pub fn new(comparison: &Comparison) -> Self {
         Self {
             headline: headline(comparison),
+            environment: comparison
+                .finished
+                .iter()
+                .flat_map(|finished| finished::environment(comparison, finished))
+                .collect(),
             worse: comparison.with_verdict(FigureVerdict::Worse).map(sentence).collect(),
             failures: comparison.failures.clone(),
             rows: comparison.figures.iter().map(Row::new).collect(),
-            notes: notes(comparison),
+            notes: match &comparison.finished {
+                Some(finished) => finished::notes(comparison, finished),
+                None => notes(comparison),
+            },
         }
     }
 }
@@ -143,6 +155,9 @@ fn headline(comparison: &Comparison) -> String {
         }
         ComparisonVerdict::Equivalent => {
             format!("Equivalent: {}, each within its margin", figures(comparison.figures.len() as u64))
+        }
+        ComparisonVerdict::Inconclusive if finished::is_without_history(comparison) => {
+            finished::WITHOUT_HISTORY.to_owned()
         }
         ComparisonVerdict::Inconclusive => format!(
             "Inconclusive: {} {of_all} not decided, and none is shown to be worse",
@@ -187,6 +202,7 @@ fn looks(comparison: &Comparison) -> String {
         ComparisonEnd::Interrupted => "it was interrupted",
         ComparisonEnd::Failed => "the environment failed",
         ComparisonEnd::Unfinished => "it has not ended",
+        ComparisonEnd::Recorded => "the runs had ended before",
     };
     format!(
         "{looks} of at most {of}, {} trials (base {}, head {}, control {}): {why}",

@@ -42,7 +42,7 @@ pub fn self_test_text(result: &ComparisonSelfTest, options: Options) -> String {
     }
     let note = format!(
         "False alarm: a comparison without a change calls any figure worse or better; at most {} may. Found: the figure of the \
-         change is called worse. More comparisons (--budget) narrow the intervals.",
+         change is called worse. More comparisons (--budget) narrow the intervals. A failed one lacks data, and counts in no share.",
         percent(result.alarm_rate)
     );
     lines.extend(wrap(&note, options.width));

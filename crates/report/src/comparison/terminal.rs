@@ -12,7 +12,7 @@ pub fn text(comparison: &Comparison, options: Options) -> String {
     let mut text = String::new();
     let headline = styled(&plain(&description.headline), colour(comparison.verdict), options);
     let _ = writeln!(text, "{}: {headline}", plain(&comparison.name));
-    for line in description.worse.iter().chain(&description.failures) {
+    for line in description.environment.iter().chain(&description.worse).chain(&description.failures) {
         let _ = writeln!(text, "  {}", plain(line));
     }
     if !description.rows.is_empty() {

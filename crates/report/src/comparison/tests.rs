@@ -3,9 +3,9 @@
 use super::*;
 use crate::terminal::Options;
 use results::{
-    COMPARISON_SCHEMA, COMPARISON_SELF_TEST_SCHEMA, ComparedArm, ComparisonCourse, ComparisonSelfTest,
-    CountedShare, Estimate, Factors, InconclusiveReason, InjectedEffect, LoadPoint, Mode, OwnedCellKey,
-    SelfTestSeries,
+    BetweenRuns, COMPARISON_SCHEMA, COMPARISON_SELF_TEST_SCHEMA, ComparedArm, ComparisonCourse,
+    ComparisonSelfTest, CountedShare, Estimate, Factors, FinishedRuns, HistoryUse, InconclusiveReason,
+    InjectedEffect, LoadPoint, Mode, Modes, OwnedCellKey, SelfTestSeries,
 };
 
 fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
@@ -39,6 +39,7 @@ fn figure(key: Metric, base: f64, ratio: Estimate, verdict: FigureVerdict) -> Co
         verdict,
         reason: None,
         error_rate: 0.005,
+        between_runs: None,
     }
 }
 
@@ -84,6 +85,7 @@ fn comparison() -> Comparison {
         failures: Vec::new(),
         course: ComparisonCourse::default(),
         verdict: ComparisonVerdict::Worse,
+        finished: None,
     }
 }
 
@@ -160,6 +162,46 @@ fn self_test(alarms: CountedShare) -> ComparisonSelfTest {
     }
 }
 
+/// Two figures judged by a history, one of them bimodal.
+fn by_history() -> Comparison {
+    let between = |bimodal| BetweenRuns {
+        runs: 12,
+        deviation: Some(0.013),
+        since: Some("commit-8".to_owned()),
+        bimodal,
+        superiority: Some(0.75),
+        ..BetweenRuns::default()
+    };
+    let modes = Modes { lower: 380.0, lower_runs: 7, upper: 450.0, upper_runs: 5 };
+    let mut comparison = comparison();
+    let figures = &mut comparison.figures;
+    figures.truncate(2);
+    figures[0].between_runs = Some(between(None));
+    figures[1] = ComparedFigure {
+        reason: Some(InconclusiveReason::Bimodal),
+        between_runs: Some(between(Some(modes))),
+        ..figure(Metric::ResponseTimeP50Us, 410.0, estimate(1.1, 0.8, 1.5), FigureVerdict::Inconclusive)
+    };
+    Comparison {
+        base: ComparedArm::default(),
+        head: ComparedArm { settings: vec!["runs/today (abc1234)".to_owned()], ..ComparedArm::default() },
+        ended: ComparisonEnd::Recorded,
+        environment_changes: vec!["since the last run of the history: envoy: 1.35 → 1.36".to_owned()],
+        finished: Some(FinishedRuns {
+            across_environments: false,
+            not_compared: vec!["sidecar at 2000 requests/s is not in runs/today".to_owned()],
+            limits: Vec::new(),
+            history: Some(HistoryUse {
+                file: "h.jsonl".to_owned(),
+                runs: 20,
+                used: 18,
+                skipped_lines: vec![3],
+            }),
+        }),
+        ..comparison
+    }
+}
+
 #[test]
 fn self_test_has_a_row_per_change_with_exact_intervals() {
     let options = Options { width: 120, colours: false };
@@ -168,4 +210,23 @@ fn self_test_has_a_row_per_change_with_exact_intervals() {
     let noisy = CountedShare { count: 6, of: 12, share: 0.5, low: 0.21, high: 0.79 };
     let text = self_test_text(&self_test(noisy), options);
     assert!(text.contains("More false alarms than 3 % are shown"), "{text}");
+}
+
+#[test]
+fn finished_runs_are_described_with_their_history_and_without_one() {
+    let options = Options { width: 120, colours: false };
+    insta::assert_snapshot!("by_history", text(&by_history(), options));
+    let mut without = by_history();
+    without.verdict = ComparisonVerdict::Inconclusive;
+    without.figures.truncate(1);
+    without.figures[0].verdict = FigureVerdict::Inconclusive;
+    without.figures[0].reason = Some(InconclusiveReason::RunVariationUnknown);
+    without.figures[0].between_runs = Some(BetweenRuns { without_mode: true, ..BetweenRuns::default() });
+    if let Some(finished) = &mut without.finished {
+        finished.history = None;
+        finished.limits = vec!["wrk: no histogram: no figure has an interval".to_owned()];
+    }
+    without.base.settings = vec!["wrk.txt".to_owned()];
+    insta::assert_snapshot!("without_history", markdown(&without));
+    insta::assert_snapshot!("junit_of_finished_runs", crate::junit::comparison(&without, false));
 }

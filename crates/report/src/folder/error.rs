@@ -56,7 +56,7 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    pub(super) fn write(operation: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(crate) fn write(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Write { operation, path: path.to_owned(), source }
     }
 

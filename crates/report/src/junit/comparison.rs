@@ -4,9 +4,8 @@
 //! comparison failed are errors.
 
 use super::document::{self, Case, Kind, Status, Suite};
-use crate::comparison::{Description, sentence, verdict_word};
+use crate::comparison::{Description, place, sentence, verdict_word};
 use results::{ComparedFigure, Comparison, FigureVerdict};
-use statistics::words;
 
 /// The document, ending with a line break.
 #[must_use]
@@ -43,8 +42,14 @@ fn case(comparison: &Comparison, figure: &ComparedFigure, is_strict: bool) -> Ca
     };
     let status = kind.map(|kind| Status::new(kind, verdict_word(figure.verdict), sentence(figure)));
     Case {
-        class: format!("{}.{}", comparison.name, figure.cell.mode),
-        name: format!("{}: {}", words::place(figure.cell.key()), figure.key.key()),
+        class: match &figure.between_runs {
+            Some(runs) if runs.without_mode => format!("{}.load", comparison.name),
+            _ => format!("{}.{}", comparison.name, figure.cell.mode),
+        },
+        name: match place(figure) {
+            Some(place) => format!("{place}: {}", figure.key.key()),
+            None => figure.key.key().to_owned(),
+        },
         output: status.is_none().then(|| sentence(figure)),
         status,
     }

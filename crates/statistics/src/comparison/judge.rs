@@ -177,7 +177,7 @@ impl Tests {
 }
 
 /// Share of the error rate that a weight among all weights has.
-fn error_rate(weight: u32, all: u32) -> f64 {
+pub(crate) fn error_rate(weight: u32, all: u32) -> f64 {
     ALARM_RATE * f64::from(weight) / f64::from(all)
 }
 
@@ -209,10 +209,11 @@ const WIDEST: f64 = 1.0;
 
 /// Mean of logarithms, with the half-width of its interval.
 #[derive(Clone, Copy)]
-struct Logarithms {
-    mean: f64,
-    half: f64,
-    n: usize,
+pub(crate) struct Logarithms {
+    pub(crate) mean: f64,
+    pub(crate) half: f64,
+    /// Number of values.
+    pub(crate) n: usize,
 }
 
 impl Logarithms {
@@ -226,15 +227,15 @@ impl Logarithms {
         Some(Self { mean, half, n: values.len() })
     }
 
-    fn excludes_zero(self) -> bool {
+    pub(crate) fn excludes_zero(self) -> bool {
         self.mean.abs() > self.half
     }
 
-    fn is_within(self, widest: f64) -> bool {
+    pub(crate) fn is_within(self, widest: f64) -> bool {
         self.mean.abs() + self.half < widest
     }
 
-    fn ratio(self) -> Estimate {
+    pub(crate) fn ratio(self) -> Estimate {
         let end = |logarithm: f64| (self.half < WIDEST).then(|| logarithm.exp());
         Estimate {
             estimate: self.mean.exp(),

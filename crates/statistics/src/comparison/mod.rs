@@ -13,6 +13,7 @@ mod simulation_tests;
 
 pub use boundary::Look;
 pub use judge::{ALARM_RATE, ArmValues, Judgement, MIN_REPEATS, MISS_RATE, Rule, Tests, WorseIf};
+pub(crate) use judge::{Logarithms, error_rate};
 pub use margins::{DEFAULT_MARGIN, Margins};
 
 use crate::trials::{TrialsByCell, is_valid, usable, versions};
@@ -46,7 +47,7 @@ const OF_FLEET: [Metric; 6] = [
 /// Requests of a trial that p99 needs.
 const P99_REQUESTS: f64 = crate::SAMPLES_BEYOND_A_PERCENTILE / 0.01;
 /// Relative resolution of a difference of two times: each is rounded to three digits.
-const RESOLUTION_OF_TIMES: f64 = 0.002;
+pub(crate) const RESOLUTION_OF_TIMES: f64 = 0.002;
 /// Fraction of the repeats that must have a figure. Fewer are the ones in which an arm happened to be measurable.
 const MIN_SHARE_OF_REPEATS: f64 = 0.5;
 
@@ -177,14 +178,20 @@ impl Judge {
             verdict: judged.verdict,
             reason: judged.reason,
             error_rate: self.tests.error_rate(rule.weight),
+            between_runs: None,
         }
     }
 }
 
 /// Head less base, by the ratio and the mean of the base.
-fn difference(base: Option<Estimate>, ratio: Option<Estimate>) -> Option<Estimate> {
+pub(crate) fn difference(base: Option<Estimate>, ratio: Option<Estimate>) -> Option<Estimate> {
     let base = base?.estimate;
     Some(ratio?.map(|ratio| base * (ratio - 1.0)))
+}
+
+/// Figures that a cell of a finished run can have; the first is one that it must have.
+pub(crate) fn figures_of(experiment: &Experiment, cell: &OwnedCellKey) -> Vec<Metric> {
+    metrics([experiment; 2], &ComparedCell { base: cell.clone(), head: cell.clone() })
 }
 
 impl JudgedCell {
@@ -230,7 +237,7 @@ fn metrics(arms: [&Experiment; 2], cell: &ComparedCell) -> Vec<Metric> {
 
 /// Part of the error rate, relative to the other figures: medians and CPU are looked at first, as everywhere
 /// (docs/decisions/0017-families.md). The other figures vary much, or hardly at all.
-fn weight(metric: Metric) -> u32 {
+pub(crate) fn weight(metric: Metric) -> u32 {
     match metric {
         Metric::ResponseTimeP50Us
         | Metric::RateCompleted
@@ -241,7 +248,7 @@ fn weight(metric: Metric) -> u32 {
     }
 }
 
-fn worse_if(metric: Metric) -> WorseIf {
+pub(crate) fn worse_if(metric: Metric) -> WorseIf {
     if metric == Metric::RateCompleted { WorseIf::Lower } else { WorseIf::Higher }
 }
 

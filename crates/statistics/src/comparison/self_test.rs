@@ -36,7 +36,8 @@ pub fn add(series: &mut SelfTestSeries, comparison: &Comparison) {
         InjectedEffect::Nothing => series.worse + series.better,
         InjectedEffect::ServerCpuTime | InjectedEffect::ProxyCpuTime => series.worse,
     };
-    series.share = counted_share(counted, series.comparisons);
+    // A comparison that failed says so, and neither accuses nor overlooks.
+    series.share = counted_share(counted, series.comparisons - series.failed);
 }
 
 /// Verdict on the figure of a series, or on all figures if nothing was changed; absent if the comparison failed.
@@ -95,6 +96,7 @@ mod tests {
             verdict,
             reason: None,
             error_rate: 0.01,
+            between_runs: None,
         };
         let keys = [Metric::ResponseTimeP50Us, Metric::ProxiesCpuCoresPer1000Rps];
         let figures: Vec<ComparedFigure> = keys.into_iter().zip(verdicts).map(figure).collect();
@@ -109,6 +111,7 @@ mod tests {
             looks_planned: 12,
             ended: ComparisonEnd::Repeats,
             verdict: ComparisonVerdict::of_figures(&figures),
+            finished: None,
             figures,
             modes_not_compared: Vec::new(),
             environment_changes: Vec::new(),
@@ -138,7 +141,7 @@ mod tests {
             &mut slower,
             &Comparison { verdict: ComparisonVerdict::Failed, ..comparison([Worse, Equivalent]) },
         );
-        assert_eq!(slower.share.map(|share| (share.count, share.of)), Some((1, 4)));
+        assert_eq!(slower.share.map(|share| (share.count, share.of)), Some((1, 3)));
         assert_eq!([slower.better, slower.inconclusive, slower.failed], [1, 1, 1]);
         assert!(!exceeds(&slower, 0.0), "effects are no alarms");
     }

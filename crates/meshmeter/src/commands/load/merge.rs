@@ -2,19 +2,15 @@
 
 use super::outputs::{length_s, write_at_end};
 use crate::cli::MergeArgs;
+use crate::commands::finished::subject::contents;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::output::destination::{self, Destination};
 use report::csv::{self, SecondOfRun};
 use report::hdr::IntervalLog;
 use results::{LatencyHistogram, LoadResult};
 use statistics::merge::MergeInput;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// Largest result file that is read: hours of load with a histogram per second.
-const MAX_RESULT_BYTES: u64 = 256 * 1024 * 1024;
 
 pub fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
     destination::check(&destination::named(&args.files))?;
@@ -28,12 +24,7 @@ pub fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
 
 fn read(path: &Path) -> Result<MergeInput, Failure> {
     let name = path.display().to_string();
-    let mut text = Vec::new();
-    let opened = File::open(path).and_then(|file| file.take(MAX_RESULT_BYTES + 1).read_to_end(&mut text));
-    opened.map_err(|error| Failure::from_usage(&error).about(&format!("read {name}")))?;
-    if text.len() as u64 > MAX_RESULT_BYTES {
-        return Err(Failure::usage(format!("read {name}: it is larger than 256 MiB")));
-    }
+    let text = contents(path)?;
     let result = LoadResult::from_json(&text).map_err(|error| {
         Failure::from_usage(&error)
             .about(&format!("read {name}"))

@@ -173,6 +173,7 @@ impl<'a> Looks<'a> {
             failures,
             course: self.course.clone(),
             verdict,
+            finished: None,
         }
     }
 
@@ -184,7 +185,10 @@ impl<'a> Looks<'a> {
                 failures.push(format!("the environment failed after {}", repeats(self.looks)));
             }
             ComparisonEnd::Unfinished => failures.push("the comparison has not ended".to_owned()),
-            ComparisonEnd::Decided | ComparisonEnd::Budget | ComparisonEnd::Repeats => {}
+            ComparisonEnd::Decided
+            | ComparisonEnd::Budget
+            | ComparisonEnd::Repeats
+            | ComparisonEnd::Recorded => {}
         }
         if self.looks < MIN_REPEATS {
             failures.push(format!(

@@ -57,7 +57,7 @@ pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> 
 fn go_on(args: &CompareArgs, folder: &Path) -> Result<ExitCode, Failure> {
     let comparison = existing(folder)?;
     if comparison.ended.is_by_itself() {
-        return Outputs::new(args, &report_in(folder)).publish(&comparison);
+        return Outputs::new(args, Some(&report_in(folder))).publish(&comparison);
     }
     let arms = Arms::of_folder(folder, &comparison)?;
     if let Some(status) = provide_programs(&arms.base, &arms.plan, &args.overrides, &args.releases)? {
@@ -118,7 +118,7 @@ fn measure(args: &CompareArgs, mut arms: Arms, lab: &mut OnLab) -> Result<ExitCo
     let modes = arms.modes();
     machine::measure(&mut host, lab, &mut arms.plan, &modes, &args.trials)?;
     let (comparison, ended) = compare(lab, folder, &host, &arms, None)?;
-    let status = Outputs::new(args, &report).publish(&comparison)?;
+    let status = Outputs::new(args, Some(&report)).publish(&comparison)?;
     ended.map(|()| status)
 }
 
@@ -138,7 +138,7 @@ fn measure_rest(
     host.pacing.iter().for_each(|chosen| arms.plan.set_pacing(chosen.pacing));
     let recorded = Recorded { trials: earlier.trials, elapsed_s: comparison.course.elapsed_s.clone() };
     let (comparison, ended) = compare(lab, folder, &host, &arms, Some(recorded))?;
-    let status = Outputs::new(args, &report).publish(&comparison)?;
+    let status = Outputs::new(args, Some(&report)).publish(&comparison)?;
     ended.map(|()| status)
 }
 
@@ -206,24 +206,24 @@ fn check_environment(arms: &Arms, lab: &mut OnLab) -> Result<(), Failure> {
 }
 
 /// Requested outputs of a comparison.
-struct Outputs<'a> {
-    /// File of the HTML report.
-    report: &'a Path,
+pub(in crate::commands) struct Outputs<'a> {
+    /// File of the HTML report, if there is one.
+    report: Option<&'a Path>,
     automation: &'a AutomationArgs,
     json: bool,
     is_strict: bool,
 }
 
 impl<'a> Outputs<'a> {
-    fn new(args: &'a CompareArgs, report: &'a Path) -> Self {
+    pub(in crate::commands) fn new(args: &'a CompareArgs, report: Option<&'a Path>) -> Self {
         Self { report, automation: &args.automation, json: args.json, is_strict: args.strict }
     }
 
     /// Writes the report and what CI systems read, and prints the result. Returns the exit status of its verdict.
-    fn publish(&self, comparison: &Comparison) -> Result<ExitCode, Failure> {
+    pub(in crate::commands) fn publish(&self, comparison: &Comparison) -> Result<ExitCode, Failure> {
         let Self { automation, is_strict, .. } = *self;
         let mut files = Files::default();
-        files.write("report", Some(self.report), || report::html::render_comparison(comparison))?;
+        files.write("report", self.report, || report::html::render_comparison(comparison))?;
         let junit = || report::junit::comparison(comparison, is_strict);
         files.write("JUnit", automation.junit.as_deref(), junit)?;
         let markdown = || report::comparison::markdown(comparison);
@@ -237,7 +237,7 @@ impl<'a> Outputs<'a> {
 }
 
 /// Report in the directory of a comparison.
-fn report_in(folder: &Path) -> PathBuf {
+pub(in crate::commands) fn report_in(folder: &Path) -> PathBuf {
     folder.join(COMPARISON_REPORT_FILE)
 }
 
@@ -269,7 +269,7 @@ pub(in crate::commands) fn report(args: &ReportArgs) -> Result<Option<ExitCode>,
     }
     let report = args.output.clone().unwrap_or_else(|| report_in(&args.folder));
     let ReportArgs { automation, json, strict, .. } = args;
-    let outputs = Outputs { report: &report, automation, json: *json, is_strict: *strict };
+    let outputs = Outputs { report: Some(&report), automation, json: *json, is_strict: *strict };
     outputs.publish(&comparison).map(Some)
 }
 

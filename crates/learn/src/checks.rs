@@ -1,0 +1,226 @@
+//! Checks of what was learned: missing ends, reporters that disagree, resets, circles, flow conservation.
+
+use crate::drivers::{Driven, Reason};
+use crate::mesh::{Edge, Mesh};
+use crate::provenance::{Finding, shown};
+use crate::scripts::{Flows, Script, ScriptCall};
+use crate::telemetry::{Reporter, Telemetry};
+
+/// Fraction of a service's requests without a known caller that is worth a finding.
+const MISSING: f64 = 0.01;
+/// Relative difference between two reporters of a rate that is worth a finding, beside the noise of counts.
+const DISAGREEMENT: f64 = 0.05;
+/// Relative difference between measured and learned requests of a service.
+const FLOW: f64 = 0.02;
+/// Maximum findings of a kind; the number of others is a finding too.
+const MAX_OF_KIND: usize = 50;
+/// Rounds after which requests have died out.
+const MAX_ROUNDS: usize = 2_000;
+
+/// Findings, at most a number of each kind.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    pub(crate) fn add(&mut self, kind: &str, subject: impl Into<String>, text: impl Into<String>) {
+        self.list.push(Finding { kind: kind.to_owned(), subject: subject.into(), text: text.into() });
+    }
+
+    /// Findings in order, the rest of each kind as a number.
+    pub(crate) fn done(self) -> Vec<Finding> {
+        let mut kept: Vec<Finding> = Vec::new();
+        let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        for finding in self.list {
+            let count = counts.entry(finding.kind.clone()).or_default();
+            *count += 1;
+            if *count <= MAX_OF_KIND {
+                kept.push(finding);
+            }
+        }
+        for (kind, count) in counts.into_iter().filter(|(_, count)| *count > MAX_OF_KIND) {
+            let text = format!("{} more findings of the kind {kind}", count - MAX_OF_KIND);
+            kept.push(Finding { kind, subject: String::new(), text });
+        }
+        kept
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{} %", shown((fraction * 1000.0).round() / 10.0))
+}
+
+/// Findings about the telemetry as a whole.
+pub(crate) fn of_telemetry(telemetry: &Telemetry, mesh: &Mesh, findings: &mut Findings) {
+    if telemetry.foreign_rows > 0 {
+        let text = format!("{} rows of the answers are of metrics that are not read", telemetry.foreign_rows);
+        findings.add("foreign-rows", "", text);
+    }
+    if telemetry.unusable_rows > 0 {
+        let text = format!(
+            "{} rows of the answers have values that are not usable numbers",
+            telemetry.unusable_rows
+        );
+        findings.add("unusable-rows", "", text);
+    }
+    if mesh.lost_rate > 0.0 {
+        let text = format!("{} requests/s go to destinations that no proxy names", shown(mesh.lost_rate));
+        findings.add("missing-destinations", "", text);
+    }
+    for waypoint in &mesh.waypoints {
+        let text =
+            format!("{waypoint} is a waypoint: it reports the requests, so its connections are left out");
+        findings.add("waypoint", waypoint, text);
+    }
+    for metric in ["istio_request_duration_milliseconds_bucket", "istio_requests_total"] {
+        if !telemetry.rows.contains_key(metric) {
+            findings.add("missing-metric", metric, format!("there is no row of {metric}"));
+        }
+    }
+}
+
+/// Findings about calls: reporters and resets.
+pub(crate) fn of_edge(subject: &str, edge: &Edge, findings: &mut Findings) {
+    if edge.resets >= 0.5 {
+        let text = format!(
+            "{subject}: counters were reset {} times; that is taken into account",
+            shown(edge.resets)
+        );
+        findings.add("reset", subject, text);
+    }
+    let reported: Vec<(Reporter, f64)> = Reporter::ALL
+        .into_iter()
+        .filter_map(|reporter| Some((reporter, edge.rates[reporter as usize]?)))
+        .collect();
+    let Some((_, own)) = reported.iter().find(|(reporter, _)| *reporter == edge.reporter) else { return };
+    let noise = 4.0 * edge.count.max(1.0).sqrt() / edge.count.max(1.0);
+    for (reporter, rate) in &reported {
+        let difference = (rate / own - 1.0).abs();
+        if difference > DISAGREEMENT.max(noise) {
+            let (used, other) = (edge.reporter.name(), reporter.name());
+            let text = format!(
+                "{subject}: the {used} reports {}/s and the {other} {}/s, {} apart; the first is used",
+                shown(*own),
+                shown(*rate),
+                percent(difference)
+            );
+            findings.add("disagreement", subject, text);
+        }
+    }
+}
+
+/// Findings about a service.
+pub(crate) fn of_service(
+    name: &str,
+    node: usize,
+    mesh: &Mesh,
+    flows: &Flows,
+    script: &Script,
+    findings: &mut Findings,
+) {
+    let arriving = flows.arriving[node];
+    let into = || flows.into[node].iter().map(|edge| &mesh.edges[*edge]);
+    let unknown: f64 = into().filter(|edge| edge.from.is_none()).map(|edge| edge.rate).sum();
+    if unknown > MISSING * arriving {
+        let text =
+            format!("{} of the requests to `{name}` have no known caller", percent(unknown / arriving));
+        findings.add("missing-callers", name, text);
+    }
+    if let Some(known) = mesh.recognised.get(&node) {
+        let text = format!(
+            "{}/s of the requests to `{name}` whose caller its proxy does not identify are those that callers' proxies report: \
+             counted once",
+            shown(*known)
+        );
+        findings.add("unidentified-callers", name, text);
+    }
+    let kinds = [into().any(|edge| edge.is_tcp), into().any(|edge| !edge.is_tcp)];
+    if kinds == [true, true] {
+        let text = format!(
+            "`{name}` gets requests and connections of other protocols: connections are learned as requests"
+        );
+        findings.add("protocols", name, text);
+    }
+    if script.outlasts {
+        let text = format!("calls of `{name}` take longer than its requests: they may outlive them");
+        findings.add("outlasting-calls", name, text);
+    }
+    if script.own.is_none() && into().any(|edge| !edge.is_tcp) {
+        findings.add("missing-times", name, format!("no proxy reports how long requests to `{name}` take"));
+    }
+}
+
+/// Findings about calls that drivers make although a service sends them.
+pub(crate) fn of_drivers(
+    mesh: &Mesh,
+    driven: &Driven,
+    name: &dyn Fn(usize) -> String,
+    findings: &mut Findings,
+) {
+    for (index, reason) in driven {
+        let edge = &mesh.edges[*index];
+        let Some(from) = edge.from else { continue };
+        let (from, to) = (name(from), name(edge.to));
+        let text = match reason {
+            Reason::OnItsOwn => {
+                format!(
+                    "{from} sends {}/s to {to}, more than belongs to its requests: a driver does",
+                    shown(edge.rate)
+                )
+            }
+            Reason::Circle => format!("calls from {from} to {to} close a circle: a driver makes them"),
+            Reason::Outside | Reason::Sender => continue,
+        };
+        let kind = if *reason == Reason::Circle { "circle" } else { "own-calls" };
+        findings.add(kind, format!("{from} → {to}"), text);
+    }
+}
+
+/// Flow conservation: requests that the learned scripts send to each service, against the measured ones.
+pub(crate) fn of_flow(
+    mesh: &Mesh,
+    flows: &Flows,
+    calls: &[Vec<ScriptCall>],
+    drivers: &[usize],
+    name: &dyn Fn(usize) -> String,
+    findings: &mut Findings,
+) {
+    let learned = learned_arrivals(mesh, calls, drivers);
+    for (node, measured) in flows.arriving.iter().enumerate() {
+        if (learned[node] - measured).abs() > FLOW * measured {
+            let name = name(node);
+            let text = format!(
+                "`{name}` gets {}/s in the learned topology and {}/s in the mesh",
+                shown(learned[node]),
+                shown(*measured)
+            );
+            findings.add("flow", name, text);
+        }
+    }
+}
+
+/// Requests per second to each node that drivers and scripts cause.
+fn learned_arrivals(mesh: &Mesh, calls: &[Vec<ScriptCall>], drivers: &[usize]) -> Vec<f64> {
+    let mut total = vec![0.0; mesh.nodes.len()];
+    let mut arriving = total.clone();
+    for edge in drivers.iter().map(|edge| &mesh.edges[*edge]) {
+        arriving[edge.to] += edge.rate;
+    }
+    for _ in 0..MAX_ROUNDS {
+        let mut next = vec![0.0; total.len()];
+        let mut left = 0.0;
+        for (node, requests) in arriving.iter().enumerate().filter(|(_, requests)| **requests > 0.0) {
+            total[node] += requests;
+            for call in &calls[node] {
+                next[mesh.edges[call.edge].to] += requests * call.per_request;
+                left += requests * call.per_request;
+            }
+        }
+        if left < 1e-9 {
+            break;
+        }
+        arriving = next;
+    }
+    total
+}

@@ -1,0 +1,30 @@
+//! Topologies from a mesh's own telemetry.
+//!
+//! Pure: saved answers and objects in, a topology with the source of each figure out. [`prometheus`] reads answers into
+//! [`Telemetry`]; [`learn`] merges what several proxies report of a call, derives scripts and drivers, and checks the
+//! result. [`fit`] chooses distributions for histograms, [`Objects`] have
+//! replicas and resources. [`Provenance`] says where each figure comes from. Queries are
+//! sent by the command, not here.
+
+mod checks;
+mod draft;
+mod drivers;
+pub mod fit;
+mod histogram;
+mod labels;
+mod mesh;
+mod model;
+mod names;
+mod objects;
+pub mod prometheus;
+mod provenance;
+mod records;
+mod scripts;
+mod telemetry;
+
+pub use histogram::Histogram;
+pub use labels::Anonymiser;
+pub use model::{LearnError, Learned, Options, learn};
+pub use objects::{Objects, ObjectsError};
+pub use provenance::{DriverRecord, EdgeRecord, Figure, Finding, Provenance, ServiceRecord, Source};
+pub use telemetry::{Telemetry, TooMuch};

@@ -1,0 +1,120 @@
+//! Names of a topology: DNS labels, each once.
+
+use crate::mesh::Node;
+use std::collections::HashSet;
+
+/// Maximum length of a Service's name.
+const MAX_NAME_LENGTH: usize = 63;
+/// Maximum length of a namespace.
+const MAX_NAMESPACE_LENGTH: usize = 50;
+
+/// Names of nodes in a topology, in the order of the nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    /// Namespace and name.
+    pub(crate) labels: Vec<(String, String)>,
+    /// Number of names that had to be changed.
+    pub(crate) changed: usize,
+    taken: HashSet<(String, String)>,
+}
+
+impl Labels {
+    pub(crate) fn new(nodes: &[Node]) -> Self {
+        let mut labels = Self::default();
+        for node in nodes {
+            let (namespace, name) = labels.unique(&label(&node.namespace, MAX_NAMESPACE_LENGTH), &node.name);
+            labels.changed += usize::from(namespace != node.namespace || name != node.name);
+            labels.labels.push((namespace, name));
+        }
+        labels
+    }
+
+    /// A name in a namespace that no node and no client has yet.
+    pub(crate) fn unique(&mut self, namespace: &str, name: &str) -> (String, String) {
+        let name = service_label(name);
+        let free = (1_usize..).map(|number| match number {
+            1 => name.clone(),
+            _ => {
+                let end = format!("-{number}");
+                format!("{}{end}", name[..name.len().min(MAX_NAME_LENGTH - end.len())].trim_end_matches('-'))
+            }
+        });
+        for name in free {
+            let full = (namespace.to_owned(), name);
+            if self.taken.insert(full.clone()) {
+                return full;
+            }
+        }
+        unreachable!("numbers do not end")
+    }
+
+    /// Name as other services write it: `namespace/name`.
+    pub(crate) fn qualified(&self, node: usize) -> String {
+        let (namespace, name) = &self.labels[node];
+        format!("{namespace}/{name}")
+    }
+}
+
+/// Text as a DNS label of at most this length.
+fn label(text: &str, max_length: usize) -> String {
+    let label: String = text
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(max_length)
+        .collect();
+    let label = label.trim_matches('-');
+    if label.is_empty() { "unnamed".to_owned() } else { label.to_owned() }
+}
+
+/// Text as the name of a Service: a DNS label that begins with a letter.
+fn service_label(text: &str) -> String {
+    let name = label(text, MAX_NAME_LENGTH);
+    if name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        name
+    } else {
+        label(&format!("s-{name}"), MAX_NAME_LENGTH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::Protocol;
+
+    #[test]
+    fn names_become_distinct_labels() {
+        let node = |namespace: &str, name: &str| Node {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            protocol: Protocol::default(),
+            in_mesh: true,
+        };
+        let nodes = [
+            node("shop", "cart"),
+            node("shop", "Cart"),
+            node("shop", "cart_"),
+            node("<b>", "- {name: x}\n"),
+            node("", "9-lives"),
+            node("shop", &"x".repeat(200)),
+            node("shop", &"x".repeat(201)),
+        ];
+        let labels = Labels::new(&nodes);
+        let names: Vec<String> = (0..nodes.len()).map(|node| labels.qualified(node)).collect();
+        let long = "x".repeat(63);
+        let cut = format!("shop/{}-2", "x".repeat(61));
+        assert_eq!(
+            names,
+            [
+                "shop/cart",
+                "shop/cart-2",
+                "shop/cart-3",
+                "b/name--x",
+                "unnamed/s-9-lives",
+                &format!("shop/{long}"),
+                &cut
+            ]
+        );
+        assert_eq!(labels.changed, 6);
+    }
+}

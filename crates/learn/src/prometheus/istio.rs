@@ -1,0 +1,295 @@
+//! Istio's standard metrics (istio.io, "Istio Standard Metrics"): of sidecars and gateways (`reporter` is `source` or
+//! `destination`), waypoints (`waypoint`) and ztunnels, which report connections only.
+
+use super::AnswerError;
+use super::answer::{Labels, Row};
+use super::samples::{Samples, is_usable};
+use crate::telemetry::{Pair, Party, Reporter, Telemetry, TooMuch};
+use results::units::parse_duration;
+
+/// Maximum number of series of counters that are kept until the period is known.
+const MAX_SERIES: usize = 5_000_000;
+/// Labels of a pair of workloads.
+const PAIR: &str = "reporter, source_workload, source_workload_namespace, destination_workload, \
+                    destination_workload_namespace, destination_service";
+/// Difference between periods of answers that counts as none: clocks and late scrapes.
+const SAME_PERIOD: f64 = 0.1;
+/// Statuses of gRPC that are errors of the server (grpc.io, "Status codes"): unknown, deadline exceeded, resource exhausted,
+/// unimplemented, internal, unavailable, data loss.
+const GRPC_ERRORS: [&str; 7] = ["2", "4", "8", "12", "13", "14", "15"];
+
+/// A query, and its purpose.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Query {
+    /// What its answer is used for.
+    pub purpose: &'static str,
+    /// PromQL.
+    pub text: String,
+}
+
+/// A counter, or a part of a histogram.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Metric {
+    Requests,
+    Resets,
+    Duration(Part),
+    RequestBytes(Part),
+    ResponseBytes(Part),
+    Opened,
+    Sent,
+    Received,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Part {
+    Bucket,
+    Sum,
+    Count,
+}
+
+/// Metrics by name, with the labels by which a query keeps them apart, and their purpose.
+const METRICS: [(&str, Metric, &str, &str); 14] = [
+    (
+        "istio_requests_total",
+        Metric::Requests,
+        "request_protocol, response_code, grpc_response_status",
+        "rates, protocols, errors",
+    ),
+    ("istio_requests_total:resets", Metric::Resets, "", "counters that were reset"),
+    (
+        "istio_request_duration_milliseconds_bucket",
+        Metric::Duration(Part::Bucket),
+        "le",
+        "service times: spread",
+    ),
+    ("istio_request_duration_milliseconds_sum", Metric::Duration(Part::Sum), "", "service times: mean"),
+    ("istio_request_duration_milliseconds_count", Metric::Duration(Part::Count), "", "service times: mean"),
+    ("istio_request_bytes_bucket", Metric::RequestBytes(Part::Bucket), "le", "sizes of requests: spread"),
+    ("istio_request_bytes_sum", Metric::RequestBytes(Part::Sum), "", "sizes of requests: mean"),
+    ("istio_request_bytes_count", Metric::RequestBytes(Part::Count), "", "sizes of requests: mean"),
+    ("istio_response_bytes_bucket", Metric::ResponseBytes(Part::Bucket), "le", "sizes of responses: spread"),
+    ("istio_response_bytes_sum", Metric::ResponseBytes(Part::Sum), "", "sizes of responses: mean"),
+    ("istio_response_bytes_count", Metric::ResponseBytes(Part::Count), "", "sizes of responses: mean"),
+    ("istio_tcp_connections_opened_total", Metric::Opened, "", "connections"),
+    ("istio_tcp_sent_bytes_total", Metric::Sent, "", "bytes that servers sent over connections"),
+    ("istio_tcp_received_bytes_total", Metric::Received, "", "bytes that clients sent over connections"),
+];
+
+/// Queries of a period that ends at the time of the query. Each result names its metric and period in the label `meshmeter`, so
+/// that saved answers need no names. Rows of 0 are left out.
+#[must_use]
+pub fn queries(range_s: u64) -> Vec<Query> {
+    let of_metric = |(name, metric, labels, purpose): (&'static str, Metric, &str, &'static str)| {
+        let (series, function) =
+            if metric == Metric::Resets { ("istio_requests_total", "resets") } else { (name, "increase") };
+        let comma = if labels.is_empty() { "" } else { ", " };
+        let sum = format!("sum by ({PAIR}{comma}{labels}) ({function}({series}[{range_s}s])) > 0");
+        let text = format!("label_replace({sum}, \"meshmeter\", \"{name} {range_s}s\", \"\", \"\")");
+        Query { purpose, text }
+    };
+    METRICS.into_iter().map(of_metric).collect()
+}
+
+/// Series of a counter, until the period of all is known.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    pair: Pair,
+    reporter: Reporter,
+    metric: Metric,
+    samples: Samples,
+    is_grpc: bool,
+    is_error: bool,
+}
+
+/// Telemetry that is being read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    telemetry: Telemetry,
+    /// Period of vectors, seconds; 0 before the first.
+    range_s: f64,
+    series: Vec<Counted>,
+}
+
+impl Reading {
+    pub(super) fn new(telemetry: Telemetry) -> Self {
+        Self { telemetry, range_s: 0.0, series: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub(super) fn row(&mut self, row: &Row) -> Result<(), AnswerError> {
+        let labels = &row.metric;
+        let named = labels.meshmeter.as_deref().and_then(|text| text.split_once(' '));
+        let name = named.map_or(labels.name.as_deref(), |(name, _)| Some(name)).unwrap_or_default();
+        let Some((name, metric, ..)) = METRICS.into_iter().find(|(own, ..)| *own == name) else {
+            self.telemetry.foreign_rows += 1;
+            return Ok(());
+        };
+        let Some(reporter) = reporter(labels) else {
+            self.telemetry.foreign_rows += 1;
+            return Ok(());
+        };
+        *self.telemetry.rows.entry(name).or_default() += 1;
+        let pair = self.pair(labels)?;
+        let samples = match (row.value, row.values, named) {
+            (Some((at, value)), None, Some((_, range))) => {
+                self.period(range, at)?;
+                if !is_usable(value.0) {
+                    self.telemetry.unusable_rows += 1;
+                    return Ok(());
+                }
+                return self.add(pair, reporter, metric, value.0, 0.0, labels).map_err(Into::into);
+            }
+            (None, Some(samples), _) => samples,
+            // One value of a counter has no rate.
+            _ => {
+                self.telemetry.unusable_rows += 1;
+                return Ok(());
+            }
+        };
+        if samples.unusable > 0 {
+            self.telemetry.unusable_rows += 1;
+        }
+        match metric {
+            Metric::Requests | Metric::Opened | Metric::Sent | Metric::Received => {
+                if self.series.len() >= MAX_SERIES {
+                    return Err(TooMuch::Series.into());
+                }
+                let (is_grpc, is_error) = (is_grpc(labels), is_error(labels));
+                self.telemetry.pair(pair)?;
+                self.series.push(Counted { pair, reporter, metric, samples, is_grpc, is_error });
+                Ok(())
+            }
+            // Only proportions count: those of a short-lived pod need no extrapolation.
+            _ => self.add(pair, reporter, metric, samples.increase, 0.0, labels).map_err(Into::into),
+        }
+    }
+
+    fn pair(&mut self, labels: &Labels) -> Result<Pair, TooMuch> {
+        let telemetry = &mut self.telemetry;
+        Ok(Pair {
+            from: Party {
+                namespace: telemetry.name(labels.source_workload_namespace.as_deref())?,
+                workload: telemetry.name(labels.source_workload.as_deref())?,
+            },
+            to: Party {
+                namespace: telemetry.name(labels.destination_workload_namespace.as_deref())?,
+                workload: telemetry.name(labels.destination_workload.as_deref())?,
+            },
+            host: telemetry.name(labels.destination_service.as_deref())?,
+        })
+    }
+
+    /// Notes the period of a vector.
+    fn period(&mut self, range: &str, at: f64) -> Result<(), AnswerError> {
+        let range_s = parse_duration(range).map_or(0.0, |range| range.as_secs_f64());
+        if range_s <= 0.0 || !is_usable(at) {
+            return Err(AnswerError::Json("the label `meshmeter` has no period".to_owned()));
+        }
+        if self.range_s > 0.0 && (self.range_s - range_s).abs() > SAME_PERIOD {
+            return Err(AnswerError::Periods(self.range_s, range_s));
+        }
+        self.range_s = range_s;
+        self.telemetry.at = self.telemetry.at.max(at);
+        Ok(())
+    }
+
+    /// Adds the increase of a metric over the period.
+    fn add(
+        &mut self,
+        pair: Pair,
+        reporter: Reporter,
+        metric: Metric,
+        value: f64,
+        resets: f64,
+        labels: &Labels,
+    ) -> Result<(), TooMuch> {
+        let bound = || labels.le.as_deref().and_then(|text| text.parse::<f64>().ok());
+        let rate = if self.range_s > 0.0 { value / self.range_s } else { 0.0 };
+        let reported = self.telemetry.pair(pair)?;
+        let (histogram, part, scale) = match metric {
+            Metric::Duration(part) => (&mut reported.requests_of(reporter).duration, part, 1e-3),
+            Metric::RequestBytes(part) => (&mut reported.requests_of(reporter).request_bytes, part, 1.0),
+            Metric::ResponseBytes(part) => (&mut reported.requests_of(reporter).response_bytes, part, 1.0),
+            Metric::Requests => {
+                let requests = reported.requests_of(reporter);
+                requests.rate += rate;
+                requests.count += value;
+                requests.resets += resets;
+                requests.error_rate += if is_error(labels) { rate } else { 0.0 };
+                requests.grpc_rate += if is_grpc(labels) { rate } else { 0.0 };
+                return Ok(());
+            }
+            Metric::Resets => {
+                reported.requests_of(reporter).resets += value;
+                return Ok(());
+            }
+            Metric::Opened | Metric::Sent | Metric::Received => {
+                let connections = reported.connections_of(reporter);
+                match metric {
+                    Metric::Opened => {
+                        connections.rate += rate;
+                        connections.count += value;
+                    }
+                    Metric::Sent => connections.sent_bytes += value,
+                    _ => connections.received_bytes += value,
+                }
+                connections.resets += resets;
+                return Ok(());
+            }
+        };
+        match (part, bound()) {
+            (Part::Sum, _) => histogram.sum += value * scale,
+            (Part::Count, _) => histogram.count += value,
+            (Part::Bucket, Some(bound)) if bound > 0.0 => histogram.add(bound * scale, value)?,
+            (Part::Bucket, _) => self.telemetry.unusable_rows += 1,
+        }
+        Ok(())
+    }
+
+    /// Adds the series with samples, whose period is that of all samples.
+    pub(super) fn finish(mut self) -> Telemetry {
+        let usable = || self.series.iter().map(|one| one.samples).filter(|samples| samples.count > 0);
+        let start = usable().map(|samples| samples.first).fold(f64::INFINITY, f64::min);
+        let end = usable().map(|samples| samples.last).fold(f64::NEG_INFINITY, f64::max);
+        if self.range_s <= 0.0 && end > start {
+            self.range_s = end - start;
+        }
+        if end.is_finite() {
+            self.telemetry.at = self.telemetry.at.max(end);
+        }
+        for one in std::mem::take(&mut self.series) {
+            let labels = Labels {
+                request_protocol: one.is_grpc.then(|| "grpc".to_owned()),
+                response_code: one.is_error.then(|| "500".to_owned()),
+                ..Labels::default()
+            };
+            let increase = one.samples.increase_in((start, end));
+            // Its pair is there already, so there are not too many.
+            let _ =
+                self.add(one.pair, one.reporter, one.metric, increase, one.samples.resets.into(), &labels);
+        }
+        self.telemetry.period_s = self.range_s;
+        self.telemetry
+    }
+}
+
+/// Reporter of a row. Relabelled ztunnels report connections of the client's side.
+fn reporter(labels: &Labels) -> Option<Reporter> {
+    match labels.reporter.as_deref()? {
+        "source" | "ztunnel" => Some(Reporter::Source),
+        "destination" => Some(Reporter::Destination),
+        "waypoint" => Some(Reporter::Waypoint),
+        _ => None,
+    }
+}
+
+fn is_grpc(labels: &Labels) -> bool {
+    labels.request_protocol.as_deref() == Some("grpc")
+}
+
+/// True for requests that the server answered with an error, or that got no answer (code 0).
+fn is_error(labels: &Labels) -> bool {
+    let code = labels.response_code.as_deref().unwrap_or_default();
+    let status = labels.grpc_response_status.as_deref().unwrap_or_default();
+    code == "0" || (code.len() == 3 && code.starts_with('5')) || GRPC_ERRORS.contains(&status)
+}

@@ -1,0 +1,14 @@
+//! Replays the fuzz corpus (`fuzz/`).
+
+#[path = "../../../fuzz/src/learn_objects.rs"]
+mod learn_objects;
+#[path = "../../../fuzz/src/learn_prometheus.rs"]
+mod learn_prometheus;
+#[macro_use]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
+
+corpora! {
+    corpus_of_answers_passes: "learn_prometheus", learn_prometheus::check;
+    corpus_of_objects_passes: "learn_objects", learn_objects::check;
+}

@@ -1,0 +1,132 @@
+//! Options of `meshmeter learn`.
+
+use super::GivenHeaders;
+use super::export::{parse_export_header, read_authorities};
+use clap::{Args, ValueHint};
+use export::Authorities;
+use results::units::{parse_duration, parse_fraction};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longest period that is learned from.
+const MAX_RANGE: Duration = Duration::from_secs(31 * 24 * 3600);
+
+/// Learn a topology from a running mesh's telemetry: services, calls, rates, sizes, times
+///
+/// Reads Istio's standard metrics of sidecars, gateways, waypoints and ztunnels from a Prometheus, or from its saved answers, and
+/// writes a topology file with a driver for each entry. `NAME.provenance.json` beside it has the source, period and spread of each
+/// figure, the rates of the drivers, and findings: missing callers, reporters that disagree, counters that were reset, circles.
+/// Metrics have no order of calls. docs/learn.md has the rules.
+///
+/// Exit status: 0 if a topology was learned, 2 if the input is unusable, 3 if Prometheus does not answer.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  meshmeter learn --prometheus http://127.0.0.1:9090 --out shop.yaml
+  meshmeter learn --prometheus https://prometheus.example.com --prometheus-header 'Authorization: Bearer TOKEN' --out shop.yaml
+  meshmeter learn --print-queries --range 1h
+  meshmeter learn --prometheus answers.json --objects objects.json --out shop.yaml
+  meshmeter learn --prometheus answers.json --anonymise --out shop.yaml
+  meshmeter learn --explain web:cart shop.yaml")]
+pub struct LearnArgs {
+    /// Prometheus to query, by its URL, or a file with saved answers (--print-queries); several files may be given
+    #[arg(long, value_name = "URL|FILE", required_unless_present_any = ["print_queries", "explain"])]
+    pub prometheus: Vec<String>,
+
+    /// End of the period: RFC 3339 or seconds since 1970 [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+
+    /// Length of the period
+    #[arg(long, value_name = "D", default_value = "1h", value_parser = parse_range)]
+    pub range: Duration,
+
+    /// Add a header to queries, such as 'Authorization: Bearer TOKEN', or those in a file, one per line; may be given several
+    /// times
+    #[arg(long, value_name = "K: V|@FILE", requires = "prometheus", value_parser = parse_export_header)]
+    pub prometheus_header: Vec<GivenHeaders>,
+
+    /// Verify Prometheus against the CAs in this file, PEM [default: the system's]
+    #[arg(long, value_name = "FILE", requires = "prometheus")]
+    pub prometheus_cacert: Option<PathBuf>,
+
+    /// Kubernetes objects for replicas, resources and HTTP/2: a file that `kubectl get deployments,statefulsets,daemonsets,services -A
+    /// -o json` printed; may be given several times
+    #[arg(long, value_name = "FILE", requires = "prometheus", value_hint = ValueHint::FilePath)]
+    pub objects: Vec<PathBuf>,
+
+    /// Print the queries and the commands that save their answers, and query nothing
+    #[arg(long, conflicts_with_all = ["prometheus", "explain"])]
+    pub print_queries: bool,
+
+    /// Write the topology to this file, and its provenance beside it [default: the topology to standard output]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+
+    /// Replace names of services, namespaces and hosts by salted hashes
+    #[arg(long)]
+    pub anonymise: bool,
+
+    /// Salt of the hashes, from a file; the same salt gives the same names [default: random, kept in FILE.salt]
+    #[arg(long, value_name = "@FILE", requires = "anonymise", value_parser = parse_salt)]
+    pub salt: Option<PathBuf>,
+
+    /// Scale rates and replicas, such as 0.02 or 2%
+    #[arg(long, value_name = "FRACTION", default_value = "1", value_parser = parse_scale)]
+    pub scale: f64,
+
+    /// Leave out calls with less than this fraction of their callee's requests
+    #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = parse_fraction)]
+    pub least_share: f64,
+
+    /// Print the sources of a call (`web:cart`), a service or a driver of a learned topology
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with = "prometheus")]
+    pub explain: Option<String>,
+
+    /// Learned topology, for --explain
+    #[arg(value_name = "FILE", requires = "explain", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+}
+
+impl LearnArgs {
+    /// Certificate authorities for Prometheus.
+    pub fn authorities(&self) -> Result<Authorities, String> {
+        let Some(path) = &self.prometheus_cacert else { return Ok(Authorities::System) };
+        read_authorities(path).map_err(|error| format!("--prometheus-cacert {}: {error}", path.display()))
+    }
+}
+
+fn parse_range(text: &str) -> Result<Duration, String> {
+    let range = parse_duration(text).map_err(|error| error.to_string())?;
+    if range.subsec_nanos() > 0 || range < Duration::from_secs(60) || range > MAX_RANGE {
+        return Err("expected whole seconds, 1m to 31 days (744h)".to_owned());
+    }
+    Ok(range)
+}
+
+fn parse_scale(text: &str) -> Result<f64, String> {
+    let scale = parse_fraction(text).map_err(|error| error.to_string())?;
+    if scale > 0.0 { Ok(scale) } else { Err("expected more than 0".to_owned()) }
+}
+
+/// A salt on the command line would be in the shell's history.
+fn parse_salt(text: &str) -> Result<PathBuf, String> {
+    text.strip_prefix('@').map(PathBuf::from).ok_or_else(|| "expected @FILE with the salt".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_scales_and_salts_have_limits() {
+        assert_eq!(parse_range("24h"), Ok(Duration::from_secs(86_400)));
+        for text in ["30s", "1500ms", "800h", "1"] {
+            assert!(parse_range(text).is_err(), "{text}");
+        }
+        assert_eq!(parse_scale("2%"), Ok(0.02));
+        assert!(parse_scale("0").is_err() && parse_scale("2").is_err());
+        assert_eq!(parse_salt("@salt"), Ok(PathBuf::from("salt")));
+        assert!(parse_salt("salt").is_err());
+    }
+}

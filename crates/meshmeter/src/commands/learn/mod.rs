@@ -1,0 +1,147 @@
+//! `meshmeter learn` answers "What is the topology of our own mesh, with its loads?"
+
+mod queries;
+mod salt;
+mod summary;
+
+use crate::cli::LearnArgs;
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::output::{self, Destination, destination};
+use learn::prometheus::{AnswerError, Reader};
+use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telemetry};
+use results::units::shortened;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Name of a topology on standard output.
+const UNNAMED: &str = "learned";
+/// Maximum size of a provenance file that is read, bytes.
+const MAX_PROVENANCE_BYTES: u64 = 256 << 20;
+
+pub fn run(args: &LearnArgs) -> Result<ExitCode, Failure> {
+    match (&args.explain, &args.file) {
+        (Some(name), Some(file)) => explain(name, file)?,
+        _ if args.print_queries => output::print(&queries::describe(args))?,
+        _ => learn(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn learn(args: &LearnArgs) -> Result<(), Failure> {
+    let out = args.out.as_deref().map(Destination::from_path);
+    let beside = args.out.as_deref().filter(|_| !matches!(out, Some(Destination::Stdout)));
+    destination::check(&destination::of_options(false, [("--out", &args.out)]))?;
+    let (anonymiser, salt) = salt::anonymiser(args, beside)?;
+    let objects = read_objects(args, anonymiser.clone())?;
+    let telemetry = read(args, Reader::new(Telemetry::new(anonymiser)))?;
+    let options = Options { name: name_of(beside), scale: args.scale, least_share: args.least_share };
+    let learned = learn::learn(&telemetry, &objects, &options).map_err(|error| refused(&error))?;
+    summary::print(&learned);
+    if let Some(path) = beside {
+        write_beside(path, &learned)?;
+        salt.iter().try_for_each(salt::NewSalt::write)?;
+    }
+    report::write(&out.unwrap_or(Destination::Stdout), &learned.yaml)
+}
+
+/// Telemetry of all sources.
+fn read(args: &LearnArgs, mut reader: Reader) -> Result<Telemetry, Failure> {
+    let (urls, files): (Vec<&String>, Vec<&String>) =
+        args.prometheus.iter().partition(|source| source.contains("://"));
+    if urls.len() + usize::from(!files.is_empty()) > 1 {
+        let failure = Failure::usage("--prometheus: expected one URL, or files");
+        return Err(failure.with_hint("two Prometheuses count the requests of a mesh twice"));
+    }
+    for path in files {
+        let file = File::open(path)
+            .map_err(|error| Failure::usage(format!("read the answers `{path}`: {error}")))?;
+        reader.read(BufReader::new(file)).map_err(|error| unreadable(path, &error))?;
+    }
+    for url in urls {
+        queries::send(url, args, &mut reader)?;
+    }
+    Ok(reader.finish())
+}
+
+fn read_objects(args: &LearnArgs, anonymiser: Option<Anonymiser>) -> Result<Objects, Failure> {
+    let mut objects = Objects::new(anonymiser);
+    for path in &args.objects {
+        let unreadable = |error: &dyn std::fmt::Display| {
+            Failure::usage(format!("read the objects `{}`: {error}", path.display()))
+        };
+        let file = File::open(path).map_err(|error| unreadable(&error))?;
+        objects.read(BufReader::new(file)).map_err(|error| unreadable(&error))?;
+    }
+    Ok(objects)
+}
+
+fn unreadable(path: &str, error: &AnswerError) -> Failure {
+    let failure = Failure::usage(format!("read the answers `{path}`: {error}"));
+    failure.with_hint("`meshmeter learn --print-queries` prints the commands that save answers")
+}
+
+fn refused(error: &LearnError) -> Failure {
+    let failure = Failure::usage(format!("learn a topology: {error}"));
+    failure.with_hint(match error {
+        LearnError::Nothing => {
+            "the period may have no requests, or Istio's metrics may not be scraped: see docs/learn.md"
+        }
+        LearnError::TooLarge { .. } => "leave out calls that carry little, such as with `--least-share 1%`",
+        LearnError::Invalid(_) => "`--least-share` leaves out calls that carry little",
+    })
+}
+
+/// Name of a topology: its file's.
+fn name_of(path: Option<&Path>) -> String {
+    let stem = path.and_then(Path::file_stem).map(|stem| stem.to_string_lossy().to_lowercase());
+    let label: String = stem
+        .unwrap_or_default()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(50)
+        .collect();
+    match label.trim_matches('-') {
+        "" => UNNAMED.to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Provenance beside a topology file: `shop.provenance.json` beside `shop.yaml`.
+fn provenance_path(topology: &Path) -> PathBuf {
+    topology.with_extension("provenance.json")
+}
+
+fn write_beside(topology: &Path, learned: &Learned) -> Result<(), Failure> {
+    let text = output::json(&learned.provenance);
+    Destination::File(provenance_path(topology)).write(text.as_bytes())
+}
+
+/// Provenance beside a topology file, if there is one.
+pub(super) fn provenance_beside(topology: &Path) -> Result<Option<Provenance>, Failure> {
+    if provenance_path(topology).exists() { read_provenance(topology).map(Some) } else { Ok(None) }
+}
+
+fn read_provenance(topology: &Path) -> Result<Provenance, Failure> {
+    let path = provenance_path(topology);
+    let unreadable = |reason: String| {
+        let reason = shortened(&reason);
+        Failure::usage(format!("read the provenance `{}`: {reason}", path.display()))
+            .with_hint("`meshmeter learn --out FILE` writes it beside the topology")
+    };
+    let file = File::open(&path).map_err(|error| unreadable(error.to_string()))?;
+    if file.metadata().map_err(|error| unreadable(error.to_string()))?.len() > MAX_PROVENANCE_BYTES {
+        return Err(unreadable("it has more than 256 MiB".to_owned()));
+    }
+    serde_json::from_reader(BufReader::new(file)).map_err(|error| unreadable(error.to_string()))
+}
+
+fn explain(name: &str, topology: &Path) -> Result<(), Failure> {
+    let text = read_provenance(topology)?.explain(name).ok_or_else(|| {
+        Failure::usage(format!("`{}` has no call, service or driver `{name}`", topology.display()))
+            .with_hint("a call is CALLER:CALLEE, such as `web:cart` or `shop/web:shop/cart`")
+    })?;
+    output::print(&text)
+}

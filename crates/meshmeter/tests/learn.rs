@@ -1,0 +1,185 @@
+//! `meshmeter learn`.
+
+mod command;
+
+use command::{meshmeter, stderr, stdout};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+
+/// Answer to the query for requests: web calls cart twice per request, and cart a bank outside the cluster.
+fn answer() -> String {
+    let row = |from: &str, to: &str, host: &str, count: &str| {
+        format!(
+            r#"{{"metric":{{"meshmeter":"istio_requests_total 3600s","reporter":"source","source_workload":"{from}","source_workload_namespace":"shop","destination_workload":"{to}","destination_workload_namespace":"shop","destination_service":"{host}","request_protocol":"http","response_code":"200"}},"value":[1800003600,"{count}"]}}"#
+        )
+    };
+    let rows = [
+        row("gateway", "web", "web.shop.svc.cluster.local", "36000"),
+        row("web", "cart", "cart.shop.svc.cluster.local", "72000"),
+        row("cart", "unknown", "api.bank.example", "7200"),
+    ];
+    format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{}]}}}}"#, rows.join(","))
+}
+
+fn learn(folder: &Path, arguments: &[&str]) -> Output {
+    meshmeter().arg("learn").args(arguments).current_dir(folder).output().expect("the binary runs")
+}
+
+/// Folder with saved answers.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("answers.json"), answer()).unwrap();
+    folder
+}
+
+#[test]
+fn saved_answers_become_a_topology_that_check_takes_with_its_sources() {
+    let folder = folder();
+    let output = learn(folder.path(), &["--prometheus", "answers.json", "--out", "shop.yaml"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).is_empty());
+    let summary = stderr(&output);
+    assert!(
+        summary.starts_with("3 services, 3 calls, 1 driver, 2 namespaces, from 3600 s of telemetry\n"),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("names in the files: external/api-bank-example, shop/cart, shop/web"),
+        "{summary}"
+    );
+
+    let mut check = meshmeter();
+    let checked = check.args(["topology", "check", "shop.yaml"]).current_dir(&folder).output().unwrap();
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    assert!(stdout(&checked).starts_with("shop: 3 services, 1 client, 2 namespaces"), "{}", stdout(&checked));
+
+    let explained = learn(folder.path(), &["--explain", "web:cart", "shop.yaml"]);
+    assert!(
+        stdout(&explained).starts_with("shop/web → shop/cart, over 3600 s\n  calls per request: 2 calls"),
+        "{explained:?}"
+    );
+    let unknown = learn(folder.path(), &["--explain", "cart:web", "shop.yaml"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("`shop.yaml` has no call, service or driver `cart:web`"));
+
+    let mut draw = meshmeter();
+    let drawn = draw.args(["topology", "draw", "shop.yaml"]).current_dir(&folder).output().unwrap();
+    assert!(stdout(&drawn).contains(">20/s<"), "{}", stdout(&drawn));
+
+    let printed = learn(folder.path(), &["--prometheus", "answers.json"]);
+    assert!(
+        stdout(&printed)
+            .contains("# Learned from a mesh's telemetry. Requests/s of its drivers:\n#   gateway: 10\n")
+    );
+}
+
+#[test]
+fn unusable_input_is_a_usage_error_with_a_hint() {
+    let folder = folder();
+    fs::write(folder.path().join("cut.json"), &answer()[..300]).unwrap();
+    fs::write(folder.path().join("none.json"), r#"{"status":"success","data":{"result":[]}}"#).unwrap();
+    for (arguments, expected) in [
+        (
+            &["--prometheus", "cut.json"][..],
+            "read the answers `cut.json`: not an answer of Prometheus' HTTP API",
+        ),
+        (&["--prometheus", "none.json"], "the telemetry has no request and no connection between workloads"),
+        (&["--prometheus", "absent.json"], "read the answers `absent.json`: No such file"),
+        (
+            &["--prometheus", "answers.json", "--objects", "cut.json"],
+            "read the objects `cut.json`: not objects",
+        ),
+        (&["--explain", "web", "shop.yaml"], "read the provenance `shop.provenance.json`"),
+        (&["--prometheus", "http://a", "--prometheus", "answers.json"], "expected one URL, or files"),
+        (&["--prometheus", "ftp://a"], "expected http:// or https://"),
+        (&[], "--prometheus"),
+    ] {
+        let output = learn(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+/// Answers every request on the port until the listener's thread ends with the test.
+fn serve(listener: TcpListener, answer: fn(&str) -> (&'static str, String)) {
+    std::thread::spawn(move || {
+        for connection in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || answer_all(&connection, answer));
+        }
+    });
+}
+
+fn answer_all(connection: &TcpStream, answer: fn(&str) -> (&'static str, String)) {
+    let mut lines = BufReader::new(connection).lines().map_while(Result::ok);
+    loop {
+        let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+        if head.is_empty() {
+            return;
+        }
+        respond(connection, answer(&head.join("\n")));
+    }
+}
+
+fn respond(mut connection: &TcpStream, (status, body): (&str, String)) {
+    let _ = write!(connection, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+}
+
+#[test]
+fn prometheus_is_queried_with_a_token_and_its_refusal_is_an_error() {
+    let folder = folder();
+    fs::write(folder.path().join("token"), "Authorization: Bearer s3cret\n").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/prometheus", listener.local_addr().unwrap());
+    serve(listener, |head| {
+        let has_token = head.lines().any(|line| line.to_lowercase() == "authorization: bearer s3cret");
+        match (has_token, head.starts_with("GET /prometheus/api/v1/query?query=label_replace")) {
+            (false, _) => ("401 Unauthorized", "no token".to_owned()),
+            (true, true) if head.contains("%22istio_requests_total%203600s%22") => ("200 OK", answer()),
+            (true, true) => ("200 OK", r#"{"status":"success","data":{"result":[]}}"#.to_owned()),
+            (true, false) => ("404 Not Found", String::new()),
+        }
+    });
+    let from_file = learn(folder.path(), &["--prometheus", "answers.json"]);
+    let output =
+        learn(folder.path(), &["--prometheus", &url, "--prometheus-header", "@token", "--at", "1800003600"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stdout(&output), stdout(&from_file));
+    assert!(!stderr(&output).contains("s3cret"));
+
+    let output = learn(folder.path(), &["--prometheus", &url]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("HTTP 401: no token"), "{}", stderr(&output));
+}
+
+#[test]
+fn hashed_names_are_the_same_with_the_kept_salt() {
+    let folder = folder();
+    let arguments = ["--prometheus", "answers.json", "--anonymise", "--out", "shop.yaml"];
+    assert!(learn(folder.path(), &arguments).status.success());
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let first = read("shop.yaml");
+    let mode = fs::metadata(folder.path().join("shop.salt")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for text in [&first, &read("shop.provenance.json")] {
+        assert!(
+            !text.contains("cart") && !text.contains("bank") && !text.contains(&read("shop.salt")),
+            "{text}"
+        );
+    }
+    assert!(learn(folder.path(), &arguments).status.success());
+    assert_eq!(read("shop.yaml"), first);
+    let short = learn(folder.path(), &["--prometheus", "answers.json", "--anonymise", "--salt", "@short"]);
+    assert_eq!(short.status.code(), Some(2));
+}
+
+#[test]
+fn queries_are_printed_with_their_commands() {
+    let output = learn(Path::new("."), &["--print-queries", "--range", "2h"]);
+    let text = stdout(&output);
+    assert_eq!(text.lines().filter(|line| line.starts_with("curl -fsS -G ")).count(), 14);
+    assert!(text.contains("increase(istio_requests_total[7200s])"), "{text}");
+}

@@ -1,0 +1,172 @@
+//! The course of a history as text: a line of bars per figure, its segments, and its changes with what changed.
+
+use crate::comparison::figure::{change, label, percent, value};
+use crate::comparison::skipped;
+use crate::format::counted;
+use crate::terminal::plain;
+use results::{CourseSegment, Estimate, HistoryChange, HistoryCourse, HistoryGroup, Metric, SeriesCourse};
+use statistics::words;
+use std::fmt::Write as _;
+
+/// Bars of a figure's course; longer courses are folded.
+const MAX_BARS: usize = 60;
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Text of a history, ending with a line break.
+#[must_use]
+pub fn text(course: &HistoryCourse) -> String {
+    let mut text = format!(
+        "{}: {} in {}{}\n",
+        plain(&course.file),
+        counted(course.runs as u64, "run", "runs"),
+        counted(course.groups.len() as u64, "environment", "environments"),
+        skipped(&course.skipped_lines)
+    );
+    for group in &course.groups {
+        let facts: Vec<String> =
+            group.environment.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let _ = writeln!(
+            text,
+            "\n{}, {}\n  {}",
+            plain(&group.name),
+            counted(group.runs as u64, "run", "runs"),
+            plain(&facts.join(", "))
+        );
+        for series in &group.series {
+            text.push_str(&of_series(group, series));
+        }
+    }
+    text
+}
+
+fn of_series(group: &HistoryGroup, series: &SeriesCourse) -> String {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let place = if group.source == "run" {
+        format!(" of {}", words::place(series.cell.key()))
+    } else {
+        String::new()
+    };
+    let mut text = format!("\n  {}{}  {}\n", label(series.key), plain(&place), bars(&values));
+    for (number, segment) in series.segments.iter().enumerate() {
+        if let Some(found) = number.checked_sub(1).and_then(|before| series.changes.get(before)) {
+            let _ = writeln!(text, "    {}", plain(&of_change(series, found)));
+        }
+        let _ = writeln!(text, "    {}", of_segment(series.key, segment));
+    }
+    text
+}
+
+fn of_segment(key: Metric, segment: &CourseSegment) -> String {
+    let shown = |mean: f64| value(key, Some(Estimate::single(mean)));
+    let runs = match segment.to - segment.from {
+        1 => format!("run {}", segment.to),
+        _ => format!("runs {} to {}", segment.from + 1, segment.to),
+    };
+    if let Some(modes) = segment.bimodal {
+        return format!(
+            "{runs}: bimodal, about {} in {} and {} in {}",
+            shown(modes.lower),
+            counted(modes.lower_runs as u64, "run", "runs"),
+            shown(modes.upper),
+            modes.upper_runs
+        );
+    }
+    let deviation = segment.deviation.map(|deviation| format!(", runs differ by {}", percent(deviation)));
+    format!("{runs}: {}{}", shown(segment.mean), deviation.unwrap_or_default())
+}
+
+fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String {
+    let started = series.points.get(found.at).and_then(|point| point.started_at.as_deref());
+    let started = started.map(|time| format!(", {time}")).unwrap_or_default();
+    let programs =
+        if found.programs.is_empty() { "the same programs".to_owned() } else { found.programs.join("; ") };
+    format!(
+        "change at run {} ({}{started}): {}, worse with a probability of {}; {programs}",
+        found.at + 1,
+        found.run,
+        change(Some(found.ratio)),
+        percent(found.superiority)
+    )
+}
+
+/// Course of values between their least and their greatest.
+fn bars(values: &[f64]) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let range = values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least;
+    let per_bar = values.len().div_ceil(MAX_BARS).max(1);
+    let bar = |part: &[f64]| {
+        let mean = part.iter().sum::<f64>() / part.len() as f64;
+        let share = if range > 0.0 { (mean - least) / range } else { 0.0 };
+        BARS[((share * BARS.len() as f64) as usize).min(BARS.len() - 1)]
+    };
+    values.chunks(per_bar).map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::{CoursePoint, Factors, HISTORY_COURSE_SCHEMA, LoadPoint, Mode, Modes, OwnedCellKey};
+    use std::collections::BTreeMap;
+
+    fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
+        Estimate { estimate, low: Some(low), high: Some(high), n: 6, alone: None }
+    }
+
+    fn course() -> HistoryCourse {
+        let load = LoadPoint { protocol: "http/1.1".to_owned(), rate: Some(1000.0), ..LoadPoint::of_fleet() };
+        let value = |run: usize| if run < 6 { 380.0 + run as f64 } else { 420.0 + 30.0 * (run % 2) as f64 };
+        let point = |run: usize| CoursePoint {
+            run: format!("commit-{run}"),
+            started_at: Some(format!("2026-11-{:02}T10:00:00Z", run + 1)),
+            value: value(run),
+        };
+        let segment =
+            |from, to, mean, bimodal| CourseSegment { from, to, mean, deviation: Some(0.012), bimodal };
+        let modes = Modes { lower: 420.0, lower_runs: 5, upper: 450.0, upper_runs: 4 };
+        let series = SeriesCourse {
+            key: Metric::ResponseTimeP50Us,
+            cell: OwnedCellKey { mode: Mode::Sidecar, factors: Factors::new(), load },
+            points: (0..15).map(point).collect(),
+            segments: vec![segment(0, 6, 382.0, None), segment(6, 15, 433.0, Some(modes))],
+            changes: vec![HistoryChange {
+                at: 6,
+                run: "commit-6".to_owned(),
+                ratio: estimate(1.133, 1.1, 1.17),
+                superiority: 1.0,
+                programs: vec!["envoy: 1.35 → 1.36".to_owned()],
+            }],
+        };
+        HistoryCourse {
+            schema: HISTORY_COURSE_SCHEMA.to_owned(),
+            file: "history.jsonl".to_owned(),
+            runs: 15,
+            skipped_lines: vec![7],
+            groups: vec![HistoryGroup {
+                source: "run".to_owned(),
+                name: "sidecar-cost".to_owned(),
+                environment: BTreeMap::from([
+                    ("CPUs".to_owned(), "4".to_owned()),
+                    ("kernel".to_owned(), "6.1".to_owned()),
+                ]),
+                runs: 15,
+                series: vec![series],
+            }],
+        }
+    }
+
+    #[test]
+    fn course_names_changes_and_modes() {
+        insta::assert_snapshot!("course", text(&course()));
+    }
+
+    #[test]
+    fn long_courses_are_folded() {
+        let values: Vec<f64> = (0..1000).map(f64::from).collect();
+        let shown = bars(&values);
+        assert!(
+            shown.chars().count() <= MAX_BARS && shown.starts_with('▁') && shown.ends_with('█'),
+            "{shown}"
+        );
+        assert_eq!(bars(&[5.0; 3]), "▁▁▁");
+    }
+}

@@ -1,0 +1,48 @@
+//! oha's JSON (`oha --output-format json`).
+//!
+//! Times are in seconds. Its histogram has eleven bars between the fastest and the slowest response, too few for an interval. The
+//! file does not tell whether `--latency-correction` was given, which moves the start of a time to the wake-up for its request.
+
+use super::fields::{at, needed, number, times};
+use super::{ForeignError, ForeignResult};
+use crate::figure::Figure;
+use crate::metric::Clock;
+use serde_json::Value;
+
+const US_IN_S: f64 = 1e6;
+
+const PERCENTILES: [(&str, Figure); 6] = [
+    ("p50", Figure::P50),
+    ("p75", Figure::P75),
+    ("p90", Figure::P90),
+    ("p95", Figure::P95),
+    ("p99", Figure::P99),
+    ("p99.9", Figure::P99_9),
+];
+
+pub(super) fn is_one(document: &Value) -> bool {
+    at(document, &["latencyPercentiles"]).is_some() && at(document, &["summary"]).is_some()
+}
+
+pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
+    let mut result = ForeignResult::new("oha", Clock::ServiceTime);
+    let summary = at(document, &["summary"]).unwrap_or(&Value::Null);
+    result.rate_completed = Some(needed(summary, &["requestsPerSec"], "oha")?);
+    result.duration_s = number(summary, &["total"]);
+    result.times_us = times(summary, &[("average", Figure::Mean), ("slowest", Figure::Max)], US_IN_S);
+    result.times_us.extend(times(&document["latencyPercentiles"], &PERCENTILES, US_IN_S));
+    let counts = |name: &str| -> u64 {
+        let counts = at(document, &[name]).and_then(Value::as_object);
+        counts.map_or(0, |counts| counts.values().filter_map(Value::as_u64).fold(0, u64::saturating_add))
+    };
+    result.answered = Some(counts("statusCodeDistribution"));
+    result.failed = counts("errorDistribution");
+    result.limit_service_time("unless it ran with --latency-correction, which the file does not tell");
+    result.limit("the file does not tell the offered rate: it is compared as a closed loop");
+    result.limit("eleven bars are no histogram: no figure has an interval");
+    if result.failed > 0 {
+        let failed = result.failed;
+        result.limit(&format!("its percentiles leave out {failed} requests without a response"));
+    }
+    Ok(result)
+}

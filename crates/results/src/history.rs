@@ -1,0 +1,94 @@
+//! `meshmeter.history/1`: one line of a history, the figures of one finished run.
+
+use crate::estimate::Estimate;
+use crate::factor::OwnedCellKey;
+use crate::metric::Metric;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The value of [`HistoryRun::schema`].
+pub const HISTORY_SCHEMA: &str = "meshmeter.history/1";
+
+/// A finished run in a history.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HistoryRun {
+    /// Always [`HISTORY_SCHEMA`].
+    pub schema: String,
+    /// Version of Meshmeter that wrote the line.
+    pub version: String,
+    /// Directory of the run, or result file, as given.
+    pub run: String,
+    /// Commit or version of what was measured, as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// `run`, `load`, or the program that measured, such as `fortio`.
+    pub source: String,
+    /// Name of the experiment, or the target of a load.
+    pub name: String,
+    /// Start, RFC 3339 if the source has it in this form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// Seed of the trial order; absent for loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Facts of machine and instrument, which runs that are compared must share.
+    pub environment: BTreeMap<String, String>,
+    /// Settings of the experiment, a line each, which runs that are compared must share.
+    pub settings: Vec<String>,
+    /// Programs that were measured, with version and build. They may change along a history.
+    pub programs: BTreeMap<String, String>,
+    /// Trials recorded; 1 for a load.
+    pub trials: usize,
+    /// Trials whose median is usable.
+    pub valid: usize,
+    /// Figures.
+    pub figures: Vec<HistoryFigure>,
+    /// What the source cannot say, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
+}
+
+/// A figure of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HistoryFigure {
+    /// The figure.
+    pub key: Metric,
+    /// The cell. A load has mode `none`, which means nothing there.
+    pub cell: OwnedCellKey,
+    /// Mean over the trials. The interval covers this run alone.
+    pub estimate: Estimate,
+}
+
+/// Relative difference below which figures are the same ones.
+const SAME: f64 = 1e-9;
+
+/// Value of [`HistoryRun::source`] for the directory of a run.
+const RUN: &str = "run";
+
+impl HistoryRun {
+    /// True if its cells have modes.
+    #[must_use]
+    pub fn has_modes(&self) -> bool {
+        self.source == RUN
+    }
+
+    /// True if both are records of one measurement. Without a known start their figures tell; a file keeps them inexactly.
+    #[must_use]
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        let is_close = |(one, other): (&HistoryFigure, &HistoryFigure)| {
+            let (one, other) = (one.estimate.estimate, other.estimate.estimate);
+            (one - other).abs() <= SAME * one.abs()
+        };
+        (&self.source, &self.name, &self.started_at, self.seed)
+            == (&other.source, &other.name, &other.started_at, other.seed)
+            && (self.started_at.is_some()
+                || self.figures.len() == other.figures.len()
+                    && self.figures.iter().zip(&other.figures).all(is_close))
+    }
+
+    /// Short name for people: the label, or else the path.
+    #[must_use]
+    pub fn shown_name(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.run)
+    }
+}

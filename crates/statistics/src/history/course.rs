@@ -1,0 +1,175 @@
+//! Course of each figure over a history.
+
+use super::bimodal;
+use super::change_points::change_points;
+use super::environment::{changed_programs, is_same};
+use super::prediction::{Spread, deviation, logarithms, superiority};
+use super::record::sign;
+use crate::comparison::Logarithms;
+use results::{
+    CoursePoint, CourseSegment, HISTORY_COURSE_SCHEMA, HistoryChange, HistoryCourse, HistoryFigure,
+    HistoryGroup, HistoryRun, Metric, SeriesCourse,
+};
+use std::collections::HashMap;
+
+/// Level of the intervals of changes.
+const LEVEL: f64 = 0.05;
+
+/// Values of one figure with the runs that have it.
+#[derive(Debug)]
+pub(super) struct Series<'a> {
+    pub(super) figure: &'a HistoryFigure,
+    pub(super) runs: Vec<&'a HistoryRun>,
+    pub(super) values: Vec<f64>,
+}
+
+/// All figures of runs that may be compared, in the order in which they come up.
+pub(super) fn series<'a>(runs: &[&'a HistoryRun]) -> Vec<Series<'a>> {
+    let mut all: Vec<Series<'a>> = Vec::new();
+    let mut by_key: HashMap<Metric, Vec<usize>> = HashMap::new();
+    for &run in runs {
+        for figure in run.figures.iter().filter(|figure| is_positive(figure)) {
+            let of_key = by_key.entry(figure.key).or_default();
+            let is_it = |position: &&usize| is_counterpart(run, figure, all[**position].figure);
+            let position = of_key.iter().find(is_it).copied().unwrap_or_else(|| {
+                of_key.push(all.len());
+                all.len()
+            });
+            if position == all.len() {
+                all.push(Series { figure, runs: Vec::new(), values: Vec::new() });
+            }
+            all[position].runs.push(run);
+            all[position].values.push(figure.estimate.estimate);
+        }
+    }
+    all
+}
+
+/// True if a figure of a run is measured under the conditions of another one. The load of a load is part of its environment.
+pub(super) fn is_counterpart(run: &HistoryRun, figure: &HistoryFigure, other: &HistoryFigure) -> bool {
+    figure.key == other.key && (!run.has_modes() || figure.cell == other.cell)
+}
+
+/// True if a figure has a logarithm.
+pub(super) fn is_positive(figure: &HistoryFigure) -> bool {
+    figure.estimate.estimate > 0.0 && figure.estimate.estimate.is_finite()
+}
+
+/// Course of a history.
+#[must_use]
+pub fn course(file: &str, runs: &[HistoryRun], skipped_lines: &[usize]) -> HistoryCourse {
+    let mut groups: Vec<Vec<&HistoryRun>> = Vec::new();
+    for run in runs {
+        match groups.iter_mut().find(|group| is_same(group[0], run)) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    let group = |runs: Vec<&HistoryRun>| HistoryGroup {
+        source: runs[0].source.clone(),
+        name: runs[0].name.clone(),
+        environment: runs[0].environment.clone(),
+        runs: runs.len(),
+        series: series(&runs).iter().map(of_series).collect(),
+    };
+    HistoryCourse {
+        schema: HISTORY_COURSE_SCHEMA.to_owned(),
+        file: file.to_owned(),
+        runs: runs.len(),
+        skipped_lines: skipped_lines.to_vec(),
+        groups: groups.into_iter().map(group).collect(),
+    }
+}
+
+fn of_series(series: &Series<'_>) -> SeriesCourse {
+    let values = logarithms(&series.values);
+    let at = change_points(&values);
+    let bounds: Vec<usize> = [0].into_iter().chain(at.iter().copied()).chain([values.len()]).collect();
+    let segment = |from: usize, to: usize| {
+        let part = &values[from..to];
+        CourseSegment {
+            from,
+            to,
+            mean: (part.iter().sum::<f64>() / part.len() as f64).exp(),
+            deviation: deviation(part),
+            bimodal: bimodal::groups(part).map(bimodal::Groups::modes),
+        }
+    };
+    let point = |(run, value): (&&HistoryRun, &f64)| CoursePoint {
+        run: run.shown_name().to_owned(),
+        started_at: run.started_at.clone(),
+        value: *value,
+    };
+    let change = |bounds: &[usize]| {
+        let (before, after) = (&values[bounds[0]..bounds[1]], &values[bounds[1]..bounds[2]]);
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let half = Spread::new(before, after).half(LEVEL);
+        HistoryChange {
+            at: bounds[1],
+            run: series.runs[bounds[1]].shown_name().to_owned(),
+            ratio: Logarithms { mean: mean(after) - mean(before), half, n: after.len() }.ratio(),
+            superiority: superiority(after, before, sign(series.figure.key) > 0.0),
+            programs: changed_programs(series.runs[bounds[1] - 1], series.runs[bounds[1]]),
+        }
+    };
+    SeriesCourse {
+        key: series.figure.key,
+        cell: series.figure.cell.clone(),
+        points: series.runs.iter().zip(&series.values).map(point).collect(),
+        segments: bounds.windows(2).map(|pair| segment(pair[0], pair[1])).collect(),
+        changes: bounds.windows(3).map(change).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normal::normal;
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+    use results::{Estimate, Factors, LoadPoint, Mode, OwnedCellKey};
+    use std::collections::BTreeMap;
+
+    fn run(number: usize, kernel: &str, value: f64) -> HistoryRun {
+        let cell = OwnedCellKey { mode: Mode::Sidecar, factors: Factors::new(), load: LoadPoint::of_fleet() };
+        HistoryRun {
+            run: format!("runs/{number}"),
+            label: Some(format!("commit-{number}")),
+            source: "run".to_owned(),
+            name: "study".to_owned(),
+            environment: BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]),
+            programs: BTreeMap::from([(
+                "envoy".to_owned(),
+                if number < 15 { "1.35" } else { "1.36" }.to_owned(),
+            )]),
+            figures: vec![HistoryFigure {
+                key: Metric::ResponseTimeP50Us,
+                cell,
+                estimate: Estimate::single(value),
+            }],
+            ..HistoryRun::default()
+        }
+    }
+
+    #[test]
+    fn changes_name_the_run_and_the_programs_and_environments_are_apart() {
+        let mut random = StdRng::seed_from_u64(5);
+        let value = |number: usize, random: &mut StdRng| {
+            100.0 * if number < 15 { 1.0 } else { 1.1 } * (0.01 * normal(random)).exp()
+        };
+        let mut runs: Vec<HistoryRun> =
+            (0..30).map(|number| run(number, "6.1", value(number, &mut random))).collect();
+        runs.push(run(30, "6.8", 500.0));
+        let found = course("h.jsonl", &runs, &[7]);
+        assert_eq!((found.runs, found.groups.len(), found.skipped_lines.as_slice()), (31, 2, [7].as_slice()));
+        let series = &found.groups[0].series[0];
+        assert_eq!((series.points.len(), series.segments.len(), series.changes.len()), (30, 2, 1));
+        let change = &series.changes[0];
+        assert_eq!((change.at, change.run.as_str()), (15, "commit-15"));
+        assert_eq!(change.programs, ["envoy: 1.35 → 1.36"]);
+        let ratio = change.ratio;
+        assert!(ratio.low.unwrap() > 1.05 && ratio.high.unwrap() < 1.15, "{ratio:?}");
+        assert!(change.superiority > 0.99);
+        assert_eq!(found.groups[1].series[0].segments[0].deviation, None);
+    }
+}

@@ -1,0 +1,414 @@
+//! Lines of a history from what was measured: a run's directory, a load's result, the result of another generator.
+
+use super::percentile::with_interval;
+use crate::comparison::{figures_of, worse_if};
+use crate::interval;
+use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid, usable};
+use crate::words;
+use experiment::Experiment;
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use results::foreign::{ForeignResult, Step};
+use results::{
+    Clock, Estimate, Factors, Figure, HISTORY_SCHEMA, HistogramSummary, HistoryFigure, HistoryRun, Host,
+    LatencyHistogram, LoadPoint, LoadResult, Metric, Mode, OwnedCellKey, Summary, TrialRecord,
+};
+use std::collections::BTreeMap;
+
+const BYTES_IN_GIB: f64 = (1_u64 << 30) as f64;
+/// Digits of a build's hash.
+const HASH_DIGITS: usize = 12;
+/// Sections of an experiment that do not change what a run measures, or that name the programs.
+const LEFT_OUT: [&str; 11] = [
+    "components",
+    "fresh",
+    "headline",
+    "modes",
+    "name",
+    "objective",
+    "published",
+    "question",
+    "repeats",
+    "retakes",
+    "seed",
+];
+
+/// Keys of the load that are part of a cell, which is compared with its like.
+const OF_CELLS: [&str; 2] = ["rate", "clients"];
+
+/// What a source does not tell.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// A measurement as a line of a history, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// The line.
+    pub run: HistoryRun,
+    /// Reasons why the whole measurement says nothing, such as an interruption.
+    pub failures: Vec<String>,
+    /// Cells without a usable median.
+    pub missing: Vec<String>,
+}
+
+/// A finished run, as read from its directory.
+#[derive(Clone, Copy, Debug)]
+pub struct FinishedRun<'a> {
+    /// The directory, as given.
+    pub path: &'a str,
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Text of `experiment.yaml`.
+    pub experiment_yaml: &'a str,
+    /// The machine.
+    pub host: &'a Host,
+    /// The trials.
+    pub trials: &'a [TrialRecord],
+    /// Their summary.
+    pub summary: &'a Summary,
+}
+
+/// The line of a run.
+#[must_use]
+pub fn of_run(finished: &FinishedRun<'_>) -> Recorded {
+    let FinishedRun { path, experiment, experiment_yaml, host, trials, summary } = *finished;
+    let by_cell = TrialsByCell::new(trials);
+    let (mut figures, mut missing) = (Vec::new(), Vec::new());
+    for cell in &summary.cells {
+        let key = OwnedCellKey::from(cell.key());
+        for (number, metric) in figures_of(experiment, &key).into_iter().enumerate() {
+            let usable = usable(by_cell.of(cell.key()), metric.spoiled_by());
+            let values: Vec<f64> = usable.into_iter().filter_map(|trial| metric.read(trial)).collect();
+            match interval::mean(&values, 0.0).filter(|mean| mean.estimate > 0.0) {
+                Some(estimate) => figures.push(HistoryFigure { key: metric, cell: key.clone(), estimate }),
+                None if number == 0 => {
+                    missing.push(format!("{path}: no usable median of {}", words::place(key.key())));
+                }
+                None => {}
+            }
+        }
+    }
+    let mut failures = Vec::new();
+    if summary.places_recorded() < summary.trials_planned {
+        failures.push(format!(
+            "{path}: the run was cut short: {} of {} trials were measured",
+            summary.places_recorded(),
+            summary.trials_planned
+        ));
+    }
+    if figures.is_empty() {
+        failures.push(format!("{path}: no trial has a usable figure"));
+    }
+    let run = HistoryRun {
+        source: "run".to_owned(),
+        name: summary.name.clone(),
+        started_at: trials.iter().map(|trial| trial.started_at.clone()).min(),
+        seed: Some(summary.seed),
+        environment: environment(host),
+        settings: settings(experiment_yaml),
+        programs: programs(host),
+        trials: trials.len(),
+        valid: trials.iter().filter(|trial| is_valid(trial)).count(),
+        figures,
+        ..line(path)
+    };
+    Recorded { run, failures, missing }
+}
+
+fn line(path: &str) -> HistoryRun {
+    HistoryRun {
+        schema: HISTORY_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: path.to_owned(),
+        ..HistoryRun::default()
+    }
+}
+
+/// Facts that change figures of the same programs.
+fn environment(host: &Host) -> BTreeMap<String, String> {
+    let meshmeter = host.versions.iter().find(|version| version.name == "meshmeter");
+    let facts = [
+        ("CPU", Some(host.cpu_model.clone())),
+        ("CPUs", Some(host.cpus.to_string())),
+        ("threads per core", Some(host.threads_per_core.to_string())),
+        ("memory", Some(format!("{:.0} GiB", host.memory_bytes as f64 / BYTES_IN_GIB))),
+        ("architecture", Some(host.architecture.clone())),
+        ("virtualization", host.virtualization.clone()),
+        ("kernel", Some(host.kernel.clone())),
+        ("clock source", host.clock_source.clone()),
+        ("distribution", Some(host.distribution.clone())),
+        ("cgroups", Some(host.cgroups.clone())),
+        ("privileges", Some(host.privileges.clone())),
+        ("cluster", host.cluster.as_ref().and_then(|cluster| cluster.uid.clone())),
+        ("pacing", host.pacing.as_ref().map(|pacing| pacing.pacing.name().to_owned())),
+        ("Meshmeter", meshmeter.map(|version| version.version.clone())),
+    ];
+    let known = |(name, value): (&str, Option<String>)| {
+        Some((name.to_owned(), value.filter(|value| !value.is_empty())?))
+    };
+    facts.into_iter().filter_map(known).collect()
+}
+
+/// Versions and builds of the programs, Meshmeter's commit included.
+fn programs(host: &Host) -> BTreeMap<String, String> {
+    let mut programs: BTreeMap<String, String> = BTreeMap::new();
+    let others =
+        host.versions.iter().filter(|version| !["meshmeter", "linux"].contains(&version.name.as_str()));
+    for version in others {
+        let build = version.sha256.as_deref().map(|hash| &hash[..hash.len().min(HASH_DIGITS)]);
+        let text =
+            build.map_or_else(|| version.version.clone(), |build| format!("{} ({build})", version.version));
+        programs
+            .entry(version.name.clone())
+            .and_modify(|all| *all = format!("{all}, {text}"))
+            .or_insert(text);
+    }
+    let commit = host.build.as_ref().and_then(|build| build.commit.as_deref());
+    programs.extend(
+        commit.map(|commit| {
+            ("Meshmeter's commit".to_owned(), commit[..commit.len().min(HASH_DIGITS)].to_owned())
+        }),
+    );
+    programs
+}
+
+/// Lines of an experiment that change what is measured, each with the section that it is in.
+fn settings(yaml: &str) -> Vec<String> {
+    let (mut lines, mut section, mut key) = (Vec::new(), "", "");
+    for line in yaml.lines() {
+        let name = line.split(':').next().unwrap_or_default();
+        let is_top = line.starts_with(|first: char| first.is_ascii_lowercase());
+        if is_top {
+            (section, key) = (name, "");
+        } else if name
+            .strip_prefix("  ")
+            .is_some_and(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
+        {
+            key = name.trim();
+        }
+        let is_of_cells = section == "load" && OF_CELLS.contains(&key);
+        if LEFT_OUT.contains(&section) || is_of_cells || line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        lines.push(if is_top { line.trim_end().to_owned() } else { format!("{section}: {}", line.trim()) });
+    }
+    lines
+}
+
+/// The line of a load's result.
+#[must_use]
+pub fn of_load(path: &str, result: &LoadResult) -> Recorded {
+    let cell = cell_of_load(LoadPoint {
+        protocol: result.protocol.name().to_lowercase(),
+        rate: result.rate.offered,
+        clients: result.clients,
+        connections: result.connections,
+        ..load_point()
+    });
+    let figure = |metric: Metric, estimate| HistoryFigure { key: metric, cell: cell.clone(), estimate };
+    let is_usable = |figure| result.verdict.is_usable(figure);
+    let mut figures = Vec::new();
+    for (clock, times) in
+        [(Clock::ResponseTime, &result.response_time_us), (Clock::ServiceTime, &result.service_time_us)]
+    {
+        let steps = steps(times);
+        for (key, value) in values_of(clock, |figure| times.figure(figure).filter(|_| is_usable(figure))) {
+            let quantile = key.spoiled_by().quantile();
+            let events =
+                (clock == Clock::ResponseTime).then(|| events_beyond(result, key.spoiled_by())).flatten();
+            if has_enough(key.spoiled_by(), Some(times.requests())) {
+                let estimate = quantile.map_or_else(
+                    || Estimate::single(value),
+                    |quantile| with_interval(value, &steps, times.requests(), quantile, events),
+                );
+                figures.push(figure(key, estimate));
+            }
+        }
+    }
+    if result.rate.offered.is_none() && is_usable(Figure::Throughput) && result.rate.completed > 0.0 {
+        figures.push(figure(Metric::RateCompleted, Estimate::single(result.rate.completed)));
+    }
+    let mut failures = Vec::new();
+    if result.interrupted {
+        failures.push(format!("{path}: the load was interrupted after {:.0} s", result.duration_s));
+    }
+    if !is_usable(Figure::P50) || figures.is_empty() {
+        let why = result.verdict.reasons.first().map_or("no request was answered", String::as_str);
+        failures.push(format!("{path}: its median is not usable: {why}"));
+    }
+    let mut run = HistoryRun {
+        source: "load".to_owned(),
+        name: result.urls.join(" "),
+        started_at: Some(result.started_at.clone()),
+        environment: BTreeMap::from([
+            ("Meshmeter".to_owned(), result.version.clone()),
+            ("load".to_owned(), load_text(&cell.load)),
+        ]),
+        settings: vec![format!("threads: {}", result.threads), format!("streams: {}", result.streams)],
+        trials: 1,
+        valid: usize::from(failures.is_empty()),
+        figures,
+        ..line(path)
+    };
+    run.limits
+        .push("load: a result does not record its machine: whether both are the same is unknown".to_owned());
+    run.limits.push("load: an interval covers the requests of one load alone".to_owned());
+    Recorded { run, failures, missing: Vec::new() }
+}
+
+/// The line of another generator's result.
+#[must_use]
+pub fn of_foreign(path: &str, result: &ForeignResult) -> Recorded {
+    let answered = result.answered;
+    let cell = cell_of_load(LoadPoint {
+        rate: result.offered,
+        clients: result.connections.filter(|_| result.offered.is_none()),
+        connections: result.connections.unwrap_or(0),
+        ..load_point()
+    });
+    let figure = |metric: Metric, estimate| HistoryFigure { key: metric, cell: cell.clone(), estimate };
+    let mut limits = result.limits.clone();
+    let mut figures = Vec::new();
+    // Counts of the histogram may be those of a part of the load.
+    let total = result.steps.iter().map(|step| step.count).sum::<u64>().saturating_add(result.failed);
+    for (key, value) in values_of(result.clock, |figure| result.times_us.get(&figure).copied()) {
+        let figure_of_times = key.spoiled_by();
+        if !has_enough(figure_of_times, answered) {
+            limits.push(format!(
+                "{}: {} is left out: fewer than {SAMPLES_BEYOND_A_PERCENTILE} responses lie beyond it",
+                result.tool,
+                figure_of_times.name()
+            ));
+            continue;
+        }
+        let estimate = match figure_of_times.quantile() {
+            Some(quantile) => with_interval(value, &result.steps, total, quantile, None),
+            None => Estimate::single(value),
+        };
+        figures.push(figure(key, estimate));
+    }
+    if let Some(rate) = result.rate_completed.filter(|rate| result.offered.is_none() && *rate > 0.0) {
+        figures.push(figure(Metric::RateCompleted, Estimate::single(rate)));
+    }
+    limits.push(format!(
+        "{}: a result does not record its machine: whether both are the same is unknown",
+        result.tool
+    ));
+    let failures =
+        if figures.is_empty() { vec![format!("{path}: it has no figure to compare")] } else { Vec::new() };
+    let version = result.version.clone().map(|version| (result.tool.to_owned(), version));
+    let run = HistoryRun {
+        source: result.tool.to_owned(),
+        name: result.target.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+        started_at: result.started_at.clone(),
+        environment: version.into_iter().chain([("load".to_owned(), load_text(&cell.load))]).collect(),
+        trials: 1,
+        valid: usize::from(failures.is_empty()),
+        figures,
+        limits,
+        ..line(path)
+    };
+    Recorded { run, failures, missing: Vec::new() }
+}
+
+fn load_point() -> LoadPoint {
+    LoadPoint {
+        protocol: UNKNOWN.to_owned(),
+        rate: None,
+        clients: None,
+        connections: 0,
+        requests_per_connection: None,
+        payload_bytes: 0,
+        arrival: String::new(),
+        surrounding_services: None,
+    }
+}
+
+/// A load in words, such as `1000 requests/s, 4 connections, http/1.1`.
+fn load_text(load: &LoadPoint) -> String {
+    let is_known = load.rate.is_some() || load.clients.is_some();
+    let strength = if is_known { words::offered(load) } else { "of unknown rate".to_owned() };
+    let connections = (load.connections > 0).then(|| format!("{} connections", load.connections));
+    let protocol = (load.protocol != UNKNOWN).then(|| load.protocol.clone());
+    [Some(strength), connections, protocol].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn cell_of_load(load: LoadPoint) -> OwnedCellKey {
+    OwnedCellKey { mode: Mode::None, factors: Factors::new(), load }
+}
+
+/// Figures of times that are compared: the mean and percentiles. A maximum is one request.
+fn values_of(clock: Clock, value: impl Fn(Figure) -> Option<f64>) -> Vec<(Metric, f64)> {
+    let compared = Figure::TIMES.into_iter().filter(|figure| *figure != Figure::Max);
+    compared
+        .filter_map(|figure| Some((clock.metric(figure)?, value(figure).filter(|value| *value > 0.0)?)))
+        .collect()
+}
+
+/// True if enough responses lie beyond a percentile, or their number is unknown.
+fn has_enough(figure: Figure, requests: Option<u64>) -> bool {
+    let beyond =
+        figure.quantile().zip(requests).map(|(quantile, requests)| requests as f64 * (1.0 - quantile));
+    beyond.is_none_or(are_enough)
+}
+
+/// Histogram of a load as steps.
+fn steps(times: &HistogramSummary) -> Vec<Step> {
+    let histogram = LatencyHistogram::decode(&times.histogram).unwrap_or_default();
+    let mut from_us = 0.0;
+    let step = |value: results::RecordedValue| {
+        let to_us = value.value_us as f64;
+        let step = Step { from_us, to_us, count: value.count };
+        from_us = to_us;
+        step
+    };
+    histogram.recorded().map(step).collect()
+}
+
+/// Direction in which a figure gets worse, as a factor: 1 if higher is worse, else −1.
+pub(super) fn sign(metric: Metric) -> f64 {
+    if worse_if(metric) == crate::comparison::WorseIf::Higher { 1.0 } else { -1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_keep_what_changes_figures() {
+        let yaml = "name: a\nmodes:\n- none\nload:\n  rate:\n  - 500\n  connections: 4\nrepeats: 5\nseed: 7\nproxy:\n  workers: 2\npublished:\n- source: x\n  differs: y\n";
+        assert_eq!(settings(yaml), ["load:", "load: connections: 4", "proxy:", "proxy: workers: 2"]);
+    }
+
+    #[test]
+    fn foreign_result_keeps_its_clock_and_limits() {
+        let text = include_bytes!("../../../../fuzz/corpus/foreign_result/fortio");
+        let recorded = of_foreign("fortio.json", &results::foreign::read(text).unwrap());
+        assert_eq!(recorded.failures, Vec::<String>::new());
+        let keys: Vec<Metric> = recorded.run.figures.iter().map(|figure| figure.key).collect();
+        assert!(
+            keys.contains(&Metric::ServiceTimeP99Us) && !keys.contains(&Metric::ResponseTimeP99Us),
+            "{keys:?}"
+        );
+        assert!(!keys.contains(&Metric::RateCompleted), "an offered rate is no result");
+        let median =
+            recorded.run.figures.iter().find(|figure| figure.key == Metric::ServiceTimeP50Us).unwrap();
+        assert!(median.estimate.low.unwrap() <= 640.0 && median.estimate.high.unwrap() >= 640.0);
+        assert!(!recorded.run.has_modes());
+        let summary = include_bytes!("../../../../fuzz/corpus/foreign_result/k6-summary-export");
+        let recorded = of_foreign("k6.json", &results::foreign::read(summary).unwrap());
+        assert!(
+            recorded.run.figures.iter().all(|figure| figure.estimate.low.is_none()),
+            "no false precision"
+        );
+    }
+
+    #[test]
+    fn percentiles_with_few_requests_beyond_are_left_out() {
+        let text = include_bytes!("../../../../fuzz/corpus/foreign_result/k6-lines");
+        let recorded = of_foreign("k6.json", &results::foreign::read(text).unwrap());
+        assert!(
+            recorded.run.limits.iter().any(|limit| limit.contains("p99 is left out")),
+            "{:?}",
+            recorded.run.limits
+        );
+    }
+}
