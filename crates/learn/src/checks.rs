@@ -73,7 +73,12 @@ pub(crate) fn of_telemetry(telemetry: &Telemetry, mesh: &Mesh, findings: &mut Fi
             format!("{waypoint} is a waypoint: it reports the requests, so its connections are left out");
         findings.add("waypoint", waypoint, text);
     }
-    for metric in ["istio_request_duration_milliseconds_bucket", "istio_requests_total"] {
+    for metric in [
+        "istio_request_duration_milliseconds_bucket",
+        "istio_requests_total",
+        "istio_request_bytes_count",
+        "istio_response_bytes_count",
+    ] {
         if !telemetry.rows.contains_key(metric) {
             findings.add("missing-metric", metric, format!("there is no row of {metric}"));
         }

@@ -12,8 +12,7 @@ use statistics::words;
 pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> Said {
     match group {
         [rest @ .., corner @ Headline::Corner(_)] if !headlines::are_differences(group[0]) => {
-            let corner = headlines::differences(run, &[corner]);
-            answer(run, rest).and(&corner.line).and(&corner.detail)
+            answer(run, rest).and(&headlines::differences(run, &[corner]).whole())
         }
         group => answer(run, group),
     }

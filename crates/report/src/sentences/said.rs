@@ -11,6 +11,9 @@ pub const MAX_LINE: usize = 100;
 /// Names are not cut shorter than this, characters.
 const MIN_NAME: usize = 9;
 
+/// A line that is cut keeps at least so much of its clause, bytes.
+const MIN_PART: usize = 40;
+
 /// Text of a finding.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Said {
@@ -39,6 +42,14 @@ impl Said {
         if self.line.ends_with('…') { Self { line: shorter().line, ..self } } else { self }
     }
 
+    /// The text in one piece.
+    pub(super) fn whole(self) -> String {
+        match self.line.contains('…') {
+            true => self.detail,
+            false => Self { line: String::new(), detail: self.line }.and(&self.detail).detail,
+        }
+    }
+
     /// The text with a further sentence in the detail.
     pub(super) fn and(mut self, sentence: &str) -> Self {
         if !self.detail.is_empty() && !sentence.is_empty() {
@@ -59,7 +70,9 @@ impl From<String> for Said {
             return Self { line, detail: rest.trim_start().to_owned() };
         }
         let mut line: String = text.chars().take(MAX_LINE - 1).collect();
-        line.truncate(line.rfind(' ').unwrap_or(line.len()));
+        // Not within a figure, where there is another place.
+        let end = ends(&line).last().or_else(|| line.rfind(' ')).unwrap_or(line.len());
+        line.truncate(end);
         // A figure is left out with its verdict.
         if text.contains("not shown") && !line.contains("not shown") {
             line.truncate(line.rfind(": ").unwrap_or(line.len()));
@@ -83,6 +96,17 @@ fn breaks(text: &str) -> impl Iterator<Item = (&str, &str)> {
         let (line, rest) = (text.get(..byte)?, text.get(byte + 1..)?);
         rest.starts_with(' ').then_some((line, rest))
     })
+}
+
+/// Ends of parts of a clause, outside brackets, beyond its beginning.
+fn ends(line: &str) -> impl Iterator<Item = usize> {
+    let mut depth = 0_i32;
+    let places = line.char_indices().filter_map(move |(byte, character)| {
+        depth += i32::from(character == '(') - i32::from(character == ')');
+        let is_end = depth == 0 && matches!(character, ',' | ':') && line[byte + 1..].starts_with(' ');
+        is_end.then_some(byte)
+    });
+    places.filter(|byte| *byte > MIN_PART)
 }
 
 fn length(text: &str) -> usize {

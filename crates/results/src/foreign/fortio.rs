@@ -56,6 +56,7 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
         let bad = codes.iter().filter(|(code, _)| !GOOD.iter().any(|good| code.starts_with(good)));
         bad.filter_map(|(_, count)| count.as_u64()).fold(0, u64::saturating_add)
     });
+    result.errors = bad;
     if bad > 0 {
         result.limit(&format!("the times of {bad} failed requests are among those of the others"));
     }

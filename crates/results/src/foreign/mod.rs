@@ -51,6 +51,8 @@ pub struct ForeignResult {
     pub answered: Option<u64>,
     /// Requests without a response, which rank above all others.
     pub failed: u64,
+    /// Failed requests whose times are among those of the others.
+    pub errors: u64,
     /// Responses per second.
     pub rate_completed: Option<f64>,
     /// Start of its times: the intended start, or the send.
@@ -75,6 +77,7 @@ impl ForeignResult {
             connections: None,
             answered: None,
             failed: 0,
+            errors: 0,
             rate_completed: None,
             clock,
             times_us: BTreeMap::new(),

@@ -31,12 +31,14 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
     result.duration_s = number(summary, &["total"]);
     result.times_us = times(summary, &[("average", Figure::Mean), ("slowest", Figure::Max)], US_IN_S);
     result.times_us.extend(times(&document["latencyPercentiles"], &PERCENTILES, US_IN_S));
-    let counts = |name: &str| -> u64 {
-        let counts = at(document, &[name]).and_then(Value::as_object);
-        counts.map_or(0, |counts| counts.values().filter_map(Value::as_u64).fold(0, u64::saturating_add))
+    let counts = |name: &str, counts_as: fn(&str) -> bool| -> u64 {
+        let counts = at(document, &[name]).and_then(Value::as_object).into_iter().flatten();
+        let counted = counts.filter(|(kind, _)| counts_as(kind)).filter_map(|(_, count)| count.as_u64());
+        counted.fold(0, u64::saturating_add)
     };
-    result.answered = Some(counts("statusCodeDistribution"));
-    result.failed = counts("errorDistribution");
+    result.answered = Some(counts("statusCodeDistribution", |_| true));
+    result.errors = counts("statusCodeDistribution", |status| !status.starts_with(['2', '3']));
+    result.failed = counts("errorDistribution", |_| true);
     result.limit_service_time("unless it ran with --latency-correction, which the file does not tell");
     result.limit("the file does not tell the offered rate: it is compared as a closed loop");
     result.limit("eleven bars are no histogram: no figure has an interval");

@@ -37,6 +37,8 @@ pub(super) fn read_report(document: &Value) -> Result<ForeignResult, ForeignErro
     result.answered = Some(requests);
     result.offered = Some(needed(document, &["rate"], TOOL)?);
     result.rate_completed = number(document, &["throughput"]);
+    let succeeded = number(document, &["success"]).unwrap_or(1.0).clamp(0.0, 1.0);
+    result.errors = ((1.0 - succeeded) * requests as f64).round() as u64;
     result.duration_s = number(document, &["duration"]).map(|nanoseconds| nanoseconds / NS_IN_S);
     result.started_at = text(document, &["earliest"]);
     say_limits(&mut result);

@@ -96,6 +96,7 @@ fn read_rates(line: &str, result: &mut ForeignResult) {
             result.failed = counts.fold(0, u64::saturating_add);
         }
         ["Non-2xx", _, _, "responses:", count] => {
+            result.errors = count.parse().unwrap_or(0);
             result.limit(&format!("the times of {count} error responses are among those of the others"));
         }
         _ => {}

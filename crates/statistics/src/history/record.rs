@@ -17,6 +17,10 @@ use std::collections::BTreeMap;
 const BYTES_IN_GIB: f64 = (1_u64 << 30) as f64;
 /// Digits of a build's hash.
 const HASH_DIGITS: usize = 12;
+/// Of a load of another program, more failed requests than this share make its figures those of the rest.
+const MAX_FAILED_SHARE: f64 = 0.01;
+/// … and fewer answers than this share of the offered rate those of another load.
+const MIN_ACHIEVED_SHARE: f64 = 0.95;
 /// Sections of an experiment that do not change what a run measures, or that name the programs.
 const LEFT_OUT: [&str; 11] = [
     "components",
@@ -292,14 +296,17 @@ pub fn of_foreign(path: &str, result: &ForeignResult) -> Recorded {
         "{}: a result does not record its machine: whether both are the same is unknown",
         result.tool
     ));
-    let failures =
+    let mut failures =
         if figures.is_empty() { vec![format!("{path}: it has no figure to compare")] } else { Vec::new() };
+    failures.extend(shortfalls(result).into_iter().map(|shortfall| format!("{path}: {shortfall}")));
     let version = result.version.clone().map(|version| (result.tool.to_owned(), version));
+    // Some write the rate that they achieved, which is another one in each run.
+    let load = LoadPoint { rate: cell.load.rate.map(three_digits), ..cell.load.clone() };
     let run = HistoryRun {
         source: result.tool.to_owned(),
         name: result.target.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         started_at: result.started_at.clone(),
-        environment: version.into_iter().chain([("load".to_owned(), load_text(&cell.load))]).collect(),
+        environment: version.into_iter().chain([("load".to_owned(), load_text(&load))]).collect(),
         trials: 1,
         valid: usize::from(failures.is_empty()),
         figures,
@@ -320,6 +327,25 @@ fn load_point() -> LoadPoint {
         arrival: String::new(),
         surrounding_services: None,
     }
+}
+
+/// Reasons why the figures of a load are not those of the load that its file names.
+fn shortfalls(result: &ForeignResult) -> Vec<String> {
+    let lost = result.failed.saturating_add(result.errors);
+    let all = result.answered.unwrap_or(0).saturating_add(result.failed);
+    let failed = (lost as f64 > MAX_FAILED_SHARE * all as f64)
+        .then(|| format!("{lost} of {all} requests failed: its figures are not those of this load"));
+    let short = result.offered.zip(result.rate_completed).and_then(|(offered, completed)| {
+        let is_short = completed < MIN_ACHIEVED_SHARE * offered;
+        is_short
+            .then(|| format!("{completed:.1} of {offered:.1} requests/s were answered: the load was another"))
+    });
+    failed.into_iter().chain(short).collect()
+}
+
+fn three_digits(value: f64) -> f64 {
+    let unit = 10_f64.powf(value.abs().log10().floor() - 2.0);
+    if unit.is_normal() { (value / unit).round() * unit } else { value }
 }
 
 /// A load in words, such as `1000 requests/s, 4 connections, http/1.1`.
@@ -399,6 +425,21 @@ mod tests {
             recorded.run.figures.iter().all(|figure| figure.estimate.low.is_none()),
             "no false precision"
         );
+    }
+
+    #[test]
+    fn figures_of_a_load_that_failed_or_fell_short_are_no_result() {
+        let text = include_bytes!("../../../../fuzz/corpus/foreign_result/fortio");
+        let good = results::foreign::read(text).unwrap();
+        let failures = |result: ForeignResult| of_foreign("fortio.json", &result).failures;
+        let answered = good.answered.unwrap();
+        let refused = ForeignResult { errors: answered, ..good.clone() };
+        assert!(failures(refused)[0].contains("requests failed"));
+        let lost = ForeignResult { failed: answered / 50, ..good.clone() };
+        assert!(failures(lost)[0].contains("requests failed"));
+        let short = ForeignResult { offered: good.rate_completed.map(|rate| 2.0 * rate), ..good.clone() };
+        assert!(failures(short)[0].contains("requests/s were answered"));
+        assert_eq!(failures(good), Vec::<String>::new());
     }
 
     #[test]

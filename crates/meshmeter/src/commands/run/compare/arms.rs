@@ -54,7 +54,6 @@ impl Arms {
         let cells = cells(&arms, &settings)?;
         let course = &comparison.course;
         let budget = Duration::try_from_secs_f64(course.budget_s).unwrap_or_default();
-        // An earlier version did not record the times of its looks.
         if budget.is_zero() || course.elapsed_s.len() != comparison.looks {
             return Err(Failure::usage(format!("{} does not say when it was looked at", folder.display()))
                 .with_hint("measure anew with --out"));
