@@ -7,8 +7,7 @@ use http::header::{HeaderMap, USER_AGENT};
 use http::uri::{PathAndQuery, Scheme};
 use http::{Request, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
-use results::Build;
-use std::fmt::Write as _;
+use results::{Build, percent_encode};
 use std::time::Duration;
 
 /// Path of instant queries.
@@ -76,25 +75,14 @@ impl PrometheusApi {
             path.push('&');
         }
         path += "query=";
-        encode(query, &mut path);
+        path += &percent_encode(query);
         if let Some(at) = at {
             path += "&time=";
-            encode(at, &mut path);
+            path += &percent_encode(at);
         }
         let mut parts = self.uri.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::try_from(path)?);
         Ok(Uri::from_parts(parts)?)
-    }
-}
-
-/// Percent-encodes all but unreserved characters (RFC 3986, 2.3).
-fn encode(text: &str, encoded: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
     }
 }
 

@@ -180,5 +180,7 @@ pub use size::{
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
-pub use url::{hide_credentials, percent_decoded, split_credentials, split_scheme, without_credentials};
+pub use url::{
+    hide_credentials, percent_decoded, percent_encode, split_credentials, split_scheme, without_credentials,
+};
 pub use verdict::{SpoiledFigures, Verdict};

@@ -1,6 +1,7 @@
 //! URLs as results, messages and files show them: without credentials.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// The URL without user and password.
 ///
@@ -117,6 +118,20 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
         rest = if byte.is_some() { &others[2..] } else { others };
     }
     decoded
+}
+
+/// Percent-encodes a part of a URL: all but unreserved characters (RFC 3986, 2.3).
+#[must_use]
+pub fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
 }
 
 #[cfg(test)]

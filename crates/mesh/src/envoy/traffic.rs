@@ -8,10 +8,9 @@
 use super::hop::{Hop, Layer};
 use crate::admin::{Admin, AdminError};
 use experiment::environment::{Bucket, Buckets, GatewayCounters};
-use results::GatewayCounts;
+use results::{GatewayCounts, percent_encode};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -199,19 +198,6 @@ pub(crate) fn any_of<'a>(names: impl IntoIterator<Item = &'a String>) -> String 
         }
     }
     any
-}
-
-/// Percent-encodes a part of a URL.
-pub fn percent_encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len() * 2);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }
 
 /// `/stats?format=json&histogram_buckets=detailed`: histograms are one element of the statistics array.

@@ -2,8 +2,9 @@
 
 use super::propagation::Expected;
 use crate::admin::{Admin, AdminError};
-use crate::envoy::traffic::{any_of, percent_encode};
+use crate::envoy::traffic::any_of;
 use crate::ztunnel;
+use results::percent_encode;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
