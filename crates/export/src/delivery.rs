@@ -213,7 +213,8 @@ fn refusal(reply: &Reply) -> String {
     }
 }
 
-fn shortened(text: &str) -> String {
+/// Cause as a server explains it, without control characters.
+pub(crate) fn shortened(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(MAX_CAUSE_CHARACTERS).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Queries to a Prometheus, with a timeout and a limit on the size of an answer.
 
 use crate::client::{Connections, cause, connections};
+use crate::delivery::shortened;
 use crate::destination::{Authorities, DestinationError, parse_url};
 use bytes::Bytes;
 use http::header::{HeaderMap, USER_AGENT};
@@ -16,8 +17,6 @@ const QUERY_PATH: &str = "/api/v1/query";
 const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum size of an answer, bytes.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
-/// Maximum length of an error that a server explains.
-const MAX_REASON_CHARACTERS: usize = 200;
 
 /// HTTP API of a Prometheus, or of a server that speaks its API.
 pub struct PrometheusApi {
@@ -57,9 +56,7 @@ impl PrometheusApi {
                 return Ok(body);
             }
             let text = String::from_utf8_lossy(&body);
-            let reason: String =
-                text.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARACTERS).collect();
-            Err(format!("HTTP {}: {reason}", head.status.as_u16()))
+            Err(format!("HTTP {}: {}", head.status.as_u16(), shortened(&text)))
         };
         match tokio::time::timeout(QUERY_TIMEOUT, exchange).await {
             Ok(answer) => answer,
