@@ -28,3 +28,11 @@ pub use model::{LearnError, Learned, Options, learn};
 pub use objects::{Objects, ObjectsError};
 pub use provenance::{DriverRecord, EdgeRecord, Figure, Finding, Provenance, ServiceRecord, Source};
 pub use telemetry::{Telemetry, TooMuch};
+
+/// Maximum length of a cause, characters.
+const MAX_CAUSE_CHARACTERS: usize = 160;
+
+/// Cause of damaged JSON: at most a line, whatever the input has.
+fn one_line(error: &serde_json::Error) -> String {
+    results::units::shortened_to(&error.to_string(), MAX_CAUSE_CHARACTERS)
+}

@@ -4,6 +4,7 @@
 //! those of a pod's application containers: a sidecar is added by the mode of an experiment.
 
 use crate::labels::Anonymiser;
+use crate::one_line;
 use experiment::topology::Resources;
 use results::units::shortened;
 use serde::Deserialize;
@@ -296,11 +297,6 @@ impl Port {
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a RawValue) -> Result<T, ObjectsError> {
     serde_json::from_str(text.get()).map_err(|error| ObjectsError::Json(one_line(&error)))
-}
-
-fn one_line(error: &serde_json::Error) -> String {
-    let text: String = error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().count() <= 160 { text } else { text.chars().take(160).collect::<String>() + "…" }
 }
 
 /// Labels of a Service's selector.

@@ -101,8 +101,14 @@ impl Quantity {
 /// Shortens text to at most 40 characters on one line.
 #[must_use]
 pub fn shortened(text: &str) -> String {
+    shortened_to(text, 40)
+}
+
+/// Shortens text to at most this many characters on one line.
+#[must_use]
+pub fn shortened_to(text: &str, max_characters: usize) -> String {
     let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let head: String = characters.by_ref().take(40).collect();
+    let head: String = characters.by_ref().take(max_characters).collect();
     if characters.next().is_some() { format!("{head}…") } else { head }
 }
 

@@ -10,6 +10,7 @@ mod samples;
 
 pub use istio::{Query, queries};
 
+use crate::one_line;
 use crate::telemetry::{Telemetry, TooMuch};
 use answer::{Answers, Row};
 use istio::Reading;
@@ -72,7 +73,7 @@ impl Reader {
                 (Ok(None), None) => answers += 1,
                 (Ok(Some(error)), None) => return Err(AnswerError::Rejected(shortened(&error))),
                 (Err(error), None) if error.is_eof() && !begun => break,
-                (Err(error), None) => return Err(AnswerError::Json(shortened_error(&error))),
+                (Err(error), None) => return Err(AnswerError::Json(one_line(&error))),
             }
         }
         if answers == 0 { Err(AnswerError::Empty) } else { Ok(()) }
@@ -83,10 +84,4 @@ impl Reader {
     pub fn finish(self) -> Telemetry {
         self.reading.finish()
     }
-}
-
-/// The cause, without what the input says: at most a line.
-fn shortened_error(error: &serde_json::Error) -> String {
-    let text: String = error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().count() <= 160 { text } else { text.chars().take(160).collect::<String>() + "…" }
 }
