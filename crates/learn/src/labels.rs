@@ -35,14 +35,20 @@ impl Anonymiser {
     /// Hash of a host: of its name and its namespace, if it is one of a cluster. Other names are hashed whole.
     #[must_use]
     pub fn hashed_host(&self, text: &str) -> String {
-        let mut parts = text.splitn(3, '.');
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(name), Some(namespace), Some(rest)) if rest.starts_with("svc.") || rest == "svc" => {
+        match service_names(text) {
+            Some((namespace, name)) => {
                 format!("{}.{}.svc.cluster.local", self.hashed(name), self.hashed(namespace))
             }
-            _ => self.hashed(text),
+            None => self.hashed(text),
         }
     }
+}
+
+/// Namespace and name of a host that is a cluster's Service.
+pub(crate) fn service_names(host: &str) -> Option<(&str, &str)> {
+    let mut parts = host.splitn(3, '.');
+    let (name, namespace, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    (rest == "svc" || rest.starts_with("svc.")).then_some((namespace, name))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! the waypoint, else of the caller's proxy, whose time includes the network and both proxies.
 
 use crate::histogram::Histogram;
+use crate::labels::service_names;
 use crate::telemetry::{Connections, Name, Pair, Party, Reported, Reporter, Requests, Telemetry};
 use experiment::Protocol;
 use results::units::shortened;
@@ -205,13 +206,7 @@ fn text(telemetry: &Telemetry, party: Party) -> String {
 
 /// Namespace and name of a host: those of a cluster's Service, or the whole host.
 fn host_names(host: &str) -> (&str, &str) {
-    let mut parts = host.splitn(3, '.');
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), Some(namespace), Some(rest)) if rest == "svc" || rest.starts_with("svc.") => {
-            (namespace, name)
-        }
-        _ => (EXTERNAL_NAMESPACE, host),
-    }
+    service_names(host).unwrap_or((EXTERNAL_NAMESPACE, host))
 }
 
 /// Waypoints: ztunnels connect to them for hosts whose requests a waypoint reports for other workloads.
