@@ -23,7 +23,6 @@ mod trend;
 use errors::Errors;
 pub(crate) use grpc::GrpcRecord;
 use per_url::PerUrl;
-pub(crate) use trend::Growth;
 use trend::Trend;
 
 /// Number of status codes, 0 to 999; HTTP has no others.
@@ -539,18 +538,13 @@ impl Recorder {
         self.completed - self.completed_after_window + self.warmup.completed_in_window
     }
 
-    /// What came before the window, in the form of the result schema.
+    /// Counts of what came before the window, in the form of the result schema.
     pub(crate) fn warmup_counts(&self) -> WarmupCounts {
         WarmupCounts { errors: self.errors.before_window(), ..self.warmup.clone() }
     }
 
-    /// The backlog, if it grows throughout the window. `offered_until`: requests that the schedule offers until a time of the
-    /// window, on average.
-    pub(crate) fn growth(&self, offered_until: impl Fn(Nanos) -> f64) -> Option<Growth> {
-        self.trend.growth(offered_until)
-    }
-
-    /// The backlog throughout the window, in the form of the result schema. `offered_until`: as for [`Self::growth`].
+    /// The backlog throughout the window, in the form of the result schema. `offered_until`: requests that the schedule offers until
+    /// a time of the window, on average.
     pub(crate) fn backlog(&self, offered_until: impl Fn(Nanos) -> f64) -> Backlog {
         self.trend.backlog(offered_until)
     }

@@ -15,9 +15,9 @@ mod rate;
 mod tests;
 
 use crate::error::ErrorKind;
-use crate::recorder::Growth;
 use jiff::{SignedDuration, Timestamp};
 use results::{Figures, LoadResult, Verdict};
+use statistics::backlog::Growth;
 
 /// Facts about the run that the result does not contain.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,9 @@ use crate::verdict::{self, RunContext};
 use crate::worker::WorkerOutcome;
 use jiff::SignedDuration;
 use results::{
-    Build, Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
+    Backlog, Build, Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
 };
+use statistics::backlog::growth;
 use std::sync::atomic::Ordering;
 
 /// Measurements of the workers, and what the process used meanwhile.
@@ -101,13 +102,14 @@ impl Coordinator<'_> {
         self.spec.own_rate().is_some() && measured.stopped_at >= self.timeline.end
     }
 
-    /// Requests that the schedule offers until this time of the window.
-    fn offered_until(&self, since_start: Nanos) -> f64 {
-        self.spec.due_until(since_start).unwrap_or_default()
-    }
-
     /// Facts that a verdict needs beside the result.
-    fn context(&self, measured: &Measured, open: usize, duration_s: f64) -> RunContext<'_> {
+    fn context(
+        &self,
+        measured: &Measured,
+        open: usize,
+        duration_s: f64,
+        backlog: Option<&Backlog>,
+    ) -> RunContext<'_> {
         let Measured { recorder, waiting, .. } = measured;
         let connections = self.spec.own_connections().max(1) as f64;
         RunContext {
@@ -119,10 +121,7 @@ impl Coordinator<'_> {
             clock_moved: measured.clock_moved,
             servers_left_out: self.spec.servers_left_out(),
             cpus: usable_cpus().unwrap_or(1.0),
-            growth: self
-                .has_whole_open_loop(measured)
-                .then(|| recorder.growth(|at| self.offered_until(at)))
-                .flatten(),
+            growth: backlog.and_then(growth),
             peer_limit: waiting.peer_limit,
             without_connection: if duration_s > 0.0 {
                 waiting.without_connection as f64 / (duration_s * SECOND as f64 * connections)
@@ -189,7 +188,7 @@ impl Coordinator<'_> {
             slowest: Some(slowest),
             backlog: self
                 .has_whole_open_loop(&measured)
-                .then(|| recorder.backlog(|at| self.offered_until(at))),
+                .then(|| recorder.backlog(|at| self.spec.due_until(at).unwrap_or_default())),
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),
@@ -205,7 +204,8 @@ impl Coordinator<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        result.verdict = verdict::check(&result, self.context(&measured, open, duration_s));
+        let context = self.context(&measured, open, duration_s, result.backlog.as_ref());
+        result.verdict = verdict::check(&result, context);
         result
     }
 }

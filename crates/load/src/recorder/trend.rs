@@ -2,8 +2,7 @@
 
 use crate::clock::Nanos;
 use results::{Backlog, BacklogSlice};
-pub(crate) use statistics::backlog::Growth;
-use statistics::backlog::{SLICES, growth};
+use statistics::backlog::SLICES;
 
 #[cfg(test)]
 mod simulated;
@@ -75,19 +74,15 @@ impl Trend {
         });
         Backlog { under_way_at_start: self.under_way_at_start, slices: slices.collect() }
     }
-
-    /// The backlog, if it grows throughout the window. `offered_until`: as for [`Self::backlog`].
-    pub(super) fn growth(&self, offered_until: impl Fn(Nanos) -> f64) -> Option<Growth> {
-        growth(&self.backlog(offered_until))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use statistics::backlog::{Growth, growth};
 
     /// 1000 requests in a second, with these response times.
-    fn growth(response_time: impl Fn(Nanos) -> Nanos) -> Option<Growth> {
+    fn growth_with(response_time: impl Fn(Nanos) -> Nanos) -> Option<Growth> {
         let (start, end) = (5_000_000_000, 6_000_000_000);
         let mut two = [Trend::new(start, end), Trend::new(start, end)];
         for index in 0..1000 {
@@ -96,13 +91,13 @@ mod tests {
         }
         let [mut all, other] = two;
         all.merge(&other);
-        all.growth(|at| at as f64 / 1e6)
+        growth(&all.backlog(|at| at as f64 / 1e6))
     }
 
     #[test]
     fn target_that_lags_ever_more_is_found_whatever_its_noise() {
         // 2 % over its capacity, and up to 3 ms of noise.
-        let found = growth(|index| 300_000 + index * 20_000 + index * 1_919_003 % 3_000_000).unwrap();
+        let found = growth_with(|index| 300_000 + index * 20_000 + index * 1_919_003 % 3_000_000).unwrap();
         assert!(found.requests[0] < 10 && found.requests[1] > 18, "{found:?}");
         assert!(found.response_time_ns[0] < 7_000_000 && found.response_time_ns[1] > 18_000_000, "{found:?}");
     }
@@ -126,8 +121,8 @@ mod tests {
             ("times longer than the window", Box::new(|_| 3_000_000_000)),
             ("times that grow by a tenth", Box::new(|index: Nanos| 300_000_000 + index * 30_000)),
         ] {
-            assert_eq!(growth(times), None, "{what}");
+            assert_eq!(growth_with(times), None, "{what}");
         }
-        assert_eq!(Trend::new(0, 0).growth(|_| 0.0), None, "no response");
+        assert_eq!(growth(&Trend::new(0, 0).backlog(|_| 0.0)), None, "no response");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{RunContext, connections};
 use crate::clock::Nanos;
-use crate::recorder::Growth;
 use results::{Figure, Figures, HistogramSummary, LoadResult, Rates, Verdict};
+use statistics::backlog::Growth;
 
 /// If half of the requests waited longer than this for the target, microseconds, it was behind all the time.
 const BEHIND_P50_US: f64 = 1000.0;

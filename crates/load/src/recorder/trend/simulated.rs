@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::SECOND;
-use statistics::backlog::{JUDGED, backlog_after};
+use statistics::backlog::{Growth, JUDGED, backlog_after, growth};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
