@@ -2,9 +2,8 @@
 //!
 //! Pure: saved answers and objects in, a topology with the source of each figure out. [`prometheus`] reads answers into
 //! [`Telemetry`]; [`learn`] merges what several proxies report of a call, derives scripts and drivers, and checks the
-//! result. [`fit`] chooses distributions for histograms, [`Objects`] have
-//! replicas and resources. [`Provenance`] says where each figure comes from. Queries are
-//! sent by the command, not here.
+//! result. [`fit`] chooses distributions for histograms, [`Objects`] have replicas and resources. [`Provenance`] says
+//! where each figure comes from. Queries are sent by the command, not here.
 
 mod checks;
 mod draft;

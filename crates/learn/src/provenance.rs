@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// Schema of the file.
 pub(crate) const SCHEMA: &str = "meshmeter.learned/1";
 
-/// Where everything in a learned topology comes from.
+/// Sources of everything in a learned topology.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Provenance {
     /// Schema of the file.
@@ -102,7 +102,7 @@ pub struct DriverRecord {
 pub struct Finding {
     /// Kind, such as `missing-callers`.
     pub kind: String,
-    /// What it is about: a service, a call, or empty.
+    /// Subject: a service, a call, or empty.
     pub subject: String,
     /// A sentence.
     pub text: String,

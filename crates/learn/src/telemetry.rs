@@ -1,4 +1,4 @@
-//! What proxies report, by pair of workloads and by reporter, whatever mesh they belong to.
+//! Reports of proxies, by pair of workloads and by reporter, whatever mesh they belong to.
 
 use crate::histogram::Histogram;
 use crate::labels::Anonymiser;

@@ -21,7 +21,7 @@ const GRPC_ERRORS: [&str; 7] = ["2", "4", "8", "12", "13", "14", "15"];
 /// A query, and its purpose.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Query {
-    /// What its answer is used for.
+    /// Purpose of the answer.
     pub purpose: &'static str,
     /// PromQL.
     pub text: String,

@@ -53,7 +53,7 @@ impl Values {
     }
 }
 
-/// What happened on an edge.
+/// Events on an edge.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeTruth {
     /// Requests per second.
@@ -65,7 +65,7 @@ pub struct EdgeTruth {
     pub durations: Values,
 }
 
-/// What happened in a topology.
+/// Events in a topology.
 #[derive(Debug, Default)]
 pub struct Truth {
     pub edges: BTreeMap<(WorkloadId, WorkloadId), EdgeTruth>,

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the run checks whether it should stop.
+/// Interval at which the run checks whether it should stop.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Connections are opened this much earlier than necessary.
 const CONNECT_LEAD: Duration = Duration::from_secs(1);

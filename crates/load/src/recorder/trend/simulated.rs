@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// When requests are due.
+/// Times at which requests are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Arrivals {
     Even,
@@ -84,7 +84,7 @@ struct Run<'a> {
     unsent: VecDeque<Nanos>,
     /// Sent and not begun.
     waiting: Vec<Nanos>,
-    /// When those begun end, and when they were due.
+    /// Those begun: times at which they end, and at which they were due.
     begun: BinaryHeap<Reverse<(Nanos, Nanos)>>,
 }
 
