@@ -1,12 +1,8 @@
 //! Names of a topology: DNS labels, each once.
 
 use crate::mesh::Node;
+use experiment::topology::file::{self, MAX_NAME_LENGTH, MAX_NAMESPACE_LENGTH};
 use std::collections::HashSet;
-
-/// Maximum length of a Service's name.
-const MAX_NAME_LENGTH: usize = 63;
-/// Maximum length of a namespace.
-const MAX_NAMESPACE_LENGTH: usize = 50;
 
 /// Names of nodes in a topology, in the order of the nodes.
 #[derive(Debug, Default)]
@@ -57,14 +53,7 @@ impl Labels {
 
 /// Text as a DNS label of at most this length.
 fn label(text: &str, max_length: usize) -> String {
-    let label: String = text
-        .to_lowercase()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(max_length)
-        .collect();
-    let label = label.trim_matches('-');
-    if label.is_empty() { "unnamed".to_owned() } else { label.to_owned() }
+    file::label(text, max_length).unwrap_or_else(|| "unnamed".to_owned())
 }
 
 /// Text as the name of a Service: a DNS label that begins with a letter.

@@ -15,22 +15,29 @@ pub(super) const INLINE: &str = "topology";
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
 /// Maximum length of a namespace: copies of a topology append a number.
-pub(super) const MAX_NAMESPACE_LENGTH: usize = 50;
+pub const MAX_NAMESPACE_LENGTH: usize = 50;
 
-pub(super) const MAX_NAME_LENGTH: usize = 63;
+/// Maximum length of the name of a workload, which is also a Service name.
+pub const MAX_NAME_LENGTH: usize = 63;
 
 /// Name derived from a file name, without directories and extension, as a DNS label.
 pub(super) fn from_file_name(file_name: &str) -> String {
     let base = file_name.rsplit('/').next().unwrap_or_default();
     let stem = base.strip_suffix(".yaml").or_else(|| base.strip_suffix(".yml")).unwrap_or(base);
-    let label: String = stem
+    label(stem, MAX_NAMESPACE_LENGTH).unwrap_or_else(|| INLINE.to_owned())
+}
+
+/// Text as a DNS label of at most this length; `None` if nothing of it can be in one.
+#[must_use]
+pub fn label(text: &str, max_length: usize) -> Option<String> {
+    let label: String = text
         .to_lowercase()
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(MAX_NAMESPACE_LENGTH)
+        .take(max_length)
         .collect();
     let label = label.trim_matches('-');
-    if label.is_empty() { INLINE.to_owned() } else { label.to_owned() }
+    (!label.is_empty()).then(|| label.to_owned())
 }
 
 /// Validates the name of a namespace or topology: a DNS label.

@@ -8,6 +8,7 @@ use crate::cli::LearnArgs;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::output::{self, Destination, destination};
+use experiment::topology::file::{MAX_NAMESPACE_LENGTH, label};
 use learn::prometheus::{AnswerError, Reader};
 use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telemetry};
 use results::units::shortened;
@@ -96,17 +97,8 @@ fn refused(error: &LearnError) -> Failure {
 
 /// Name of a topology: its file's.
 fn name_of(path: Option<&Path>) -> String {
-    let stem = path.and_then(Path::file_stem).map(|stem| stem.to_string_lossy().to_lowercase());
-    let label: String = stem
-        .unwrap_or_default()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(50)
-        .collect();
-    match label.trim_matches('-') {
-        "" => UNNAMED.to_owned(),
-        name => name.to_owned(),
-    }
+    let stem = path.and_then(Path::file_stem).unwrap_or_default();
+    label(&stem.to_string_lossy(), MAX_NAMESPACE_LENGTH).unwrap_or_else(|| UNNAMED.to_owned())
 }
 
 /// Provenance beside a topology file: `shop.provenance.json` beside `shop.yaml`.
