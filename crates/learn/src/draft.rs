@@ -33,7 +33,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) calls: Vec<Vec<ScriptCall>>,
     /// Scripts of nodes that receive requests.
     pub(crate) scripts: BTreeMap<usize, Script>,
-    /// Edges of drivers, and those beyond the limit.
+    /// Edges of drivers, ascending, and those beyond the limit.
     pub(crate) drivers: Vec<usize>,
     pub(crate) left_out: Vec<usize>,
     /// In the order of `drivers`.

@@ -16,10 +16,12 @@ impl Draft<'_> {
     pub(crate) fn provenance(self, telemetry: &Telemetry, mut findings: Findings) -> Provenance {
         let name = |node: usize| self.labels.qualified(node);
         let mut edges = Vec::new();
-        for (index, edge) in
-            self.mesh.edges.iter().enumerate().filter(|(index, _)| !self.left_out.contains(index))
-        {
-            let position = self.drivers.iter().position(|driver| *driver == index);
+        for (index, edge) in self.mesh.edges.iter().enumerate() {
+            let position = self.drivers.binary_search(&index).ok();
+            if position.is_none() && self.driven.contains_key(&index) {
+                // A driver beyond the limit.
+                continue;
+            }
             let from = match (position, edge.from) {
                 (Some(position), _) => self.clients[position].clone(),
                 (None, Some(from)) => name(from),
