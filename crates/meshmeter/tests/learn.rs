@@ -4,11 +4,10 @@ mod command;
 
 use command::{meshmeter, stderr, stdout};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
+use test_support::{Response, Server};
 
 /// Answer to the query for requests: web calls cart twice per request, and cart a bank outside the cluster.
 fn answer() -> String {
@@ -104,45 +103,24 @@ fn unusable_input_is_a_usage_error_with_a_hint() {
     }
 }
 
-/// Answers every request on the port until the listener's thread ends with the test.
-fn serve(listener: TcpListener, answer: fn(&str) -> (&'static str, String)) {
-    std::thread::spawn(move || {
-        for connection in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || answer_all(&connection, answer));
-        }
-    });
-}
-
-fn answer_all(connection: &TcpStream, answer: fn(&str) -> (&'static str, String)) {
-    let mut lines = BufReader::new(connection).lines().map_while(Result::ok);
-    loop {
-        let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
-        if head.is_empty() {
-            return;
-        }
-        respond(connection, answer(&head.join("\n")));
-    }
-}
-
-fn respond(mut connection: &TcpStream, (status, body): (&str, String)) {
-    let _ = write!(connection, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-}
-
 #[test]
 fn prometheus_is_queried_with_a_token_and_its_refusal_is_an_error() {
     let folder = folder();
     fs::write(folder.path().join("token"), "Authorization: Bearer s3cret\n").unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/prometheus", listener.local_addr().unwrap());
-    serve(listener, |head| {
-        let has_token = head.lines().any(|line| line.to_lowercase() == "authorization: bearer s3cret");
-        match (has_token, head.starts_with("GET /prometheus/api/v1/query?query=label_replace")) {
-            (false, _) => ("401 Unauthorized", "no token".to_owned()),
-            (true, true) if head.contains("%22istio_requests_total%203600s%22") => ("200 OK", answer()),
-            (true, true) => ("200 OK", r#"{"status":"success","data":{"result":[]}}"#.to_owned()),
-            (true, false) => ("404 Not Found", String::new()),
+    let server = Server::start(None, |request| {
+        let has_token = request.header("authorization") == Some("Bearer s3cret");
+        let is_query = request.method == "GET"
+            && request.target.starts_with("/prometheus/api/v1/query?query=label_replace");
+        match (has_token, is_query) {
+            (false, _) => Response::new(401, "no token"),
+            (true, true) if request.target.contains("%22istio_requests_total%203600s%22") => {
+                Response::new(200, answer())
+            }
+            (true, true) => Response::new(200, r#"{"status":"success","data":{"result":[]}}"#),
+            (true, false) => Response::new(404, ""),
         }
     });
+    let url = format!("http://{}/prometheus", server.address());
     let from_file = learn(folder.path(), &["--prometheus", "answers.json"]);
     let output =
         learn(folder.path(), &["--prometheus", &url, "--prometheus-header", "@token", "--at", "1800003600"]);
