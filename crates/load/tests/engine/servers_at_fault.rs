@@ -55,7 +55,9 @@ fn failures_of_the_warm_up_are_apart_from_those_of_the_window() {
     let LoadResult { requests, warmup, verdict, .. } = run(&load);
     let of = |errors: &BTreeMap<String, u64>| errors.values().sum::<u64>();
     assert_eq!((of(&warmup.errors), of(&requests.errors)), (warmup.failed, requests.failed), "{requests:?}");
-    assert_eq!(warmup.failed + requests.failed, DROPPED, "{warmup:?}");
+    // A machine that stalls through all of it leaves fewer to be dropped.
+    let dropped = DROPPED.min(warmup.sent + requests.sent);
+    assert_eq!(warmup.failed + requests.failed, dropped, "{warmup:?}");
     let is_named = verdict.reasons.iter().chain(&verdict.notes).any(|text| text.starts_with("errors: "));
     assert_eq!(is_named, requests.failed > 0, "{verdict:?}");
 }
