@@ -90,13 +90,12 @@ pub fn queries(range_s: u64) -> Vec<Query> {
     METRICS.into_iter().map(of_metric).collect()
 }
 
-/// Series of a counter, until the period of all is known.
+/// A series, as far as its values are kept apart from those of others; histograms have a bound beside it.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct Series {
     pair: Pair,
     reporter: Reporter,
     metric: Metric,
-    samples: Samples,
     is_grpc: bool,
     is_error: bool,
 }
@@ -107,7 +106,8 @@ pub(super) struct Reading {
     telemetry: Telemetry,
     /// Period of vectors, seconds; 0 before the first.
     range_s: f64,
-    series: Vec<Counted>,
+    /// Series of counters, until the period of all is known.
+    series: Vec<(Series, Samples)>,
 }
 
 impl Reading {
@@ -130,6 +130,8 @@ impl Reading {
         };
         *self.telemetry.rows.entry(name).or_default() += 1;
         let pair = self.pair(labels)?;
+        let series = Series { pair, reporter, metric, is_grpc: is_grpc(labels), is_error: is_error(labels) };
+        let bound = labels.le.as_deref().and_then(|text| text.parse::<f64>().ok());
         let samples = match (row.value, row.values, named) {
             (Some((at, value)), None, Some((_, range))) => {
                 self.period(range, at)?;
@@ -137,7 +139,7 @@ impl Reading {
                     self.telemetry.unusable_rows += 1;
                     return Ok(());
                 }
-                return self.add(pair, reporter, metric, value.0, 0.0, labels).map_err(Into::into);
+                return self.add(series, value.0, 0.0, bound).map_err(Into::into);
             }
             (None, Some(samples), _) => samples,
             // One value of a counter has no rate.
@@ -154,13 +156,12 @@ impl Reading {
                 if self.series.len() >= MAX_SERIES {
                     return Err(TooMuch::Series.into());
                 }
-                let (is_grpc, is_error) = (is_grpc(labels), is_error(labels));
                 self.telemetry.pair(pair)?;
-                self.series.push(Counted { pair, reporter, metric, samples, is_grpc, is_error });
+                self.series.push((series, samples));
                 Ok(())
             }
             // Only proportions count: those of a short-lived pod need no extrapolation.
-            _ => self.add(pair, reporter, metric, samples.increase, 0.0, labels).map_err(Into::into),
+            _ => self.add(series, samples.increase, 0.0, bound).map_err(Into::into),
         }
     }
 
@@ -193,17 +194,9 @@ impl Reading {
         Ok(())
     }
 
-    /// Adds the increase of a metric over the period.
-    fn add(
-        &mut self,
-        pair: Pair,
-        reporter: Reporter,
-        metric: Metric,
-        value: f64,
-        resets: f64,
-        labels: &Labels,
-    ) -> Result<(), TooMuch> {
-        let bound = || labels.le.as_deref().and_then(|text| text.parse::<f64>().ok());
+    /// Adds the increase of a series over the period.
+    fn add(&mut self, series: Series, value: f64, resets: f64, bound: Option<f64>) -> Result<(), TooMuch> {
+        let Series { pair, reporter, metric, is_grpc, is_error } = series;
         let rate = if self.range_s > 0.0 { value / self.range_s } else { 0.0 };
         let reported = self.telemetry.pair(pair)?;
         let (histogram, part, scale) = match metric {
@@ -215,8 +208,8 @@ impl Reading {
                 requests.rate += rate;
                 requests.count += value;
                 requests.resets += resets;
-                requests.error_rate += if is_error(labels) { rate } else { 0.0 };
-                requests.grpc_rate += if is_grpc(labels) { rate } else { 0.0 };
+                requests.error_rate += if is_error { rate } else { 0.0 };
+                requests.grpc_rate += if is_grpc { rate } else { 0.0 };
                 return Ok(());
             }
             Metric::Resets => {
@@ -237,7 +230,7 @@ impl Reading {
                 return Ok(());
             }
         };
-        match (part, bound()) {
+        match (part, bound) {
             (Part::Sum, _) => histogram.sum += value * scale,
             (Part::Count, _) => histogram.count += value,
             (Part::Bucket, Some(bound)) if bound > 0.0 => histogram.add(bound * scale, value)?,
@@ -248,7 +241,7 @@ impl Reading {
 
     /// Adds the series with samples, whose period is that of all samples.
     pub(super) fn finish(mut self) -> Telemetry {
-        let usable = || self.series.iter().map(|one| one.samples).filter(|samples| samples.count > 0);
+        let usable = || self.series.iter().map(|(_, samples)| samples).filter(|samples| samples.count > 0);
         let start = usable().map(|samples| samples.first).fold(f64::INFINITY, f64::min);
         let end = usable().map(|samples| samples.last).fold(f64::NEG_INFINITY, f64::max);
         if self.range_s <= 0.0 && end > start {
@@ -257,16 +250,10 @@ impl Reading {
         if end.is_finite() {
             self.telemetry.at = self.telemetry.at.max(end);
         }
-        for one in std::mem::take(&mut self.series) {
-            let labels = Labels {
-                request_protocol: one.is_grpc.then(|| "grpc".to_owned()),
-                response_code: one.is_error.then(|| "500".to_owned()),
-                ..Labels::default()
-            };
-            let increase = one.samples.increase_in((start, end));
+        for (series, samples) in std::mem::take(&mut self.series) {
+            let increase = samples.increase_in((start, end));
             // Its pair is there already, so there are not too many.
-            let _ =
-                self.add(one.pair, one.reporter, one.metric, increase, one.samples.resets.into(), &labels);
+            let _ = self.add(series, increase, samples.resets.into(), None);
         }
         self.telemetry.period_s = self.range_s;
         self.telemetry
