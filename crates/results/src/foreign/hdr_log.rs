@@ -55,7 +55,7 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
             .map_err(|error| wrong(&format!("has no histogram: {error}")))?;
         let max_us = max_ms.parse::<f64>().map_err(|_| wrong("has no maximum"))? * US_IN_MS;
         is_other_unit |= (max_us - histogram.max_us()).abs() > MAX_DIFFERENCE * max_us + 1.0;
-        if by_tag.len() > MAX_TAGS {
+        if by_tag.len() >= MAX_TAGS && !by_tag.contains_key(tag) {
             return Err(wrong("has one more tag, and there are too many"));
         }
         let length: f64 = length.parse().map_err(|_| wrong("has no length"))?;
