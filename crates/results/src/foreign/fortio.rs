@@ -4,7 +4,7 @@
 //! within a bucket. A request's time starts with its send.
 
 use super::fields::{array, at, count, number, text, times};
-use super::{ForeignError, ForeignResult, Step};
+use super::{ForeignError, ForeignResult, Step, figure_of_percentile};
 use crate::figure::Figure;
 use crate::metric::Clock;
 use serde_json::Value;
@@ -31,9 +31,7 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
     result.answered = count(histogram, &["Count"]);
     result.times_us = times(histogram, &[("Avg", Figure::Mean), ("Max", Figure::Max)], US_IN_S);
     for percentile in array(histogram, &["Percentiles"]) {
-        let quantile = number(percentile, &["Percentile"]);
-        let figure =
-            Figure::TIMES.into_iter().find(|figure| figure.percentile() == quantile && quantile.is_some());
+        let figure = number(percentile, &["Percentile"]).and_then(figure_of_percentile);
         if let (Some(figure), Some(value)) = (figure, number(percentile, &["Value"])) {
             result.times_us.insert(figure, value * US_IN_S);
         }
@@ -56,9 +54,6 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
         let bad = codes.iter().filter(|(code, _)| !GOOD.iter().any(|good| code.starts_with(good)));
         bad.filter_map(|(_, count)| count.as_u64()).fold(0, u64::saturating_add)
     });
-    result.errors = bad;
-    if bad > 0 {
-        result.limit(&format!("the times of {bad} failed requests are among those of the others"));
-    }
+    result.add_errors(bad);
     Ok(result)
 }

@@ -63,11 +63,7 @@ pub(super) fn read_summary(document: &Value) -> Result<ForeignResult, ForeignErr
     result.limit("a summary has no histogram: no figure has an interval");
     let failed = values(document, "http_req_failed");
     // Of the rate "failed", `passes` counts the failed ones.
-    let failed = failed.and_then(|failed| count(failed, &["passes"])).unwrap_or(0);
-    result.errors = failed;
-    if failed > 0 {
-        result.limit(&format!("the times of {failed} failed requests are among those of the others"));
-    }
+    result.add_errors(failed.and_then(|failed| count(failed, &["passes"])).unwrap_or(0));
     Ok(result)
 }
 

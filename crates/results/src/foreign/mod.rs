@@ -15,7 +15,7 @@ mod steps;
 mod vegeta;
 mod wrk;
 
-pub use steps::Step;
+pub use steps::{Step, at_rank};
 
 use crate::figure::Figure;
 use crate::latency_histogram::{LatencyHistogram, RecordedValue};
@@ -95,6 +95,14 @@ impl ForeignResult {
         self.limit(&format!(
             "service times, {why}: waiting before a late send is missing (coordinated omission)"
         ));
+    }
+
+    /// Counts failed requests whose times are among those of the others, and says so.
+    fn add_errors(&mut self, failed: u64) {
+        self.errors = failed;
+        if failed > 0 {
+            self.limit(&format!("the times of {failed} failed requests are among those of the others"));
+        }
     }
 
     /// Percentiles of the histogram that the file does not give itself. Requests without a response rank above all.
@@ -235,6 +243,11 @@ fn json(text: &str) -> Result<ForeignResult, ForeignError> {
         Some((_, read)) => read(&document),
         None => Err(unknown()),
     }
+}
+
+/// The figure of a percentile, 0 to 100.
+fn figure_of_percentile(percentile: f64) -> Option<Figure> {
+    Figure::TIMES.into_iter().find(|figure| figure.percentile() == Some(percentile))
 }
 
 /// Lines of a file with their numbers, without blank ones.

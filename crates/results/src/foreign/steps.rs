@@ -25,13 +25,17 @@ pub(super) fn quantile(steps: &[Step], total: u64, quantile: f64) -> Option<f64>
     if total == 0 {
         return None;
     }
-    let rank = crate::rank(total, quantile);
+    at_rank(steps, crate::rank(total, quantile)).map(|step| step.to_us)
+}
+
+/// The step that has a rank; `None` beyond the last one.
+#[must_use]
+pub fn at_rank(steps: &[Step], rank: u64) -> Option<&Step> {
     let mut up_to = 0_u64;
-    let step = steps.iter().find(|step| {
+    steps.iter().find(|step| {
         up_to = up_to.saturating_add(step.count);
         up_to >= rank
-    })?;
-    Some(step.to_us)
+    })
 }
 
 /// Steps of cumulative counts: time and the number of responses up to it.

@@ -5,7 +5,7 @@
 //! With `--u_latency` it prints times from the send as well, which are not read.
 
 use super::steps::from_cumulative;
-use super::{ForeignError, ForeignResult, lines};
+use super::{ForeignError, ForeignResult, figure_of_percentile, lines};
 use crate::figure::Figure;
 use crate::metric::Clock;
 
@@ -57,9 +57,7 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
             }
             [percentile, time] if percentile.ends_with('%') => {
                 let percentile: Option<f64> = percentile.trim_end_matches('%').parse().ok();
-                let figure = Figure::TIMES
-                    .into_iter()
-                    .find(|figure| figure.percentile().is_some() && figure.percentile() == percentile);
+                let figure = percentile.and_then(figure_of_percentile);
                 result.times_us.extend(figure.zip(time_us(time)));
             }
             _ => read_rates(line, &mut result),

@@ -1,7 +1,7 @@
 //! Intervals of percentiles of one load, by its histogram.
 
 use results::Estimate;
-use results::foreign::Step;
+use results::foreign::{Step, at_rank};
 
 /// Half-width of a 95 % interval of a binomial count, in standard deviations.
 const NORMAL_95: f64 = 1.96;
@@ -28,23 +28,14 @@ pub(super) fn with_interval(
         events_beyond.filter(|events| *events > 0.0).map_or(1.0, |events| (beyond / events).max(1.0));
     let half = NORMAL_95 * (requests * quantile * (1.0 - quantile) * clusters).sqrt();
     let (low, high) = ((requests * quantile - half).floor(), (requests * quantile + half).ceil() + 1.0);
-    let low = at_rank(steps, low.max(1.0)).map(|step| step.from_us);
-    let high = at_rank(steps, high).map(|step| step.to_us);
+    let low = at_rank(steps, low.max(1.0) as u64).map(|step| step.from_us);
+    let high = at_rank(steps, high as u64).map(|step| step.to_us);
     match (low, high) {
         (Some(low), Some(high)) => {
             Estimate { low: Some(low.min(estimate)), high: Some(high.max(estimate)), ..single }
         }
         _ => single,
     }
-}
-
-/// The step that has a rank; `None` beyond the last one.
-fn at_rank(steps: &[Step], rank: f64) -> Option<&Step> {
-    let mut up_to = 0.0;
-    steps.iter().find(|step| {
-        up_to += step.count as f64;
-        up_to >= rank
-    })
 }
 
 #[cfg(test)]
