@@ -45,9 +45,9 @@ const OF_FLEET: [Metric; 6] = [
     Metric::BytesPerProxy,
 ];
 /// Requests of a trial that p99 needs.
-const P99_REQUESTS: f64 = crate::SAMPLES_BEYOND_A_PERCENTILE / 0.01;
+pub const P99_REQUESTS: f64 = crate::SAMPLES_BEYOND_A_PERCENTILE / 0.01;
 /// Relative resolution of a difference of two times: each is rounded to three digits.
-pub(crate) const RESOLUTION_OF_TIMES: f64 = 0.002;
+const RESOLUTION_OF_TIMES: f64 = 0.002;
 /// Fraction of the repeats that must have a figure. Fewer are the ones in which an arm happened to be measurable.
 const MIN_SHARE_OF_REPEATS: f64 = 0.5;
 
@@ -86,9 +86,7 @@ impl Judge {
         let tests = Tests::new(&weights, looks);
         let figure = |metric: Metric, cell: &ComparedCell| {
             let (margin, source) = margins.of(metric, cell.base.mode, &tests, looks);
-            let resolution = if metric.is_time() { RESOLUTION_OF_TIMES } else { 0.0 };
-            let rule = Rule { weight: weight(metric), worse_if: worse_if(metric), margin, resolution };
-            PlannedFigure { metric, rule, source }
+            PlannedFigure { metric, rule: rule(metric, margin), source }
         };
         let judged = |(cell, metrics): (&ComparedCell, Vec<Metric>)| JudgedCell {
             cell: cell.clone(),
@@ -233,6 +231,12 @@ fn metrics(arms: [&Experiment; 2], cell: &ComparedCell) -> Vec<Metric> {
         _ => true,
     };
     OF_LOAD.into_iter().filter(can_have).collect()
+}
+
+/// Rule by which a figure is judged.
+pub(crate) fn rule(metric: Metric, margin: f64) -> Rule {
+    let resolution = if metric.is_time() { RESOLUTION_OF_TIMES } else { 0.0 };
+    Rule { weight: weight(metric), worse_if: worse_if(metric), margin, resolution }
 }
 
 /// Part of the error rate, relative to the other figures: medians and CPU are looked at first, as everywhere

@@ -8,9 +8,7 @@ use super::course::{Series, is_counterpart, is_positive, series};
 use super::environment::{changed_programs, differences, is_same};
 use super::prediction::{logarithms, predict};
 use super::record::{Recorded, UNKNOWN};
-use crate::comparison::{
-    DEFAULT_MARGIN, RESOLUTION_OF_TIMES, Rule, difference, error_rate, weight, worse_if,
-};
+use crate::comparison::{DEFAULT_MARGIN, difference, error_rate, rule, weight};
 use crate::interval;
 use crate::words;
 use results::{
@@ -353,13 +351,8 @@ fn judge_figures(draft: &mut Draft, used: &[&HistoryRun], heads: &[Recorded], re
         .iter()
         .filter_map(|figure| {
             let series = all.iter().find(|series| is_counterpart(first, figure, series.figure))?;
-            let of_head = |head: &'_ Recorded| -> Option<usize> {
-                head.run
-                    .figures
-                    .iter()
-                    .position(|other| is_positive(other) && is_counterpart(first, figure, other))
-            };
-            let judged = heads.iter().filter_map(|head| Some(&head.run.figures[of_head(head)?]));
+            let is_it = |other: &&HistoryFigure| is_positive(other) && is_counterpart(first, figure, other);
+            let judged = heads.iter().filter_map(|head| head.run.figures.iter().find(is_it));
             Some((*figure, series, judged.collect()))
         })
         .collect();
@@ -411,9 +404,7 @@ fn judge(
     let history = &series.values[since.unwrap_or(0)..];
     let values: Vec<f64> = judged.iter().map(|figure| figure.estimate.estimate).collect();
     let (margin, margin_source) = margin(request);
-    let resolution = if figure.key.is_time() { RESOLUTION_OF_TIMES } else { 0.0 };
-    let rule = Rule { weight: weight(figure.key), worse_if: worse_if(figure.key), margin, resolution };
-    let predicted = predict(history, &values, rule, share);
+    let predicted = predict(history, &values, rule(figure.key, margin), share);
     let base = interval::mean(history, 0.0);
     ComparedFigure {
         key: figure.key,

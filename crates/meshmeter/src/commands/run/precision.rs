@@ -4,7 +4,7 @@ use super::calibrate;
 use experiment::{Experiment, Plan, PlannedTrial};
 use report::calibration::before_run;
 use results::units::{format_duration, format_rate};
-use statistics::SAMPLES_BEYOND_A_PERCENTILE;
+use statistics::comparison::P99_REQUESTS;
 use statistics::precision::half_width_in_deviations;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,8 +13,6 @@ use std::time::Duration;
 const EXAMPLE_DEVIATION: f64 = 0.1;
 /// Repeats that are compared with fewer.
 const MORE_REPEATS: usize = 5;
-/// Requests of a trial that p99 needs.
-const P99_REQUESTS: f64 = SAMPLES_BEYOND_A_PERCENTILE / 0.01;
 
 /// Lines below the plan: what the settings can show anywhere, and what this machine resolves if it was calibrated.
 pub(super) fn paragraph(experiment: &Experiment, plan: &Plan) -> String {
