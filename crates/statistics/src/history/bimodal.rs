@@ -62,12 +62,12 @@ fn cut(values: &[f64]) -> Option<(Groups, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let length = sorted.len() as f64;
-    let mean = sorted.iter().sum::<f64>() / length;
+    let sum = sorted.iter().sum::<f64>();
+    let mean = sum / length;
     let all: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
     if all <= 0.0 {
         return None;
     }
-    let sum = sorted.iter().sum::<f64>();
     let mut below = 0.0;
     let cuts = (1..sorted.len()).map(|count| {
         below += sorted[count - 1];

@@ -3,9 +3,8 @@
 use super::bimodal;
 use super::change_points::change_points;
 use super::environment::{changed_programs, is_same};
-use super::prediction::{Spread, deviation, logarithms, superiority};
-use super::record::sign;
-use crate::comparison::Logarithms;
+use super::prediction::{Spread, deviation, logarithms, mean, superiority};
+use crate::comparison::{Logarithms, WorseIf, worse_if};
 use results::{
     CoursePoint, CourseSegment, HISTORY_COURSE_SCHEMA, HistoryChange, HistoryCourse, HistoryFigure,
     HistoryGroup, HistoryRun, Metric, SeriesCourse,
@@ -90,7 +89,7 @@ fn of_series(series: &Series<'_>) -> SeriesCourse {
         CourseSegment {
             from,
             to,
-            mean: (part.iter().sum::<f64>() / part.len() as f64).exp(),
+            mean: mean(part).exp(),
             deviation: deviation(part),
             bimodal: bimodal::groups(part).map(bimodal::Groups::modes),
         }
@@ -102,13 +101,12 @@ fn of_series(series: &Series<'_>) -> SeriesCourse {
     };
     let change = |bounds: &[usize]| {
         let (before, after) = (&values[bounds[0]..bounds[1]], &values[bounds[1]..bounds[2]]);
-        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
         let half = Spread::new(before, after).half(LEVEL);
         HistoryChange {
             at: bounds[1],
             run: series.runs[bounds[1]].shown_name().to_owned(),
             ratio: Logarithms { mean: mean(after) - mean(before), half, n: after.len() }.ratio(),
-            superiority: superiority(after, before, sign(series.figure.key) > 0.0),
+            superiority: superiority(after, before, worse_if(series.figure.key) == WorseIf::Higher),
             programs: changed_programs(series.runs[bounds[1] - 1], series.runs[bounds[1]]),
         }
     };

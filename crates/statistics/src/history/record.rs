@@ -1,7 +1,7 @@
 //! Lines of a history from what was measured: a run's directory, a load's result, the result of another generator.
 
 use super::percentile::with_interval;
-use crate::comparison::{figures_of, worse_if};
+use crate::comparison::figures_of;
 use crate::interval;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid, usable};
 use crate::words;
@@ -39,7 +39,7 @@ const LEFT_OUT: [&str; 11] = [
 /// Keys of the load that are part of a cell, which is compared with its like.
 const OF_CELLS: [&str; 2] = ["rate", "clients"];
 
-/// What a source does not tell.
+/// Name of facts that a source does not tell.
 pub(super) const UNKNOWN: &str = "unknown";
 
 /// A measurement as a line of a history, and what is wrong with it.
@@ -387,11 +387,6 @@ fn steps(times: &HistogramSummary) -> Vec<Step> {
         step
     };
     histogram.recorded().map(step).collect()
-}
-
-/// Direction in which a figure gets worse, as a factor: 1 if higher is worse, else −1.
-pub(super) fn sign(metric: Metric) -> f64 {
-    if worse_if(metric) == crate::comparison::WorseIf::Higher { 1.0 } else { -1.0 }
 }
 
 #[cfg(test)]
