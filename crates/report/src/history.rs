@@ -1,6 +1,6 @@
 //! The course of a history as text: a line of bars per figure, its segments, and its changes with what changed.
 
-use crate::comparison::figure::{change, label, percent, value};
+use crate::comparison::figure::{self, change, label, percent, value};
 use crate::comparison::skipped;
 use crate::format::counted;
 use crate::terminal::plain;
@@ -57,22 +57,16 @@ fn of_series(group: &HistoryGroup, series: &SeriesCourse) -> String {
 }
 
 fn of_segment(key: Metric, segment: &CourseSegment) -> String {
-    let shown = |mean: f64| value(key, Some(Estimate::single(mean)));
     let runs = match segment.to - segment.from {
         1 => format!("run {}", segment.to),
         _ => format!("runs {} to {}", segment.from + 1, segment.to),
     };
     if let Some(modes) = segment.bimodal {
-        return format!(
-            "{runs}: bimodal, about {} in {} and {} in {}",
-            shown(modes.lower),
-            counted(modes.lower_runs as u64, "run", "runs"),
-            shown(modes.upper),
-            modes.upper_runs
-        );
+        return format!("{runs}: bimodal, {}", figure::modes(key, modes));
     }
     let deviation = segment.deviation.map(|deviation| format!(", runs differ by {}", percent(deviation)));
-    format!("{runs}: {}{}", shown(segment.mean), deviation.unwrap_or_default())
+    let mean = value(key, Some(Estimate::single(segment.mean)));
+    format!("{runs}: {mean}{}", deviation.unwrap_or_default())
 }
 
 fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String {

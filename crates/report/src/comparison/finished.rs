@@ -1,8 +1,8 @@
-//! What a comparison of finished runs says beside its rows.
+//! Sentences of a comparison of finished runs beside its rows.
 
 use super::figure;
 use crate::format::counted;
-use results::{BetweenRuns, ComparedFigure, Comparison, FinishedRuns, InconclusiveReason, Modes};
+use results::{BetweenRuns, ComparedFigure, Comparison, FinishedRuns, InconclusiveReason};
 use statistics::comparison::{ALARM_RATE, MISS_RATE};
 use statistics::words;
 
@@ -39,7 +39,7 @@ pub(super) fn is_without_history(comparison: &Comparison) -> bool {
     comparison.figures.iter().any(|figure| figure.reason == Some(InconclusiveReason::RunVariationUnknown))
 }
 
-/// What differs between environments, said before all figures.
+/// Differences between environments, said before all figures.
 pub(super) fn environment(comparison: &Comparison, finished: &FinishedRuns) -> Vec<String> {
     let changes = comparison.environment_changes.iter();
     match finished.history {
@@ -106,14 +106,10 @@ fn method(comparison: &Comparison, finished: &FinishedRuns) -> String {
 /// The two modes of a figure, with the probability of superiority.
 fn bimodal(compared: &ComparedFigure) -> Option<String> {
     let BetweenRuns { bimodal, superiority, .. } = compared.between_runs.as_ref()?;
-    let Modes { lower, lower_runs, upper, upper_runs } = (*bimodal)?;
-    let value = |value: f64| figure::value(compared.key, Some(results::Estimate::single(value)));
     Some(format!(
-        "bimodal: {}: about {} in {} and {} in {upper_runs}; a judged run is worse than one of the history with a probability of {}",
+        "bimodal: {}: {}; a judged run is worse than one of the history with a probability of {}",
         name(compared),
-        value(lower),
-        counted(lower_runs as u64, "run", "runs"),
-        value(upper),
+        figure::modes(compared.key, (*bimodal)?),
         figure::percent((*superiority)?)
     ))
 }

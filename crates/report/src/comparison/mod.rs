@@ -19,7 +19,8 @@ pub use terminal::text;
 use crate::format::counted;
 use figure::{change, label, reason, value};
 use results::{
-    ComparedFigure, Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, MarginSource, Metric,
+    ComparedFigure, Comparison, ComparisonEnd, ComparisonVerdict, Estimate, FigureVerdict, MarginSource,
+    Metric,
 };
 
 /// A comparison in words.
@@ -117,8 +118,13 @@ pub fn sentence(figure: &ComparedFigure) -> String {
 
 /// Change with the interval that the verdict was made by.
 fn shown_change(figure: &ComparedFigure) -> String {
+    change(shown_ratio(figure))
+}
+
+/// Ratio with the interval that the verdict was made by.
+fn shown_ratio(figure: &ComparedFigure) -> Option<Estimate> {
     let is_equivalent = figure.verdict == FigureVerdict::Equivalent;
-    change(if is_equivalent { figure.equivalence_ratio } else { figure.ratio })
+    if is_equivalent { figure.equivalence_ratio } else { figure.ratio }
 }
 
 impl Description {

@@ -1,7 +1,7 @@
 //! A comparison as a page: of two arms with verdicts, or of two runs side by side.
 
 use super::figure::{self, label, value};
-use super::{Description, shown_change, verdict_word};
+use super::{Description, shown_change, shown_ratio, verdict_word};
 use crate::html::charts::looks::{self, Look};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::side_by_side::SideBySide;
@@ -15,11 +15,11 @@ use statistics::words;
 pub(crate) struct Page {
     name: String,
     headline: String,
-    /// What got worse, by how much.
+    /// Figures that got worse, by how much.
     worse: Vec<String>,
     /// Reasons why nothing may be concluded.
     failures: Vec<String>,
-    /// How sure that is, or what is compared.
+    /// Error rate, or the two runs side by side.
     basis: Vec<String>,
     figures: Table,
     /// A chart per cell.
@@ -62,23 +62,21 @@ struct Chart {
 impl Page {
     /// Two arms of a comparison.
     pub(crate) fn new(comparison: &Comparison) -> Self {
-        let Description { headline, worse, failures, notes, .. } = Description::new(comparison);
+        let Description { headline, worse, failures, rows, notes, .. } = Description::new(comparison);
         let sureness = super::error_rate(comparison);
         let other_notes = notes.iter().filter(|note| Some(*note) != sureness.as_ref());
+        let other_notes = other_notes.map(|note| words::sentence(note)).collect();
         Self {
             name: comparison.name.clone(),
             headline,
             worse,
             failures,
-            basis: super::error_rate(comparison)
-                .map(|text| words::sentence(&text) + ".")
-                .into_iter()
-                .collect(),
-            figures: figures(comparison),
+            basis: sureness.iter().map(|text| words::sentence(text) + ".").collect(),
+            figures: figures(rows, comparison),
             differences: differences(comparison),
             looks: looks(comparison),
             environments: None,
-            notes: other_notes.map(|note| words::sentence(note)).collect(),
+            notes: other_notes,
         }
     }
 
@@ -126,8 +124,7 @@ fn plain_row<const N: usize>(cells: [String; N]) -> TableRow {
     TableRow { cells: cells.into(), class: "" }
 }
 
-fn figures(comparison: &Comparison) -> Table {
-    let rows = Description::new(comparison).rows;
+fn figures(rows: Vec<super::Row>, comparison: &Comparison) -> Table {
     let row = |(row, figure): (super::Row, &ComparedFigure)| TableRow {
         cells: vec![
             row.verdict,
@@ -209,9 +206,7 @@ fn differences(comparison: &Comparison) -> Vec<Chart> {
 }
 
 fn row(figure: &ComparedFigure) -> Option<Row> {
-    let is_equivalent = figure.verdict == FigureVerdict::Equivalent;
-    let ratio = if is_equivalent { figure.equivalence_ratio } else { figure.ratio };
-    let (estimate, interval) = percent(ratio?);
+    let (estimate, interval) = percent(shown_ratio(figure)?);
     let (marker, class) = style(figure.verdict);
     let margin = 100.0 * figure.margin;
     Some(Row {

@@ -4,8 +4,8 @@ use super::*;
 use crate::terminal::Options;
 use results::{
     BetweenRuns, COMPARISON_SCHEMA, COMPARISON_SELF_TEST_SCHEMA, ComparedArm, ComparisonCourse,
-    ComparisonSelfTest, CountedShare, Estimate, Factors, FinishedRuns, HistoryUse, InconclusiveReason,
-    InjectedEffect, LoadPoint, Mode, Modes, OwnedCellKey, SelfTestSeries,
+    ComparisonSelfTest, CountedShare, Factors, FinishedRuns, HistoryUse, InconclusiveReason, InjectedEffect,
+    LoadPoint, Mode, Modes, OwnedCellKey, SelfTestSeries,
 };
 
 fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
