@@ -17,6 +17,7 @@ mod read;
 
 pub use error::FolderError;
 pub use output_file::{open, write_whole};
+pub(crate) use read::{Line, for_each_line, open as open_regular_file};
 pub use read::{RawRun, read, read_arms, read_compared, read_experiment, recorded_trials};
 
 use results::{Comparison, ComparisonSelfTest, Host, Summary, TrialRecord};
@@ -58,7 +59,7 @@ pub const RUN_FILES: [&str; 8] = [
     TRIALS_FILE,
 ];
 
-/// What to do if the directory already contains a run.
+/// Treatment of a directory that already contains a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Existing {
     /// Keep that run and return an error.

@@ -4,16 +4,14 @@
 //! where it is: readers name its number and go on, and the next line begins after it. A line of a later version is an error, since
 //! skipping it would leave out runs without need.
 
-use crate::folder::{FolderError, write_whole};
+use crate::folder::{FolderError, Line, for_each_line, open_regular_file, write_whole};
 use results::{HISTORY_SCHEMA, HistoryRun};
 use serde::Deserialize;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Longest line: a study of a thousand cells has a few megabytes.
-const MAX_LINE_BYTES: u64 = 64 << 20;
 /// Beginning of the schemas of all versions.
 const SCHEMA_OF_ALL_VERSIONS: &str = "meshmeter.history/";
 /// Each attempt to lock follows a replacement of the file by another process.
@@ -35,7 +33,7 @@ pub struct HistoryFile {
 pub struct SkippedLine {
     /// Number of the line, from 1.
     pub number: usize,
-    /// What is wrong with it.
+    /// Reason for which it could not be read.
     pub reason: String,
 }
 
@@ -51,36 +49,18 @@ impl HistoryFile {
     /// # Errors
     /// Returns an error if the file cannot be read, is no history, or has a line of a later version.
     pub fn read(path: &Path) -> Result<Self, FolderError> {
-        let file = File::open(path).map_err(|error| FolderError::read(path, error))?;
-        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            return Err(FolderError::read(path, "it is not a regular file"));
-        }
+        let file = open_regular_file(path).map_err(|error| FolderError::read(path, error))?;
         Self::read_from(file, path)
     }
 
     fn read_from(file: File, path: &Path) -> Result<Self, FolderError> {
         let mut history = Self::default();
-        let mut reader = BufReader::new(file);
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line);
-            let bytes = read.map_err(|error| FolderError::read(path, error))?;
-            if bytes == 0 {
-                break;
-            }
-            let is_whole = line.last() == Some(&b'\n');
-            if !is_whole && bytes as u64 == MAX_LINE_BYTES {
-                return Err(FolderError::read(
-                    path,
-                    format!("line {number} is over {MAX_LINE_BYTES} bytes long"),
-                ));
-            }
-            if line.trim_ascii().is_empty() {
-                continue;
+        for_each_line(file, path, |Line { number, text, is_whole }| {
+            if text.trim_ascii().is_empty() {
+                return Ok(());
             }
             history.ends_damaged = false;
-            match parse(&line) {
+            match parse(text) {
                 Ok(run) => history.runs.push(run),
                 Err(Fault::Later(schema)) => {
                     return Err(FolderError::read(
@@ -94,7 +74,8 @@ impl HistoryFile {
                     history.ends_damaged = true;
                 }
             }
-        }
+            Ok(())
+        })?;
         if history.runs.is_empty() && !history.skipped.is_empty() {
             return Err(FolderError::read(
                 path,

@@ -10,8 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
-/// Maximum length of a line in `trials.jsonl`. A trial takes some 20 KB; one with a fleet of components, a
-/// few hundred.
+/// Maximum length of a line. A trial takes some 20 KB; one with a fleet of components, a few hundred; a study of a thousand cells
+/// in a history, a few megabytes.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A run as stored in its directory.
@@ -103,7 +103,7 @@ fn needed(folder: &Path, name: &str) -> Result<Vec<u8>, FolderError> {
 }
 
 /// Opens a regular file for reading. Opening a pipe would block until there is a writer.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         File::open(path)
     } else {
@@ -119,6 +119,41 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
         Err(error) => return Err(FolderError::read(path, error)),
     };
     let mut trials = Vec::new();
+    for_each_line(file, path, |Line { number, text, is_whole }| {
+        match parse_trial(text) {
+            Ok(Some(trial)) => trials.push(trial.with_proof_of_own_mode()),
+            Ok(None) => {}
+            Err(_) if !is_whole => {
+                notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
+            }
+            Err(error) => {
+                notes
+                    .push(format!("Line {number} of {TRIALS_FILE} cannot be read and is left out: {error}."));
+            }
+        }
+        Ok(())
+    })?;
+    trials.sort_by_key(|trial| trial.index);
+    Ok(trials)
+}
+
+/// A line of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line<'a> {
+    /// From 1.
+    pub(crate) number: usize,
+    /// With its line break.
+    pub(crate) text: &'a [u8],
+    /// False for a last line without a line break.
+    pub(crate) is_whole: bool,
+}
+
+/// Reads a file line by line. A line that is too long is an error, and `read` may return others.
+pub(crate) fn for_each_line(
+    file: File,
+    path: &Path,
+    mut read: impl FnMut(Line<'_>) -> Result<(), FolderError>,
+) -> Result<(), FolderError> {
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     for number in 1.. {
@@ -131,27 +166,16 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
         if bytes == 0 {
             break;
         }
-        let whole = line.last() == Some(&b'\n');
-        if !whole && bytes as u64 == MAX_LINE_BYTES {
+        let is_whole = line.last() == Some(&b'\n');
+        if !is_whole && bytes as u64 == MAX_LINE_BYTES {
             return Err(FolderError::read(
                 path,
                 format!("line {number} is over {MAX_LINE_BYTES} bytes long"),
             ));
         }
-        match parse_trial(&line) {
-            Ok(Some(trial)) => trials.push(trial.with_proof_of_own_mode()),
-            Ok(None) => {}
-            Err(_) if !whole => {
-                notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
-            }
-            Err(error) => {
-                notes
-                    .push(format!("Line {number} of {TRIALS_FILE} cannot be read and is left out: {error}."));
-            }
-        }
+        read(Line { number, text: &line, is_whole })?;
     }
-    trials.sort_by_key(|trial| trial.index);
-    Ok(trials)
+    Ok(())
 }
 
 /// Parses a trial; `None` for a blank line.
