@@ -113,13 +113,16 @@ fn planned(arms: &Arms) -> String {
 fn measure(args: &CompareArgs, mut arms: Arms, lab: &mut OnLab) -> Result<ExitCode, Failure> {
     check_environment(&arms, lab)?;
     let folder = new_folder(&arms, args.out.as_deref(), args.overwrite)?;
-    let report = report_in(folder.path());
+    let host = measured(args, &mut arms, lab)?;
+    compare_and_publish(args, lab, folder, &host, &arms, None)
+}
+
+/// The machine, measured for the trials of both arms.
+fn measured(args: &CompareArgs, arms: &mut Arms, lab: &mut OnLab) -> Result<Host, Failure> {
     let mut host = machine::described(lab.environment(), &arms.plan);
     let modes = arms.modes();
     machine::measure(&mut host, lab, &mut arms.plan, &modes, &args.trials)?;
-    let (comparison, ended) = compare(lab, folder, &host, &arms, None)?;
-    let status = Outputs::new(args, Some(&report)).publish(&comparison)?;
-    ended.map(|()| status)
+    Ok(host)
 }
 
 /// Measures what a comparison still lacks.
@@ -132,12 +135,24 @@ fn measure_rest(
 ) -> Result<ExitCode, Failure> {
     check_environment(&arms, lab)?;
     let (folder, earlier) = RunFolder::resume_comparison(folder).map_err(folder_failure)?;
-    let report = report_in(folder.path());
     let now = machine::described(lab.environment(), &arms.plan);
     let host = resume::host(earlier.host, earlier.trials.len(), &now, &[])?;
     host.pacing.iter().for_each(|chosen| arms.plan.set_pacing(chosen.pacing));
     let recorded = Recorded { trials: earlier.trials, elapsed_s: comparison.course.elapsed_s.clone() };
-    let (comparison, ended) = compare(lab, folder, &host, &arms, Some(recorded))?;
+    compare_and_publish(args, lab, folder, &host, &arms, Some(recorded))
+}
+
+/// Executes the plan of both arms, and publishes the result however it ended.
+fn compare_and_publish(
+    args: &CompareArgs,
+    lab: &mut OnLab,
+    folder: RunFolder,
+    host: &Host,
+    arms: &Arms,
+    recorded: Option<Recorded>,
+) -> Result<ExitCode, Failure> {
+    let report = report_in(folder.path());
+    let (comparison, ended) = compare(lab, folder, host, arms, recorded)?;
     let status = Outputs::new(args, Some(&report)).publish(&comparison)?;
     ended.map(|()| status)
 }
@@ -153,7 +168,7 @@ fn new_folder(arms: &Arms, out: Option<&Path>, overwrite: bool) -> Result<RunFol
     Ok(folder)
 }
 
-/// What a comparison that is continued has already.
+/// Trials and looks that a comparison has from before it is continued.
 struct Recorded {
     trials: Vec<TrialRecord>,
     /// Measuring time up to each look, seconds.

@@ -5,13 +5,13 @@
 //! are a fraction. The tally is written after each comparison.
 
 use super::arms::{Arms, repeats_within};
-use super::{check_environment, compare, new_folder, report_in};
+use super::{check_environment, compare, measured, new_folder, report_in};
 use crate::cli::CompareArgs;
 use crate::commands::report::{Files, folder_failure, terminal_options, write};
 use crate::commands::run::clock::SystemClock;
 use crate::commands::run::on_lab::{self, OnLab};
 use crate::commands::run::run_environment::RunEnvironment as _;
-use crate::commands::run::{default_folder, draw_seed, machine, provide_programs, trial_overrides};
+use crate::commands::run::{default_folder, draw_seed, provide_programs, trial_overrides};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::output::{self, Destination, tell};
 use experiment::environment::Clock as _;
@@ -44,7 +44,7 @@ const MIN_EFFECT_US: f64 = 0.1;
 pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let seed = args.trials.seed.unwrap_or_else(draw_seed);
     let nothing = self_test::series(InjectedEffect::Nothing, 0.0, 0.0);
-    let single = arms(args, &nothing, 1, seed)?;
+    let mut single = arms(args, &nothing, 1, seed)?;
     let most = args.repeats.map_or(REPEATS, usize::from);
     let repeats = repeats_within(args.budget, single.plan.estimated_time(), Some(most))?;
     let folder = args.out.clone().unwrap_or_else(|| default_folder("self-test"));
@@ -55,7 +55,8 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     on_lab::enter("compare --self-test", &args.overrides, |lab| {
         let clock = SystemClock::new();
         check_environment(&single, lab)?;
-        let host = measured(args, single, lab)?;
+        // Once for all comparisons.
+        let host = measured(args, &mut single, lab)?;
         let mut test = SelfTest { args, folder, clock, host, result: empty(args, seed, repeats, nothing) };
         let ended = test.run(lab);
         let status = test.publish()?;
@@ -76,14 +77,6 @@ fn empty(args: &CompareArgs, seed: u64, repeats: usize, nothing: SelfTestSeries)
         interrupted: false,
         series: vec![nothing],
     }
-}
-
-/// The machine, measured once for all comparisons.
-fn measured(args: &CompareArgs, mut arms: Arms, lab: &mut OnLab) -> Result<Host, Failure> {
-    let mut host = machine::described(lab.environment(), &arms.plan);
-    let modes = arms.modes();
-    machine::measure(&mut host, lab, &mut arms.plan, &modes, &args.trials)?;
-    Ok(host)
 }
 
 /// The base, and a head with the change of a series.
