@@ -41,11 +41,8 @@ pub fn text(course: &HistoryCourse) -> String {
 
 fn of_series(group: &HistoryGroup, series: &SeriesCourse) -> String {
     let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
-    let place = if group.source == "run" {
-        format!(" of {}", words::place(series.cell.key()))
-    } else {
-        String::new()
-    };
+    let place =
+        if group.has_modes() { format!(" of {}", words::place(series.cell.key())) } else { String::new() };
     let mut text = format!("\n  {}{}  {}\n", label(series.key), plain(&place), bars(&values));
     for (number, segment) in series.segments.iter().enumerate() {
         if let Some(found) = number.checked_sub(1).and_then(|before| series.changes.get(before)) {

@@ -30,7 +30,7 @@ pub struct Comparison {
     pub looks: usize,
     /// Maximum number of looks. The error rate is shared among them.
     pub looks_planned: usize,
-    /// Why no further repeat was measured.
+    /// Reason for which no further repeat was measured.
     pub ended: ComparisonEnd,
     /// One entry per cell and figure. Figures that are worse come first.
     pub figures: Vec<ComparedFigure>,
@@ -47,7 +47,7 @@ pub struct Comparison {
     pub course: ComparisonCourse,
     /// Verdict on the comparison.
     pub verdict: ComparisonVerdict,
-    /// What a comparison of finished runs used; absent if the arms were measured in one run.
+    /// Sources of a comparison of finished runs; absent if the arms were measured in one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<FinishedRuns>,
 }
@@ -131,7 +131,7 @@ pub struct ComparedArm {
     pub versions: Vec<ComponentVersion>,
 }
 
-/// Why a comparison ended.
+/// Reason for the end of a comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonEnd {
@@ -187,7 +187,7 @@ pub struct ComparedFigure {
     pub margin_source: MarginSource,
     /// Verdict.
     pub verdict: FigureVerdict,
-    /// Why the verdict is inconclusive.
+    /// Reason for which the verdict is inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<InconclusiveReason>,
     /// Chance that the figure is called worse or better at any look if nothing changed.
@@ -223,7 +223,7 @@ pub enum FigureVerdict {
     Equivalent,
 }
 
-/// Why a figure is inconclusive.
+/// Reason for which a figure is inconclusive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InconclusiveReason {
@@ -274,6 +274,18 @@ impl ComparisonVerdict {
             Self::Better
         } else {
             Self::Equivalent
+        }
+    }
+
+    /// Verdict on a comparison with these figures. `is_void`: nothing may be concluded from it. `lacks_data`: a figure that is
+    /// worse all the same is worse.
+    #[must_use]
+    pub fn new(figures: &[ComparedFigure], is_void: bool, lacks_data: bool) -> Self {
+        match Self::of_figures(figures) {
+            _ if is_void => Self::Failed,
+            Self::Worse => Self::Worse,
+            _ if lacks_data => Self::Failed,
+            other => other,
         }
     }
 }

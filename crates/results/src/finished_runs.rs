@@ -1,4 +1,4 @@
-//! What a comparison of finished runs adds to [`Comparison`](crate::Comparison).
+//! Parts that a comparison of finished runs adds to [`Comparison`](crate::Comparison).
 
 use serde::{Deserialize, Serialize};
 

@@ -43,7 +43,7 @@ pub struct HistoryRun {
     pub valid: usize,
     /// Figures.
     pub figures: Vec<HistoryFigure>,
-    /// What the source cannot say, in sentences.
+    /// Limits of the source, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
 }
@@ -63,13 +63,13 @@ pub struct HistoryFigure {
 const SAME: f64 = 1e-9;
 
 /// Value of [`HistoryRun::source`] for the directory of a run.
-const RUN: &str = "run";
+pub const RUN_SOURCE: &str = "run";
 
 impl HistoryRun {
     /// True if its cells have modes.
     #[must_use]
     pub fn has_modes(&self) -> bool {
-        self.source == RUN
+        self.source == RUN_SOURCE
     }
 
     /// True if both are records of one measurement. Without a known start their figures tell; a file keeps them inexactly.

@@ -3,6 +3,7 @@
 use crate::estimate::Estimate;
 use crate::factor::OwnedCellKey;
 use crate::finished_runs::Modes;
+use crate::history::RUN_SOURCE;
 use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,6 +39,14 @@ pub struct HistoryGroup {
     pub runs: usize,
     /// Figures.
     pub series: Vec<SeriesCourse>,
+}
+
+impl HistoryGroup {
+    /// True if the cells of its runs have modes.
+    #[must_use]
+    pub fn has_modes(&self) -> bool {
+        self.source == RUN_SOURCE
+    }
 }
 
 /// A figure over the runs of a group.

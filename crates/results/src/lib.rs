@@ -134,7 +134,7 @@ pub use gateway::{
 };
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
-pub use history::{HISTORY_SCHEMA, HistoryFigure, HistoryRun};
+pub use history::{HISTORY_SCHEMA, HistoryFigure, HistoryRun, RUN_SOURCE};
 pub use history_course::{
     CoursePoint, CourseSegment, HISTORY_COURSE_SCHEMA, HistoryChange, HistoryCourse, HistoryGroup,
     SeriesCourse,

@@ -52,7 +52,7 @@ fn comparisons() -> u64 {
     asked.unwrap_or(400)
 }
 
-/// What a comparison said.
+/// Verdicts of a comparison.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     /// Figures that were called worse or better at some look.

@@ -61,7 +61,7 @@ pub struct ForeignResult {
     pub times_us: BTreeMap<Figure, f64>,
     /// Histogram, ascending; empty if the file has none.
     pub steps: Vec<Step>,
-    /// What the file cannot say, in sentences.
+    /// Limits of the file, in sentences.
     pub limits: Vec<String>,
 }
 

@@ -186,7 +186,7 @@ pub(crate) fn error_rate(weight: u32, all: u32) -> f64 {
 pub struct Judgement {
     /// Verdict.
     pub verdict: FigureVerdict,
-    /// Why it is inconclusive.
+    /// Reason for which it is inconclusive.
     pub reason: Option<InconclusiveReason>,
     /// Mean of the base.
     pub base: Option<Estimate>,

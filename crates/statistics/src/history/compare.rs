@@ -72,12 +72,8 @@ impl Draft {
                 .push("nothing can be compared: the runs have no cell and figure in common".to_owned());
         }
         self.figures.sort_by_key(|figure| figure.verdict);
-        let verdict = match ComparisonVerdict::of_figures(&self.figures) {
-            _ if !self.failures.is_empty() => ComparisonVerdict::Failed,
-            ComparisonVerdict::Worse => ComparisonVerdict::Worse,
-            _ if !self.missing.is_empty() => ComparisonVerdict::Failed,
-            other => other,
-        };
+        let (is_void, lacks_data) = (!self.failures.is_empty(), !self.missing.is_empty());
+        let verdict = ComparisonVerdict::new(&self.figures, is_void, lacks_data);
         let runs: Vec<&HistoryRun> = heads.iter().map(|head| &head.run).collect();
         Comparison {
             schema: COMPARISON_SCHEMA.to_owned(),

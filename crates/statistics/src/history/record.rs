@@ -10,7 +10,7 @@ use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use results::foreign::{ForeignResult, Step};
 use results::{
     Clock, Estimate, Factors, Figure, HISTORY_SCHEMA, HistogramSummary, HistoryFigure, HistoryRun, Host,
-    LatencyHistogram, LoadPoint, LoadResult, Metric, Mode, OwnedCellKey, Summary, TrialRecord,
+    LatencyHistogram, LoadPoint, LoadResult, Metric, Mode, OwnedCellKey, RUN_SOURCE, Summary, TrialRecord,
 };
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub fn of_run(finished: &FinishedRun<'_>) -> Recorded {
         failures.push(format!("{path}: no trial has a usable figure"));
     }
     let run = HistoryRun {
-        source: "run".to_owned(),
+        source: RUN_SOURCE.to_owned(),
         name: summary.name.clone(),
         started_at: trials.iter().map(|trial| trial.started_at.clone()).min(),
         seed: Some(summary.seed),

@@ -151,12 +151,8 @@ impl<'a> Looks<'a> {
             self.trials.iter().any(|trial| trial.factors.keys().any(|key| is_of_components(key)));
         let environment_changes = environment_changes([&base, &head, &control], has_builds);
         let failures = self.failures();
-        let verdict = match ComparisonVerdict::of_figures(&self.figures) {
-            _ if !self.ended.is_by_itself() => ComparisonVerdict::Failed,
-            ComparisonVerdict::Worse => ComparisonVerdict::Worse,
-            _ if !failures.is_empty() => ComparisonVerdict::Failed,
-            other => other,
-        };
+        let (is_void, lacks_data) = (!self.ended.is_by_itself(), !failures.is_empty());
+        let verdict = ComparisonVerdict::new(&self.figures, is_void, lacks_data);
         Comparison {
             schema: COMPARISON_SCHEMA.to_owned(),
             name,
