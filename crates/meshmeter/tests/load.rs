@@ -2,7 +2,9 @@
 
 mod command;
 
-use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
+use command::{
+    NOBODY, Serving, await_first_second, meshmeter, minute_of_load, run, said, start, stderr, stdout,
+};
 use results::{Figure, LoadResult, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -78,23 +80,8 @@ fn waits_caused_by_stopped_generator_are_not_attributed_to_any_of_several_server
 fn assert_stop_is_the_generators(count: usize) {
     let servers: Vec<Serving> = (0..count).map(|_| Serving::start(&["--delay", "1ms"])).collect();
     let requests = || servers.iter().map(Serving::requests).sum::<u64>();
-    let mut child = start(
-        meshmeter()
-            .args([
-                "load",
-                "--progress",
-                "plain",
-                "--rate",
-                "200",
-                "--connections",
-                "4",
-                "--duration",
-                "60s",
-                "--json",
-                "-",
-            ])
-            .args(servers.iter().map(Serving::url)),
-    );
+    let urls = servers.iter().map(Serving::url);
+    let mut child = start(minute_of_load().args(["--connections", "4"]).args(urls));
     let mut lines = said(&mut child);
     await_first_second(&mut lines, 60);
     let process = Pid::from_child(&child);
@@ -364,18 +351,7 @@ fn a_soft_limit_on_open_files_is_raised() {
 #[test]
 fn an_interrupt_ends_the_run_with_the_results_so_far() {
     let server = Serving::start(&[]);
-    let mut child = start(meshmeter().args([
-        "load",
-        "--progress",
-        "plain",
-        "--rate",
-        "200",
-        "--duration",
-        "60s",
-        "--json",
-        "-",
-        &server.url(),
-    ]));
+    let mut child = start(minute_of_load().arg(server.url()));
     let mut lines = said(&mut child);
     await_first_second(&mut lines, 60);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();

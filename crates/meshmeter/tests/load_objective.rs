@@ -2,7 +2,7 @@
 
 mod command;
 
-use command::{Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
+use command::{Serving, await_first_second, minute_of_load, run, said, start, stderr, stdout};
 use results::{LoadResult, SearchResult};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -36,22 +36,8 @@ fn a_run_that_is_cut_short_meets_no_objective() {
     let server = Serving::start(&[]);
     let url = server.url();
     for warmup in ["0s", "60s"] {
-        let mut child = start(meshmeter().args([
-            "load",
-            "--progress",
-            "plain",
-            "--rate",
-            "200",
-            "--duration",
-            "60s",
-            "--warmup",
-            warmup,
-            "--objective",
-            "p50=3s,errors=1%",
-            "--json",
-            "-",
-            &url,
-        ]));
+        let objective = ["--warmup", warmup, "--objective", "p50=3s,errors=1%"];
+        let mut child = start(minute_of_load().args(objective).arg(&url));
         let mut lines = said(&mut child);
         if warmup == "0s" {
             await_first_second(&mut lines, 60);

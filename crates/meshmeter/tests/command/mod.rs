@@ -41,6 +41,13 @@ pub fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok)
 }
 
+/// `meshmeter load` of 200 requests/s for a minute that says its progress, with its result on standard output; without URLs yet.
+pub fn minute_of_load() -> Command {
+    let mut command = meshmeter();
+    command.args(["load", "--progress", "plain", "--rate", "200", "--duration", "60s", "--json", "-"]);
+    command
+}
+
 /// Reads until `meshmeter load --progress plain` reports the first of `seconds` seconds.
 pub fn await_first_second(lines: &mut impl Iterator<Item = String>, seconds: u32) {
     let awaited = format!("1/{seconds} s");
