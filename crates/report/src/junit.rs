@@ -15,7 +15,7 @@ use crate::disturbed;
 use crate::sentences;
 use document::{Case, Kind, Status, Suite};
 use jiff::Timestamp;
-use results::{Cell, DriverObjective, TrialOutcome, TrialRecord, UnavailableMode};
+use results::{Cell, DriverObjective, TrialOutcome, TrialRecord, UnavailableMode, with_factors};
 use statistics::objective::{ObjectiveCheck, checks};
 use statistics::words;
 
@@ -101,8 +101,7 @@ fn measured(run: &RunData, cell: &Cell) -> Option<Status> {
 }
 
 fn unavailable_mode(run: &RunData, unavailable: &UnavailableMode) -> Case {
-    let factors = unavailable.factors.iter().map(|(key, value)| format!(", {key} {value}"));
-    let name = format!("mode {}{}", unavailable.mode, factors.collect::<String>());
+    let name = with_factors(format!("mode {}", unavailable.mode), &unavailable.factors);
     let hint = unavailable.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
     let status = Status::new(Kind::Skipped, "unavailable", format!("{}{hint}", unavailable.reason));
     case(run, unavailable.mode.name(), name, Some(status))

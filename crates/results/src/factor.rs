@@ -25,6 +25,12 @@ pub fn factor_texts(factors: &Factors) -> Vec<String> {
     factors.iter().map(|(key, value)| format!("{key} {value}")).collect()
 }
 
+/// A text with the factors behind it, such as `mode gateway, gateway.cpu 2`.
+#[must_use]
+pub fn with_factors(text: String, factors: &Factors) -> String {
+    std::iter::once(text).chain(factor_texts(factors)).collect::<Vec<_>>().join(", ")
+}
+
 /// Value of a factor, as typed in the experiment.
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

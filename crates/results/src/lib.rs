@@ -109,7 +109,7 @@ pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
 pub use factor::{
     BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, OwnedCellKey, factor_texts,
-    is_of_components, short_names,
+    is_of_components, short_names, with_factors,
 };
 pub use factor_difference::FactorDifference;
 pub use factor_effect::FactorEffect;

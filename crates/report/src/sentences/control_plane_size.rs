@@ -4,7 +4,7 @@ use super::control_plane_model::bytes;
 use crate::format::{self, Interval, SizeUnit};
 use results::{
     AskedChange, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind, ControlPlaneQuestion,
-    ControlPlaneSize, Estimate, IstiodCount,
+    ControlPlaneSize, Estimate, IstiodCount, with_factors,
 };
 
 /// The formula, one line per figure. The coefficients are in a run's `summary.json`, under
@@ -105,8 +105,7 @@ fn rate(per_s: f64, what: &str) -> String {
 /// The kinds of an answer, with its fixed factors.
 #[must_use]
 pub fn control_plane_place(answer: &ControlPlaneAnswer) -> String {
-    let factors = answer.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
-    format!("Fleet of {}{factors}", answer.kinds)
+    with_factors(format!("Fleet of {}", answer.kinds), &answer.factors)
 }
 
 /// The answer, one sentence per figure.

@@ -4,7 +4,7 @@ use crate::format::{self, SizeUnit};
 use crate::size::figure;
 use results::{
     BindingResource, CapacityBasis, ComponentVersion, Figure, PublishedFigure, SizeAnswer, SizeMeasurement,
-    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts,
+    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts, with_factors,
 };
 use statistics::words;
 
@@ -144,20 +144,15 @@ fn large(number: f64) -> String {
 /// responses, 50 connections`. In a closed loop each number of clients has connections of its own.
 #[must_use]
 pub fn size_place(answer: &SizeAnswer) -> String {
-    let factors = answer.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
     let proxies = if answer.proxies > 1 { format!(" ({})", answer.proxies) } else { String::new() };
     let is_closed_loop = answer.options.iter().all(|option| option.measured.clients.is_some());
     let connections = match is_closed_loop {
         true => String::new(),
         false => format!(", {}", format::counted(answer.connections as u64, "connection", "connections")),
     };
-    format!(
-        "{}{proxies} in mode {}{factors}: {}, {} responses{connections}",
-        answer.component,
-        answer.mode,
-        answer.protocol,
-        format::payload(answer.payload_bytes)
-    )
+    let place =
+        with_factors(format!("{}{proxies} in mode {}", answer.component, answer.mode), &answer.factors);
+    format!("{place}: {}, {} responses{connections}", answer.protocol, format::payload(answer.payload_bytes))
 }
 
 /// A size as text: `gateway.cpu 2`, or `no limit`.

@@ -8,7 +8,7 @@ use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid, shows_satur
 use experiment::Experiment;
 use results::{
     Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Metric, Mode, Role, SizeNote,
-    SizeNoteKind, SizeQuestion, TrialRecord, factor_texts,
+    SizeNoteKind, SizeQuestion, TrialRecord, factor_texts, with_factors,
 };
 
 /// Factors that determine the size of a proxy.
@@ -87,8 +87,7 @@ impl Group<'_> {
 
     /// Description such as `gateway in mode ingress, ingress.scenario waf`.
     pub(super) fn place(&self) -> String {
-        let factors = self.factors.iter().map(|(key, value)| format!(", {key} {value}"));
-        format!("{} in mode {}{}", self.component, self.mode, factors.collect::<String>())
+        with_factors(format!("{} in mode {}", self.component, self.mode), &self.factors)
     }
 }
 

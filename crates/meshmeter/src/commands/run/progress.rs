@@ -5,7 +5,7 @@ use experiment::environment::ProgressSink;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
 use results::units::format_duration;
-use results::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord};
+use results::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord, with_factors};
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -213,7 +213,7 @@ fn conditions(planned: &PlannedTrial) -> String {
         (None, Some(clients)) => format!("{clients} clients"),
         (None, None) => "no load".to_owned(),
     };
-    planned.factors.iter().fold(strength, |text, (key, value)| format!("{text}, {key} {value}"))
+    with_factors(strength, &planned.factors)
 }
 
 /// `0.214 ms`; there is no number if the percentile falls among requests without a response.
