@@ -2,11 +2,12 @@
 //! noise that the user accepted in them.
 
 use crate::drivers::{groups, qualified};
+use crate::edges::arrow;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::tables::{Column, Group, Table, TableRow};
 use results::{
-    AcceptedNoise, Cell, DisturbedFigure, DisturbedFigures, DisturbedTrials, DriverSummary, EdgeSummary,
-    Estimate, ServiceSummary, Summary, TopProcess,
+    AcceptedNoise, Cell, DisturbedFigure, DisturbedFigures, DisturbedTrials, DriverSummary, Estimate,
+    ServiceSummary, Summary, TopProcess,
 };
 use serde::Serialize;
 use statistics::words;
@@ -154,8 +155,7 @@ fn of_services(cell: &Cell) -> Parts<'_> {
 }
 
 fn of_edges(cell: &Cell) -> Parts<'_> {
-    let named = |edge: &EdgeSummary| format!("{} → {}", edge.from, edge.to);
-    cell.edges.iter().map(|edge| (named(edge), &edge.disturbed)).collect()
+    cell.edges.iter().map(|edge| (arrow(edge), &edge.disturbed)).collect()
 }
 
 /// A group per cell with disturbed parts, those with the greatest last figure first.

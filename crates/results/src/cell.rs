@@ -146,6 +146,15 @@ impl Cell {
         self.totals.iter().find(|total| total.role == role)
     }
 
+    /// The call between services with the longest 99th percentile, and that in microseconds; absent if no caller timed its
+    /// calls.
+    #[must_use]
+    pub fn slowest_call(&self) -> Option<(&EdgeSummary, f64)> {
+        let p99 = |edge: &EdgeSummary| Some(edge.response_time_us?.p99?.estimate);
+        let calls = self.edges.iter().filter_map(|edge| Some((edge, p99(edge)?)));
+        calls.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
     /// Number of planned trials with at least one recorded take; reruns count once.
     #[must_use]
     pub fn places(&self) -> usize {

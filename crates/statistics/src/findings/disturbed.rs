@@ -1,6 +1,6 @@
 //! Figures of modes that noise of the machine keeps out of the estimates.
 
-use super::run::{Run, distance_from_reference};
+use super::run::{Run, distance_from_reference, nearest};
 use results::finding::{OfCell, Trials, Value};
 use results::{Cell, Finding, LoadPoint, Metric, Mode};
 
@@ -14,8 +14,7 @@ pub(super) fn disturbed(run: &Run<'_>) -> Vec<Finding> {
     }
     let of_mode = |mode: Mode| {
         let cells = run.summary.cells.iter().filter(|cell| cell.mode == mode).filter_map(of_cell);
-        let distance = |one: &OfCell<Value>| distance_from_reference(&one.place.load);
-        cells.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+        nearest(cells, |one| distance_from_reference(&one.place.load))
     };
     modes.into_iter().filter_map(of_mode).map(Finding::Disturbed).collect()
 }

@@ -13,8 +13,7 @@ use experiment::HeadlineFigure;
 use experiment::definition::Factor;
 use results::finding::{About, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
 use results::{
-    BACKGROUND_SERVICES, Cell, EdgeSummary, Finding, FindingVerdict, LoadPoint, Metric, Mode, Role,
-    is_of_components,
+    BACKGROUND_SERVICES, Cell, Finding, FindingVerdict, LoadPoint, Metric, Mode, Role, is_of_components,
 };
 
 /// Maximum number of differences between values of factors.
@@ -169,9 +168,7 @@ fn entry(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
         .or_else(|| latency::added_to_floor(cell, Metric::ResponseTimeP50Us))
         .map(Headline::Added);
     let Some(added) = added else { return Vec::new() };
-    let p99 = |edge: &EdgeSummary| Some(edge.response_time_us?.p99?.estimate);
-    let calls = cell.edges.iter().filter_map(|edge| Some((edge, p99(edge)?)));
-    let slowest = calls.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(edge, value)| {
+    let slowest = cell.slowest_call().map(|(edge, value)| {
         let figure = Value { figure: Metric::ResponseTimeP99Us, value };
         let subject = format!("{} → {}", edge.from, edge.to);
         Headline::Call(OfCell::new(cell, About { subject, figure }))

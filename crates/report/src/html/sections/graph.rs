@@ -3,6 +3,7 @@
 
 use super::context::Context;
 use crate::drivers::{over_copies_estimate, qualified};
+use crate::edges::arrow;
 use crate::format::{self, Interval, TimeUnit};
 use crate::graph::{self, CallFigures, Figures, Folding, Labels, WorkloadFigures};
 use experiment::Plan;
@@ -75,12 +76,9 @@ pub fn graph(context: &Context) -> Option<GraphSection> {
 
 /// Example: `web → cart, p99 2.90 ms`.
 fn slowest(cell: &Cell) -> String {
-    let p99 = |edge: &EdgeSummary| Some(edge.response_time_us?.p99?.estimate);
-    let calls = cell.edges.iter().filter_map(|edge| Some((edge, p99(edge)?)));
-    let slowest = calls.max_by(|(_, one), (_, other)| one.total_cmp(other));
-    slowest.map_or_else(String::new, |(edge, p99_us)| {
+    cell.slowest_call().map_or_else(String::new, |(edge, p99_us)| {
         let p99 = TimeUnit::for_times([p99_us]).time(p99_us);
-        format!("{} → {}, p99 {p99}", edge.from, edge.to)
+        format!("{}, p99 {p99}", arrow(edge))
     })
 }
 
