@@ -5,7 +5,7 @@ use super::word_factors::{figure_name, judged};
 use super::{Context, settings};
 use crate::fleets::NOT_INCLUDED;
 use crate::format;
-use experiment::file::label::{instead, label};
+use experiment::file::label::label;
 use results::finding::{Convergence, Effect, Empty, Measured, OfCell, Timed};
 use results::{Estimate, Factors, Metric, OwnedCellKey};
 use statistics::findings::counts_things;
@@ -97,13 +97,7 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> Said {
         format!("Per 1000 more {}", label(key))
     } else {
         let effect = run.summary.factor_effects.iter().find(|effect| effect.factor == key);
-        let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
-        let named = |number: Option<&f64>| {
-            let same = |value: &&results::FactorValue| value.quantity(key) == number.copied();
-            typed.iter().find(same).map(ToString::to_string).unwrap_or_default()
-        };
-        let values = effect.map_or(&[][..], |effect| &effect.values);
-        words::sentence(&instead(key, &named(values.last()), &named(values.first())))
+        run.greatest_instead(key, effect.map_or(&[][..], |effect| &effect.values))
     };
     let others = group[0].conditions().and_then(|at| of_factors(at.factors));
     let beside = others.map_or_else(String::new, |others| format!(" ({others})"));

@@ -1,15 +1,16 @@
 //! Headlines by the kind of run: values of factors, a gateway, the entry of a topology, CPU.
 
+use super::corners::changed;
 use super::said::Said;
-use super::word_factors::{figure_name, judged, values};
-use super::{Context, at_first, bracketed};
+use super::word_factors::{figure_name, judged, others, values};
+use super::{Context, at_first, with_place};
 use crate::edges::{arrow, caller_exceeded_us};
 use crate::format;
 use experiment::file::label::{instead, setting, step};
 use results::finding::{About, Added, Corner, Effect, GatewayCapacity, Headline, OfCell, Usage, Value};
 use results::{
     Cell, Conditions, Estimate, FactorValue, Factors, Figure, FindingVerdict, LoadPoint, Metric, Mode, Role,
-    is_of_components, short_names,
+    is_of_components,
 };
 use statistics::words;
 
@@ -60,7 +61,7 @@ pub(super) fn are_differences(first: &Headline) -> bool {
 pub(super) fn differences(run: &Context<'_>, group: &[&Headline]) -> Said {
     let changes: Vec<Change<'_>> = group.iter().filter_map(|headline| change(run, headline)).collect();
     let Some(first) = changes.first() else { return Said::default() };
-    let at = bracketed(first.mode, Conditions { factors: &first.others, load: first.load });
+    let at = Conditions { factors: &first.others, load: first.load };
     let figure = figure_name(first.figure).unwrap_or_default();
     let others: String = changes[1..].iter().map(|change| format!("; {}", further(change, first))).collect();
     let said = |at: &str| {
@@ -69,7 +70,7 @@ pub(super) fn differences(run: &Context<'_>, group: &[&Headline]) -> Said {
         })
     };
     let chance = run.chance(changes.iter().map(|change| change.estimate));
-    said(&at).or(|| said(&format!("({})", words::mode(first.mode)))).and(&chance)
+    with_place(first.mode, at, said).and(&chance)
 }
 
 /// A change after the first one, whose load and figure it shares.
@@ -86,12 +87,10 @@ fn change<'a>(run: &Context<'a>, headline: &'a Headline) -> Option<Change<'a>> {
         Headline::Values(one) => {
             let difference = &one.difference;
             let (to, from) = values(difference)?;
-            let mut others = difference.place.factors.clone();
-            others.remove(&difference.subject);
             Some(Change {
                 mode: difference.place.mode,
                 load: &difference.place.load,
-                others,
+                others: others(difference),
                 changed: vec![(&difference.subject, to, from)],
                 figure: difference.measured.figure,
                 estimate: &difference.measured.estimate,
@@ -117,10 +116,6 @@ fn change<'a>(run: &Context<'a>, headline: &'a Headline) -> Option<Change<'a>> {
 
 fn of_corner(corner: &Corner) -> Change<'_> {
     let (last, first) = (&corner.place.factors, &corner.from);
-    let changed = last.iter().filter_map(|(key, value)| {
-        let (to, from) = short_names(value, first.get(key)?);
-        Some((key.as_str(), to, from))
-    });
     // A factor that cannot touch one of the two cells has one value.
     let is_of_one =
         |(key, _): &(&String, &FactorValue)| !(last.contains_key(*key) && first.contains_key(*key));
@@ -129,7 +124,7 @@ fn of_corner(corner: &Corner) -> Change<'_> {
         mode: corner.place.mode,
         load: &corner.place.load,
         others: others.map(|(key, value)| (key.clone(), value.clone())).collect(),
-        changed: changed.collect(),
+        changed: changed(corner).collect(),
         figure: corner.measured.figure,
         estimate: &corner.measured.estimate,
         verdict: corner.verdict,

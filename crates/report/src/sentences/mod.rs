@@ -29,9 +29,10 @@ pub use said::MAX_LINE;
 pub use select::{about, opening, others};
 
 use experiment::Experiment;
-use experiment::file::label::setting;
+use experiment::file::label::{instead, setting};
 use results::{
-    Cell, CellKey, Conditions, Estimate, Factors, Finding, Mode, OwnedCellKey, StatedFinding, Summary,
+    Cell, CellKey, Conditions, Estimate, FactorValue, Factors, Finding, Mode, OwnedCellKey, StatedFinding,
+    Summary,
 };
 use said::Said;
 use statistics::words;
@@ -67,6 +68,16 @@ impl<'a> Context<'a> {
         let tests = self.summary.tests;
         let why = || format!("Not shown: with {tests} comparisons in this run, chance is not excluded.");
         is_one.then(why).unwrap_or_default()
+    }
+
+    /// The greatest of a factor's values instead of the least, as typed in the experiment: `Proxy CPU 1 instead of 250m`.
+    fn greatest_instead(&self, key: &str, ascending: &[f64]) -> String {
+        let typed = |number: Option<&f64>| {
+            let is_it = |value: &&FactorValue| number.is_some() && value.quantity(key) == number.copied();
+            let value = self.experiment.factor(key).and_then(|factor| factor.values.iter().find(is_it));
+            value.map(ToString::to_string).unwrap_or_default()
+        };
+        words::sentence(&instead(key, &typed(ascending.last()), &typed(ascending.first())))
     }
 
     /// A mode as the subject of a sentence.
@@ -200,6 +211,11 @@ fn place(place: &OwnedCellKey) -> String {
 /// A mode, a load and factors in brackets, such as `(sidecar, 300/s, no access log)`.
 fn bracketed(mode: Mode, conditions: Conditions<'_>) -> String {
     format!("({}, {})", words::mode(mode), words::brief(conditions))
+}
+
+/// A text with mode, load and factors in brackets; its line has the mode alone if all do not fit.
+fn with_place(mode: Mode, conditions: Conditions<'_>, said: impl Fn(&str) -> Said) -> Said {
+    said(&bracketed(mode, conditions)).or(|| said(&format!("({})", words::mode(mode))))
 }
 
 /// Factors with their values, such as `no access log and mTLS strict`.

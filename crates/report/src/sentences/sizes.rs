@@ -2,8 +2,7 @@
 
 use super::said::Said;
 use super::word_factors::{figure_name, judged};
-use super::{Context, bracketed, fleets};
-use experiment::file::label::instead;
+use super::{Context, fleets, with_place};
 use results::finding::Effect;
 use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, FindingVerdict, Metric};
 use statistics::words;
@@ -113,19 +112,14 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> Said {
         return fleets::factor_effect(run, group);
     }
     let key = first.subject.as_str();
-    let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
     let effect = effect(run, first, key, Metric::ResponseTimeP50Us);
-    let typed = |number: Option<&f64>| {
-        let value = number.and_then(|number| typed.iter().find(|value| value.quantity(key) == Some(*number)));
-        value.map(ToString::to_string).unwrap_or_default()
-    };
-    let values = effect.map_or(&[][..], |effect| &effect.values);
-    let values = words::sentence(&instead(key, &typed(values.last()), &typed(values.first())));
+    let values = run.greatest_instead(key, effect.map_or(&[][..], |effect| &effect.values));
     let said = |at: &str| Said::from(format!("{values} {at}: {}.", changes(group)));
-    let mode = format!("({})", words::mode(first.mode));
-    let at = first.conditions().map_or_else(|| mode.clone(), |at| bracketed(first.mode, at));
-    said(&at)
-        .or(|| said(&mode))
+    let placed = match first.conditions() {
+        Some(at) => with_place(first.mode, at, said),
+        None => said(&format!("({})", words::mode(first.mode))),
+    };
+    placed
         .and(cost_of_one(run, first, key).trim_start())
         .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }

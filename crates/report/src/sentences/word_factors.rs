@@ -20,8 +20,8 @@ pub(super) fn difference(run: &Context<'_>, group: &[&Difference]) -> Said {
             format!("{} {at}: {clauses}.{}", words::sentence(&values), same_programs(first))
         })
     };
-    said(&place(first))
-        .or(|| said(&format!("({})", words::mode(first.place.mode))))
+    let at = Conditions { factors: &others(first), load: &first.place.load };
+    super::with_place(first.place.mode, at, said)
         .and(&run.chance(group.iter().map(|one| &one.measured.estimate)))
 }
 
@@ -72,9 +72,15 @@ pub(super) fn values(difference: &Difference) -> Option<(String, String)> {
 
 /// Mode, load and values of other factors, such as `(sidecar, 300/s, no access log)`.
 fn place(difference: &Difference) -> String {
-    let mut others: Factors = difference.place.factors.clone();
+    let at = Conditions { factors: &others(difference), load: &difference.place.load };
+    bracketed(difference.place.mode, at)
+}
+
+/// Values of the other factors.
+pub(super) fn others(difference: &Difference) -> Factors {
+    let mut others = difference.place.factors.clone();
     others.remove(&difference.subject);
-    bracketed(difference.place.mode, Conditions { factors: &others, load: &difference.place.load })
+    others
 }
 
 fn same_programs(difference: &Difference) -> &'static str {
