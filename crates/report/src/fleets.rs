@@ -50,7 +50,7 @@ pub struct FleetTable {
     pub proxies: Table,
     /// Lost connections by cause; without rows if there were none.
     pub outages: Table,
-    /// Why proxies lost their connections, by cause.
+    /// Reasons for which proxies lost their connections, by cause.
     pub reasons: Vec<String>,
     /// CPU and memory of the control plane and of the fleet.
     pub control_plane: Table,

@@ -66,9 +66,7 @@ impl RunData {
         sentences::fill(&experiment, &mut summary);
         Self { experiment_yaml, experiment, host, trials, summary, notes }
     }
-}
 
-impl RunData {
     /// The run with noise of the machine accepted: figures of trials that it disturbed are in the estimates.
     #[must_use]
     pub fn accepting_noise(self) -> Self {

@@ -173,7 +173,7 @@ fn counterpart<'a>(run: &RunData, cell: &Cell, other: &'a RunData) -> Option<&'a
     cells.iter().find(|one| one.key() == cell.key()).or_else(|| cells.iter().find(is_shared))
 }
 
-/// True if a cell lacks only factors of its run that cannot touch its mode. Earlier versions measured it once per value.
+/// True if a cell lacks only factors of its run that cannot touch its mode. Some runs measured it once per value.
 fn stands_for(run: &RunData, cell: &Cell, other: &Cell) -> bool {
     let is_known = |key: &String| cell.factors.contains_key(key) || run.experiment.factor(key).is_some();
     cell.conditions().covers(other.conditions()) && other.factors.keys().all(is_known)

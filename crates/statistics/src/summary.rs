@@ -177,7 +177,7 @@ fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<OwnedCellKe
     let mut known: HashSet<CellKey<'_>> = keys.iter().map(OwnedCellKey::key).collect();
     let others = trials.iter().map(TrialRecord::cell).filter(|cell| known.insert(*cell));
     let others: Vec<OwnedCellKey> = others.map(OwnedCellKey::from).collect();
-    // Earlier versions measured a cell once per value of factors that cannot touch its mode.
+    // Some runs measured a cell once per value of factors that cannot touch its mode.
     let is_of_factors =
         |cell: &&OwnedCellKey| cell.factors.keys().all(|key| experiment.factor(key).is_some());
     let apart: Vec<&OwnedCellKey> = others.iter().filter(is_of_factors).collect();

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Whether figures of disturbed trials are in the estimates.
+/// Options on noise of the machine.
 #[derive(Debug, Args)]
 pub struct NoiseArgs {
     /// Accept noise of the machine: estimates, intervals and findings are also drawn from trials that it disturbed

@@ -125,8 +125,8 @@ fn percentile_name(figure: Metric) -> &'static str {
     if figure == Metric::ResponseTimeP99Us { "p99" } else { "p99.9" }
 }
 
-/// What the proxies' own counters prove about a mode: `Path of sidecar: every proxy carried its connections over mTLS; 11
-/// hops HTTP/1.1, 3 opaque TCP.`
+/// Proof of a mode's path by the proxies' own counters: `Path of sidecar: every proxy carried its connections over mTLS; 11 hops
+/// HTTP/1.1, 3 opaque TCP.`
 pub(super) fn path(run: &Context<'_>, path: &PathCheck) -> Said {
     let subject = words::mode(path.mode);
     if path.verdict != FindingVerdict::Shown {

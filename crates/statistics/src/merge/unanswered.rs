@@ -5,7 +5,7 @@ use super::placed::histogram;
 use crate::unanswered_waits::UnansweredWaits;
 use results::{HistogramSummary, LoadResult, UrlResult};
 
-/// What one generator knows of its requests without a response.
+/// Requests without a response, as one generator knows them.
 pub(super) struct Unanswered<'a> {
     waits_us: &'a [(f64, u64)],
     failed: u64,
@@ -35,8 +35,8 @@ impl<'a> Unanswered<'a> {
         }
     }
 
-    /// True if it is known how long each request without a response had waited; of requests never sent, results of earlier
-    /// versions do not know it.
+    /// True if it is known how long each request without a response had waited; of requests never sent, not all results have
+    /// it.
     fn knows_waits(&self) -> bool {
         let known = UnansweredWaits::from_entries(self.waits_us).count();
         known >= self.failed && known.saturating_add(self.unsent) >= self.censored
@@ -50,14 +50,14 @@ pub(super) fn waits(of: &[Unanswered<'_>]) -> UnansweredWaits {
     all
 }
 
-/// What the least percentile of all response times among requests without a response is greater than.
+/// Lower bound of the least percentile of all response times that is among requests without a response.
 pub(super) fn above_us(of: &[Unanswered<'_>], times: &HistogramSummary) -> Result<Option<f64>, MergeError> {
     let greatest_us = histogram("the sum", "response_time_us", &times.histogram, times.count)?.max_us();
     if of.iter().all(Unanswered::knows_waits) {
         let waits = waits(of);
         return Ok(waits.above_us(times.count, greatest_us, times.censored.saturating_sub(waits.count())));
     }
-    // Results of earlier versions have the bound alone. A request without a response ranks above all answers.
+    // Some results have the bound alone. A request without a response ranks above all answers.
     let least_us = of.iter().filter_map(|one| one.above_us).reduce(f64::min);
     Ok(least_us.map(|least_us| least_us.max(greatest_us)))
 }

@@ -358,8 +358,8 @@ fn fills_cpu(sized: &Sized<'_>, cell: &MeasuredCell<'_>) -> bool {
     cell.usage.is_some_and(|usage| usage.throttled || usage.cpu_cores.estimate >= FULL * cores)
 }
 
-/// What keeps a replica from carrying more, judged by the cell above the carried one that shows it, or else by
-/// the carried one.
+/// Resource that keeps a replica from carrying more, judged by the cell above the carried one that shows it, or else
+/// by the carried one.
 fn binding(sized: &Sized<'_>, found: &Found<'_>) -> BindingResource {
     let cell = found.limiting.unwrap_or(found.carried);
     let basis = found.capacity.basis;

@@ -176,7 +176,7 @@ fn expected(
     [cores, cost]
 }
 
-/// What remains of a number of replicas if one fails.
+/// Capacity that remains of a number of replicas if one fails.
 fn without_one(asked: &Asked<'_>, replicas: u64, rps: f64) -> WithoutOne {
     let (target, headroom) = (asked.question.target_rps, asked.question.headroom);
     let remaining_rps = (replicas as f64 - 1.0) * rps;

@@ -42,7 +42,7 @@ pub struct World {
     exponent: f64,
     /// Number of clients of the greatest throughput with one core.
     peak_clients: f64,
-    /// How broad the peak is.
+    /// Breadth of the peak.
     breadth: f64,
     /// The 99th percentile over the mean response time.
     tail: f64,

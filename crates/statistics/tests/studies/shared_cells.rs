@@ -230,7 +230,7 @@ fn far_corner_is_found_and_its_intervals_contain_the_truth_in_93_of_100() {
     }
 }
 
-/// Trials as earlier versions recorded them: `none` once per combination of the factors.
+/// Trials with `none` recorded once per combination of the factors, as some runs have them.
 fn recorded_apart(experiment: &Experiment, trials: Vec<TrialRecord>) -> Vec<TrialRecord> {
     let combinations: Vec<Factors> = experiment.each_combination().map(|(factors, _)| factors).collect();
     let apart = |trial: TrialRecord| match trial.mode {
