@@ -17,7 +17,7 @@ pub(super) fn proxy_usage(run: &Context<'_>, group: &[&ProxyUsage]) -> Said {
         None => usage(run, cell, of_proxy, &of_proxy[0].subject),
     };
     let place = place(&group[0].place);
-    let total = cell.and_then(|cell| cell.totals.iter().find(|total| total.role == Role::Proxy));
+    let total = cell.and_then(|cell| cell.total(Role::Proxy));
     match (cell.zip(total), proxies.as_slice()) {
         (_, [only]) if only[0].copies.is_none() => {
             let text = |names: &[String]| format!("{place}: {}.", usage(run, cell, only, &names[0]));

@@ -3,6 +3,7 @@
 use super::SizedRun;
 use super::groups::{Group, is_gateway};
 use crate::published;
+use crate::trials::versions;
 use experiment::Experiment;
 use results::{
     Cell, ComponentVersion, Mode, ProxyBuild, PublishedFigure, SizeNote, SizeNoteKind, TrialRecord,
@@ -32,20 +33,18 @@ fn cells<'a>(group: &'a Group<'_>) -> impl Iterator<Item = (&'a Cell, &'a TrialR
 /// Programs that the trials of a group ran, and those of its runs that trials do not name. Of a program whose
 /// versions differ between cells, only those of this group.
 pub(super) fn programs(group: &Group<'_>, of_runs: &[SizedRun]) -> Vec<ComponentVersion> {
-    let mut programs: Vec<ComponentVersion> = Vec::new();
-    let mut add = |version: &ComponentVersion| {
+    let of_trials = versions(cells(group).map(|(_, trial)| trial));
+    let is_further = |version: &&ComponentVersion| {
+        let is_named = of_trials.iter().any(|known| known.name == version.name);
+        !is_named && !BESIDE_THE_PATH.contains(&version.name.as_str())
+    };
+    let of_hosts = runs(group, of_runs).flat_map(|run| &run.summary.host.versions);
+    let mut programs: Vec<ComponentVersion> = of_trials.iter().copied().cloned().collect();
+    for version in of_hosts.filter(is_further) {
         if !programs.contains(version) {
             programs.push(version.clone());
         }
-    };
-    cells(group).flat_map(|(_, trial)| &trial.versions).for_each(&mut add);
-    let named: BTreeSet<&str> =
-        cells(group).flat_map(|(_, trial)| &trial.versions).map(|version| version.name.as_str()).collect();
-    let is_further = |version: &&ComponentVersion| {
-        !named.contains(version.name.as_str()) && !BESIDE_THE_PATH.contains(&version.name.as_str())
-    };
-    let of_hosts = runs(group, of_runs).flat_map(|run| &run.summary.host.versions);
-    of_hosts.filter(is_further).for_each(add);
+    }
     programs
 }
 

@@ -35,8 +35,9 @@ const BYTES: (Metric, &str, &str) = (Metric::BytesPerProxy, "Bytes per proxy", "
 pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let summary = &context.run.summary;
     let groups = grouped(&summary.factor_differences, &context.conditions);
+    let unit = DifferenceTable::unit(summary);
     let charts = CHARTS.into_iter().chain([BYTES]).filter_map(|(figure, caption, id)| {
-        let chart = chart(&groups, figure, DifferenceTable::unit(summary))?;
+        let chart = chart(&groups, figure, unit)?;
         Some(Chart::new(caption.to_owned(), chart.draw(&format!("differences-{id}"), caption)))
     });
     Some(DifferenceSection { charts: charts.collect(), of: DifferenceTable::new(summary)? })

@@ -139,8 +139,8 @@ fn chart(
         let groups = in_order(cell);
         let rows = groups.iter().filter_map(|group| row(group, class(cell.mode, group.role)));
         // The sum of the proxies comes before each of them.
-        let is_sum = |total: &&RoleTotal| total.role == Role::Proxy && total.components > 1;
-        let sum = cell.totals.iter().find(is_sum).and_then(|total| sum(total, class(cell.mode, total.role)));
+        let all = cell.total(Role::Proxy).filter(|total| total.components > 1);
+        let sum = all.and_then(|total| sum(total, class(cell.mode, total.role)));
         let rows: Vec<Line> = sum.into_iter().chain(rows).map(Line::Row).collect();
         if !rows.is_empty() {
             lines.push(Line::Heading(cell.mode.name().to_owned()));
