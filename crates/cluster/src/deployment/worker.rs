@@ -4,6 +4,7 @@ use super::unresponsive::UnresponsivePeriods;
 use crate::Result;
 use crate::gateway::Destination;
 use crate::port_forward::PortForward;
+use crate::retry::retry;
 use crate::settings::WORKER_PORT;
 use crate::worker::protocol::{
     End, FINISH_PATH, INPUT_PATH, Input, PROGRESS_PATH, PROGRESS_WAIT, Progress, RESULT_PATH, SIGNAL_PATH,
@@ -111,9 +112,12 @@ impl Worker {
     pub fn read_clock(&mut self) -> Result<()> {
         let mut best: Option<Clock> = None;
         for _ in 0..CLOCK_READINGS {
-            let before = i128::from(unix_ns(Timestamp::now()));
-            let status = self.timed(|| self.status())?;
-            let after = i128::from(unix_ns(Timestamp::now()));
+            // On a full node a question may stay unanswered. Then it is put again, and timed anew.
+            let (before, status, after) = retry(LOST_AFTER, || {
+                let before = i128::from(unix_ns(Timestamp::now()));
+                let status = self.timed(|| self.status())?;
+                Ok((before, status, i128::from(unix_ns(Timestamp::now()))))
+            })?;
             let bound_ns = (after - before) / 2;
             let offset_ns = i128::from(status.now_ns) - (before + bound_ns);
             if best.is_none_or(|best| bound_ns < best.bound_ns) {
