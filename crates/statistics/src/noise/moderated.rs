@@ -64,8 +64,8 @@ const GROUP_SPREADS: [f64; 3] = [0.5, 1.2, 3.0];
 const STEP: f64 = 0.5;
 const MARGIN: f64 = 2.0;
 const MAX_LEVELS: usize = 40;
-/// The only cell of a group may be noisier than all others. Its own variance is then used, with this factor
-/// on its degrees of freedom. The allowance on half-widths (`interval::ALLOWANCE`) pays for it.
+/// The only cell of its mode and of its conditions may be noisier than all others. Its own variance is then used, with
+/// this factor on its degrees of freedom. The allowance on half-widths (`interval::ALLOWANCE`) pays for it.
 const ALONE: f64 = 1.1;
 /// A grouping is dropped if the samples are this many times likelier under the other one.
 const REFUTED: f64 = 20.0;
@@ -131,13 +131,14 @@ struct Borrowed {
 
 fn borrowed(samples: &[SampleVariance], groups: &[usize]) -> Borrowed {
     let Grouped { precisions, evidence } = Grouped::new(samples, groups);
-    let alone = |group: usize| groups.iter().filter(|other| **other == group).count() == 1;
+    let cells = || samples.iter().zip(groups);
     let spread = |((sample, group), precision): ((&SampleVariance, &usize), &Precision)| {
         let borrowed = precision.spread(sample.freedom);
         let own = Spread::own(sample.variance, sample.freedom * ALONE);
-        if alone(*group) { borrowed.wider(own) } else { borrowed }
+        let alike = cells().filter(|(other, of)| *of == group || other.place.mode == sample.place.mode);
+        if alike.count() == 1 { borrowed.wider(own) } else { borrowed }
     };
-    Borrowed { spreads: samples.iter().zip(groups).zip(&precisions).map(spread).collect(), evidence }
+    Borrowed { spreads: cells().zip(&precisions).map(spread).collect(), evidence }
 }
 
 /// Precision of each cell if cells of a group are alike.
