@@ -12,6 +12,7 @@ mod open_files;
 mod other_programs;
 mod output;
 mod progress;
+mod random;
 mod search;
 mod studies;
 

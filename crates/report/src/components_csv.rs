@@ -21,7 +21,7 @@ fn fields(cell: &Cell, component: &ComponentSummary) -> Fields {
 }
 
 /// Name of the role, as in the summary.
-fn role(role: Role) -> &'static str {
+pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Proxy => "proxy",
         Role::App => "app",

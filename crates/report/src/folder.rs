@@ -5,7 +5,7 @@
 //! trials.jsonl      one line per trial, as it ends     summary.json   summary over all trials
 //! report.html       the report                         logs/          logs of the components
 //! comparison.json   result of a comparison             head.yaml      its head; experiment.yaml is its base
-//! comparison.html   its report
+//! comparison.html   its report                   progress.jsonl the trial under way, while the run goes on
 //! ```
 //! [`RunFolder`] writes. A trial is synced to disk before the next one begins, and files are replaced
 //! atomically, so that no measurement is lost if the disk is full or the run is killed. [`read`] also accepts
@@ -13,11 +13,13 @@
 
 mod error;
 mod output_file;
+mod progress_file;
 mod read;
 
 pub use error::FolderError;
 pub use output_file::{open, write_whole};
-pub(crate) use read::{Line, for_each_line, open as open_regular_file};
+pub use progress_file::{ProgressFile, is_written};
+pub(crate) use read::{Line, for_each_line, open as open_regular_file, trial_of};
 pub use read::{RawRun, read, read_arms, read_compared, read_experiment, recorded_trials};
 
 use results::{Comparison, ComparisonSelfTest, Host, Summary, TrialRecord};
@@ -46,9 +48,12 @@ pub const COMPARISON_REPORT_FILE: &str = "comparison.html";
 pub const HEAD_FILE: &str = "head.yaml";
 /// Result of a self-test of comparisons.
 pub const SELF_TEST_FILE: &str = "self-test.json";
+/// The trial that is being measured, while a run goes on.
+pub const PROGRESS_FILE: &str = "progress.jsonl";
 /// All files of a run apart from its logs. `trials.jsonl` is last: it is removed last, and until then the directory is
 /// recognised as a run.
-pub const RUN_FILES: [&str; 8] = [
+pub const RUN_FILES: [&str; 9] = [
+    PROGRESS_FILE,
     REPORT_FILE,
     SUMMARY_FILE,
     COMPARISON_REPORT_FILE,

@@ -53,7 +53,11 @@ impl HistoryFile {
         Self::read_from(file, path)
     }
 
-    fn read_from(file: File, path: &Path) -> Result<Self, FolderError> {
+    /// Reads a history from an open file; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_from(file: File, path: &Path) -> Result<Self, FolderError> {
         let mut history = Self::default();
         for_each_line(file, path, |Line { number, text, is_whole }| {
             if text.trim_ascii().is_empty() {

@@ -5,6 +5,7 @@
 //! - [`terminal`] and [`html`]: the two presentations of a result.
 //! - [`comparison`] – a comparison in words, on the terminal and in Markdown.
 //! - [`history_file`] and [`history`] – the file of a history, and its course as text.
+//! - [`watched`] – a run while it goes on, for `meshmeter view`.
 //! - [`format`] – how numbers look in both.
 //! - [`graph`] – drawings of a topology.
 //! - [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
@@ -49,6 +50,7 @@ pub mod svg;
 pub mod table;
 mod tables;
 pub mod terminal;
+pub mod watched;
 mod witnesses;
 
 pub use run::RunData;

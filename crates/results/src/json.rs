@@ -2,8 +2,8 @@
 //! serde_json with these types would compile all that they contain once more.
 
 use crate::{
-    Calibration, FleetAnswer, FleetProgress, FleetResult, HistoryRun, Host, LoadEvent, LoadResult,
-    TrialRecord,
+    Calibration, FleetAnswer, FleetProgress, FleetResult, GeneratorSecond, HistoryRun, Host, LoadEvent,
+    LoadResult, TrialRecord, TrialUnderWay,
 };
 
 macro_rules! read_from_json {
@@ -28,9 +28,11 @@ read_from_json!(
     FleetAnswer,
     FleetProgress,
     FleetResult,
+    GeneratorSecond,
     HistoryRun,
     Host,
     LoadEvent,
     LoadResult,
-    TrialRecord
+    TrialRecord,
+    TrialUnderWay
 );

@@ -61,6 +61,7 @@ mod pauses;
 mod proxy;
 mod published;
 mod reservation;
+mod run_progress;
 mod scaling;
 mod search;
 mod service;
@@ -164,6 +165,7 @@ pub use pauses::{CpuPauses, LongPauses, Pauses};
 pub use proxy::{ProxyBuild, ProxySetup};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
+pub use run_progress::{GeneratorSecond, PROGRESS_SCHEMA, TrialUnderWay};
 pub use scaling::{
     LackOfFit, MeasuredRange, Scaling, ScalingLaw, ScalingParameters, ScalingResidual,
     UNIVERSAL_SCALABILITY_LAW,

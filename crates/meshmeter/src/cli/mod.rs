@@ -24,6 +24,7 @@ mod size;
 mod topology;
 mod trials;
 mod usage_error;
+mod view;
 mod words;
 
 pub use cluster::{
@@ -60,6 +61,7 @@ pub use topology::{
     TopologyCommand, TopologyFormat,
 };
 pub use trials::TrialArgs;
+pub use view::ViewArgs;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -91,6 +93,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Rebuild the report of a run from its directory
     Report(ReportArgs),
+    View(ViewArgs),
     Size(Box<SizeArgs>),
     Topology(TopologyArgs),
     Learn(Box<LearnArgs>),

@@ -21,6 +21,7 @@ mod schema;
 mod serve;
 mod size;
 mod topology;
+mod view;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
@@ -38,6 +39,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Load(args) => load::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::View(args) => view::run(&args),
         Command::Size(args) => size::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Learn(args) => learn::run(&args),

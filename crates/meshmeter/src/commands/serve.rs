@@ -64,7 +64,7 @@ fn failure(error: &ServeError) -> Failure {
 }
 
 /// Becomes readable on SIGINT or SIGTERM.
-fn signals() -> io::Result<PipeReader> {
+pub(super) fn signals() -> io::Result<PipeReader> {
     let (stop, signalled) = io::pipe()?;
     signal_hook::low_level::pipe::register(SIGTERM, signalled.try_clone()?)?;
     signal_hook::low_level::pipe::register(SIGINT, signalled)?;

@@ -6,7 +6,7 @@
 pub(crate) mod figure;
 mod finished;
 mod markdown;
-mod page;
+pub(crate) mod page;
 mod self_test;
 mod terminal;
 

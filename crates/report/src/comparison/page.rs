@@ -33,21 +33,21 @@ pub(crate) struct Page {
 
 /// A table of texts.
 #[derive(Debug, Serialize)]
-struct Table {
-    caption: String,
-    columns: Vec<Column>,
-    rows: Vec<TableRow>,
+pub(crate) struct Table {
+    pub(crate) caption: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<TableRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Column {
+pub(crate) struct Column {
     name: &'static str,
     /// CSS class: `n` for numbers.
     class: &'static str,
 }
 
 #[derive(Debug, Serialize)]
-struct TableRow {
+pub(crate) struct TableRow {
     cells: Vec<String>,
     /// CSS class of the first cell: the verdict's colour.
     class: &'static str,
@@ -116,11 +116,11 @@ impl Page {
     }
 }
 
-fn columns<const N: usize>(columns: [(&'static str, &'static str); N]) -> Vec<Column> {
+pub(crate) fn columns<const N: usize>(columns: [(&'static str, &'static str); N]) -> Vec<Column> {
     columns.into_iter().map(|(name, class)| Column { name, class }).collect()
 }
 
-fn plain_row<const N: usize>(cells: [String; N]) -> TableRow {
+pub(crate) fn plain_row<const N: usize>(cells: [String; N]) -> TableRow {
     TableRow { cells: cells.into(), class: "" }
 }
 

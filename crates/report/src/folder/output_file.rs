@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Mode of a new file, before the process's mask.
 const FILE_MODE: u32 = 0o666;
@@ -96,16 +97,21 @@ fn descriptor(path: &Path) -> Option<u32> {
 
 /// Replaces a file by one with other contents, or makes it.
 fn replace(target: &Path, contents: &[u8]) -> io::Result<()> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    // A name that nobody can guess, and put a link at, where others may write too.
-    let mut part = tempfile::Builder::new()
-        .prefix(".")
-        .suffix(".part")
-        .permissions(Permissions::from_mode(FILE_MODE))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let mut part = part_of(target)?;
     part.write_all(contents)?;
     part.as_file().sync_all()?;
     part.persist(target).map(drop).map_err(|error| error.error)
+}
+
+/// A new file beside `target`, to be filled and moved there.
+pub(super) fn part_of(target: &Path) -> io::Result<NamedTempFile> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // A name that nobody can guess, and put a link at, where others may write too.
+    tempfile::Builder::new()
+        .prefix(".")
+        .suffix(".part")
+        .permissions(Permissions::from_mode(FILE_MODE))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
 }
 
 #[cfg(test)]

@@ -119,22 +119,30 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
         Err(error) => return Err(FolderError::read(path, error)),
     };
     let mut trials = Vec::new();
-    for_each_line(file, path, |Line { number, text, is_whole }| {
-        match parse_trial(text) {
-            Ok(Some(trial)) => trials.push(trial.with_proof_of_own_mode()),
-            Ok(None) => {}
-            Err(_) if !is_whole => {
-                notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
-            }
-            Err(error) => {
-                notes
-                    .push(format!("Line {number} of {TRIALS_FILE} cannot be read and is left out: {error}."));
-            }
-        }
+    for_each_line(file, path, |line| {
+        trials.extend(trial_of(line, notes));
         Ok(())
     })?;
     trials.sort_by_key(|trial| trial.index);
     Ok(trials)
+}
+
+/// The trial of a line; a line without one is noted unless it is blank.
+pub(crate) fn trial_of(
+    Line { number, text, is_whole }: Line<'_>,
+    notes: &mut Vec<String>,
+) -> Option<TrialRecord> {
+    match parse_trial(text) {
+        Ok(trial) => trial.map(TrialRecord::with_proof_of_own_mode),
+        Err(_) if !is_whole => {
+            notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
+            None
+        }
+        Err(error) => {
+            notes.push(format!("Line {number} of {TRIALS_FILE} cannot be read and is left out: {error}."));
+            None
+        }
+    }
 }
 
 /// A line of a file.

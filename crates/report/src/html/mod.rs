@@ -1,5 +1,5 @@
 //! The report as one self-contained HTML file: no script, no external resources, and a content security
-//! policy that forbids both.
+//! policy that forbids both. [`view`] has the pages of `meshmeter view`, whose only script adds what is new.
 //!
 //! `sections/` has the content of each part, [`charts`] draws figures, `templates/` is the page itself.
 //! Templates escape all text; only our own SVG is passed through, and its writer escapes.
@@ -8,6 +8,7 @@ pub mod charts;
 mod curves;
 mod sections;
 pub mod style;
+pub mod view;
 
 use crate::comparison::Page;
 use crate::run::RunData;
@@ -16,6 +17,7 @@ use crate::size::SizeParts;
 use minijinja::{AutoEscape, Environment};
 use results::{Comparison, SizeResult};
 use serde::Serialize;
+use std::sync::LazyLock;
 
 /// The report page.
 ///
@@ -54,14 +56,19 @@ pub fn render_size(result: &SizeResult) -> String {
 }
 
 fn fill(template: &str, page: &impl Serialize) -> String {
+    let template = ENVIRONMENT.get_template(template).expect("templates are constants");
+    template.render(minijinja::value::Serde(page)).expect("the page has what its template names")
+}
+
+/// All templates, read once: pages that are watched have parts that are rendered each second.
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     for (name, source) in TEMPLATES.iter().copied() {
         environment.add_template(name, source).expect("templates are constants");
     }
-    let template = environment.get_template(template).expect("templates are constants");
-    template.render(minijinja::value::Serde(page)).expect("the page has what its template names")
-}
+    environment
+});
 
 /// Name and text of each file in `templates/`.
 macro_rules! templates {
@@ -107,4 +114,12 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "tables.html",
     "comparison.html",
     "size.html",
+    "view.html",
+    "view-course.html",
+    "view-links.html",
+    "view-list.html",
+    "view-notes.html",
+    "view-now.html",
+    "view-last.html",
+    "view-rows.html",
 ];

@@ -3,14 +3,13 @@
 use crate::cli::LearnArgs;
 use crate::failure::Failure;
 use crate::output::tell;
+use crate::random;
 use learn::Anonymiser;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-const SALT_BYTES: usize = 32;
 /// Maximum size of a file with a salt, bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Minimum size: a shorter one can be guessed.
@@ -55,10 +54,7 @@ pub(super) fn anonymiser(
     if let Some(path) = args.salt.as_ref().or(beside.as_ref().filter(|path| path.exists())) {
         return Ok((Some(Anonymiser::new(&read(path)?)), None));
     }
-    let mut bytes = [0; SALT_BYTES];
-    getrandom(&mut bytes, GetRandomFlags::empty())
-        .map_err(|error| Failure::environment(&error).about("draw a salt"))?;
-    let salt: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let salt = random::secret().map_err(|failure| failure.about("draw a salt"))?;
     let anonymiser = Anonymiser::new(salt.as_bytes());
     Ok((Some(anonymiser), beside.map(|path| NewSalt { path, salt })))
 }

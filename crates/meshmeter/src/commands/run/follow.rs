@@ -255,7 +255,8 @@ impl Follower<'_> {
                 generator.unanswered_seconds =
                     if point.completed == 0 { generator.unanswered_seconds + 1 } else { 0 };
                 generator.last_second = point;
-                progress.second(self.generators.iter().map(|generator| &generator.last_second));
+                let all = self.generators.iter().map(|generator| &generator.last_second);
+                progress.second((&name, &point), all);
             }
             DriverEventKind::Load(
                 LoadEvent::Waiting

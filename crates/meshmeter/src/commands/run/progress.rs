@@ -1,13 +1,15 @@
-//! Progress of a run on standard error: a live line on a terminal, one line per trial otherwise.
+//! Progress of a run on standard error: a live line on a terminal, one line per trial otherwise. The trial under way is also
+//! written to the run's directory, for `meshmeter view`.
 
 use crate::output::tell;
 use experiment::environment::ProgressSink;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
+use report::folder::ProgressFile;
 use results::units::format_duration;
-use results::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord, with_factors};
+use results::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord, TrialUnderWay, with_factors};
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -28,12 +30,20 @@ pub(super) struct RunProgress {
     trials: usize,
     /// Hints for failed trials that have been printed.
     hints: BTreeSet<String>,
+    /// `None` if trials are not stored.
+    file: Option<RefCell<ProgressFile>>,
+    begun_at: Instant,
+    /// Trials that a continued run already had.
+    recorded: usize,
+    /// Estimated time of one trial, from the plan.
+    estimated_s: f64,
 }
 
 impl RunProgress {
     /// Prints what is about to run, how long it takes, and where results go.
     pub(super) fn new(plan: &Plan, folder: &Path) -> Self {
-        Self::begin(plan, &format!(", into {}", folder.display()))
+        let file = RefCell::new(ProgressFile::new(folder));
+        Self { file: Some(file), ..Self::begin(plan, &format!(", into {}", folder.display())) }
     }
 
     /// Like [`Self::new`], for trials that are not stored.
@@ -59,11 +69,21 @@ impl RunProgress {
         bar.set_style(style.expect("the template is constant"));
         bar.enable_steady_tick(Duration::from_millis(500));
         bar.set_message("measuring this machine's floor");
-        Self { bar, live, trials, hints: BTreeSet::new() }
+        Self {
+            bar,
+            live,
+            trials,
+            hints: BTreeSet::new(),
+            file: None,
+            begun_at: Instant::now(),
+            recorded: 0,
+            estimated_s: plan.estimated_time().as_secs_f64() / trials.max(1) as f64,
+        }
     }
 
     /// Begins after the trials that a continued run already has.
-    pub(super) fn resume_after(&self, trials: usize) {
+    pub(super) fn resume_after(&mut self, trials: usize) {
+        self.recorded = trials;
         if trials > 0 {
             self.note(&format!("{trials} of {} trials are recorded: the run continues", self.trials));
             self.bar.inc(trials as u64);
@@ -82,7 +102,28 @@ impl RunProgress {
     }
 
     pub(super) fn trial_begins(&self, planned: &PlannedTrial, retake: Option<&Retake>) {
-        self.bar.set_message(describe(planned, retake));
+        let title = describe(planned, retake);
+        self.bar.set_message(title.clone());
+        if let Some(file) = &self.file {
+            file.borrow_mut().begin(TrialUnderWay {
+                ended: self.bar.position(),
+                trials: self.trials as u64,
+                title,
+                started_at: jiff::Timestamp::now().to_string(),
+                rest_s: self.rest_s(),
+                ..TrialUnderWay::default()
+            });
+        }
+    }
+
+    /// Estimated time until the end: by the trials so far, before the first by the plan.
+    fn rest_s(&self) -> f64 {
+        let ended = self.bar.position();
+        let per_trial_s = match ended.saturating_sub(self.recorded as u64) {
+            0 => self.estimated_s,
+            here => self.begun_at.elapsed().as_secs_f64() / here as f64,
+        };
+        per_trial_s * (self.trials as u64).saturating_sub(ended) as f64
     }
 
     /// Shows progress while a deployment comes up.
@@ -94,8 +135,15 @@ impl RunProgress {
         ProgressSink::new(move |what| bar.set_message(format!("{}  {what}", first_part(&bar.message()))))
     }
 
-    /// Shows the last second of all drivers: their sum, and the maximum of their medians.
-    pub(super) fn second<'a>(&self, points: impl Iterator<Item = &'a SeriesPoint>) {
+    /// Adds a second of a generator, and shows the last one of all: their sum, and the maximum of their medians.
+    pub(super) fn second<'a>(
+        &self,
+        (generator, point): (&str, &SeriesPoint),
+        points: impl Iterator<Item = &'a SeriesPoint>,
+    ) {
+        if let Some(file) = &self.file {
+            file.borrow_mut().second(generator, point);
+        }
         let add = |(completed, p50_us): (u64, Option<f64>), point: &SeriesPoint| {
             (completed + point.completed, p50_us.zip(point.p50_us).map(|(one, other)| one.max(other)))
         };

@@ -6,6 +6,7 @@
 mod axes;
 pub mod curve;
 pub mod fleet_timeline;
+pub mod heat;
 pub mod lines;
 pub mod looks;
 pub mod percentiles;

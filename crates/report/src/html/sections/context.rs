@@ -20,7 +20,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    pub(super) fn new(caption: String, svg: String) -> Self {
+    pub(in crate::html) fn new(caption: String, svg: String) -> Self {
         Self { caption, svg, wide: String::new() }
     }
 

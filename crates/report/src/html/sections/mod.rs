@@ -37,10 +37,13 @@ use crate::edges::EdgeTable;
 use crate::reservations::ReservationTable;
 use crate::run::RunData;
 use crate::services::ServiceTable;
-use context::{Chart, Context};
+use context::Context;
 use legend::LegendEntry;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+pub(super) use context::Chart;
+pub(super) use timelines::{MAX_SPANS_PER_TRIAL, charts as timeline_charts};
 
 /// The whole page.
 #[derive(Debug, Serialize)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Maximum number of spans over the charts of all trials, to limit the size of the page.
 const MAX_SPANS: usize = 4000;
 /// Maximum number of spans in one chart.
-const MAX_SPANS_PER_TRIAL: usize = 60;
+pub const MAX_SPANS_PER_TRIAL: usize = 60;
 /// Fewer spans would not show the course of a trial.
 const MIN_SPANS_PER_TRIAL: usize = 8;
 
@@ -30,24 +30,27 @@ pub fn timelines(context: &Context) -> Vec<Timelines> {
     let spans = spans.clamp(MIN_SPANS_PER_TRIAL, MAX_SPANS_PER_TRIAL);
     let loads = context.conditions.all().map(|at| {
         let trials = context.modes.iter().flat_map(|mode| context.trials.of(at.cell(*mode)));
-        let trials: Vec<(&TrialRecord, f64, Vec<Span>)> = trials
-            .filter_map(|trial| {
-                let result = trial.result.as_ref()?;
-                Some((*trial, result.duration_s, timeline::spans(&result.series, result.duration_s, spans)))
-            })
-            .filter(|(.., spans)| !spans.is_empty())
-            .collect();
-        let axes = Axes::new(&trials.iter().flat_map(|(.., spans)| spans).collect::<Vec<_>>());
-        let figure = |(trial, duration_s, spans): &(&TrialRecord, f64, Vec<Span>)| {
-            figure(trial, *duration_s, spans, &axes)
-        };
+        let charts = charts(trials.copied(), spans);
         Timelines {
             caption: context.conditions.label(at),
-            trials: format::counted(trials.len() as u64, "trial", "trials"),
-            charts: trials.iter().map(figure).collect(),
+            trials: format::counted(charts.len() as u64, "trial", "trials"),
+            charts,
         }
     });
     loads.filter(|load| !load.charts.is_empty()).collect()
+}
+
+/// Charts of the trials with series data, on common axes, with at most `spans` spans each.
+pub fn charts<'a>(trials: impl Iterator<Item = &'a TrialRecord>, spans: usize) -> Vec<Chart> {
+    let trials: Vec<(&TrialRecord, f64, Vec<Span>)> = trials
+        .filter_map(|trial| {
+            let result = trial.result.as_ref()?;
+            Some((trial, result.duration_s, timeline::spans(&result.series, result.duration_s, spans)))
+        })
+        .filter(|(.., spans)| !spans.is_empty())
+        .collect();
+    let axes = Axes::new(&trials.iter().flat_map(|(.., spans)| spans).collect::<Vec<_>>());
+    trials.iter().map(|(trial, duration_s, spans)| figure(trial, *duration_s, spans, &axes)).collect()
 }
 
 fn figure(trial: &TrialRecord, duration_s: f64, spans: &[Span], axes: &Axes) -> Chart {

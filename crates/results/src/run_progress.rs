@@ -1,0 +1,33 @@
+//! `meshmeter.progress/1`: `progress.jsonl`, the trial that a run measures right now. The file is there while the run goes on.
+
+use crate::load::SeriesPoint;
+use serde::{Deserialize, Serialize};
+
+/// The value of [`TrialUnderWay::schema`].
+pub const PROGRESS_SCHEMA: &str = "meshmeter.progress/1";
+
+/// First line of `progress.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrialUnderWay {
+    /// Always [`PROGRESS_SCHEMA`].
+    pub schema: String,
+    /// Trials that have ended.
+    pub ended: u64,
+    /// Trials of the run: those that have ended, this one, and those that follow. Reruns are added when they are due.
+    pub trials: u64,
+    /// Mode, load, factors and repeat, such as `sidecar at 1000/s, repeat 2`.
+    pub title: String,
+    /// Start of the trial, RFC 3339.
+    pub started_at: String,
+    /// Estimated time from the start of this trial to the end of the run, seconds.
+    pub rest_s: f64,
+}
+
+/// Further line of `progress.jsonl`: a second of a generator's window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorSecond {
+    /// Name of the generator.
+    pub generator: String,
+    /// Its requests and response times.
+    pub second: SeriesPoint,
+}
