@@ -4,8 +4,8 @@
 //! written or locked in a run's way. [`html::view`](crate::html::view) makes a page of it.
 
 use crate::folder::{
-    COMPARISON_REPORT_FILE, EXPERIMENT_FILE, FolderError, HOST_FILE, Line, PROGRESS_FILE,
-    REPORT_FILE, SUMMARY_FILE, TRIALS_FILE, for_each_line, is_written, trial_of,
+    COMPARISON_REPORT_FILE, EXPERIMENT_FILE, FolderError, HOST_FILE, Line, PROGRESS_FILE, REPORT_FILE,
+    SUMMARY_FILE, TRIALS_FILE, for_each_line, is_written, trial_of,
 };
 use crate::format;
 use results::{GeneratorSecond, LoadResult, PROGRESS_SCHEMA, SeriesPoint, TrialRecord, TrialUnderWay};
@@ -150,13 +150,15 @@ impl WatchedRun {
         let mut problems = Vec::new();
         self.read_progress(open, &mut problems);
         self.read_trials(open, &mut problems);
-        for name in [EXPERIMENT_FILE, HOST_FILE] {
+        self.has_summary = [SUMMARY_FILE, COMPARISON_REPORT_FILE].iter().any(|name| open(name).is_ok());
+        self.reports = REPORTS.into_iter().filter(|name| open(name).is_ok()).collect();
+        // A comparison of finished runs has its result alone.
+        let is_run = self.position.inode != 0 || self.reports.is_empty();
+        for name in [EXPERIMENT_FILE, HOST_FILE].into_iter().filter(|_| is_run) {
             if let Err(error) = open(name) {
                 problems.push(unreadable(name, &error));
             }
         }
-        self.has_summary = [SUMMARY_FILE, COMPARISON_REPORT_FILE].iter().any(|name| open(name).is_ok());
-        self.reports = REPORTS.into_iter().filter(|name| open(name).is_ok()).collect();
         self.problems = problems;
     }
 
@@ -342,5 +344,129 @@ fn unreadable(name: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{name} is not there."),
         _ => format!("{name} cannot be read: {error}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::ProgressFile;
+    use std::fs;
+    use tempfile::TempDir;
+
+    fn line(index: usize) -> String {
+        let text = include_str!("../../../fuzz/corpus/trials/run").lines().next().unwrap();
+        let trial = TrialRecord { index, ..TrialRecord::from_json(text).unwrap() };
+        serde_json::to_string(&trial).unwrap() + "\n"
+    }
+
+    fn folder() -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [EXPERIMENT_FILE, HOST_FILE] {
+            fs::write(folder.path().join(name), "{}").unwrap();
+        }
+        folder
+    }
+
+    fn write_trials(folder: &TempDir, text: &str) {
+        // In place, as a run appends.
+        fs::write(folder.path().join(TRIALS_FILE), text).unwrap();
+    }
+
+    fn refresh(run: &mut WatchedRun, folder: &TempDir) {
+        run.refresh(&|name| File::open(folder.path().join(name)));
+    }
+
+    fn numbers(run: &WatchedRun) -> Vec<usize> {
+        run.rows.iter().map(|(_, row)| row.number).collect()
+    }
+
+    #[test]
+    fn trials_are_read_once_each_when_their_line_is_whole() {
+        let (folder, mut run) = (folder(), WatchedRun::default());
+        let mut progress = ProgressFile::new(folder.path());
+        refresh(&mut run, &folder);
+        assert_eq!((run.trials, run.problems().len()), (0, 0), "a run without trials yet");
+        progress.begin(TrialUnderWay::default());
+        let text = line(0) + &line(1);
+        for (written, trials) in [(100, 0), (line(0).len(), 1), (text.len() - 1, 1), (text.len(), 2)] {
+            write_trials(&folder, &text[..written]);
+            refresh(&mut run, &folder);
+            assert_eq!((run.trials, run.problems()), (trials, vec![]), "{written} bytes");
+        }
+        assert_eq!(numbers(&run), [1, 2]);
+        let [(first, _), (second, _)] = [0, 1].map(|place| run.rows[place].clone());
+        assert!(second.is_after(first) && !first.is_after(second) && !second.replaces(first));
+        assert_eq!(first.to_string().parse(), Ok(first));
+        assert_eq!((run.position, Position::default().is_after(first)), (second, false));
+        // The run is killed in mid-line.
+        drop(progress);
+        write_trials(&folder, &(text + &line(2)[..50]));
+        refresh(&mut run, &folder);
+        assert_eq!(run.problems(), ["The last line of trials.jsonl was cut short; that trial is lost."]);
+        assert_eq!(numbers(&run), [1, 2]);
+    }
+
+    #[test]
+    fn replaced_and_shortened_files_begin_anew_and_damaged_lines_are_named() {
+        let (folder, mut run) = (folder(), WatchedRun::default());
+        write_trials(&folder, &(line(0) + "{\"half\n" + &line(2)));
+        refresh(&mut run, &folder);
+        assert_eq!(numbers(&run), [1, 3]);
+        assert!(
+            run.problems()[0].starts_with("Line 2 of trials.jsonl cannot be read"),
+            "{:?}",
+            run.problems()
+        );
+        let before = run.position;
+        write_trials(&folder, &line(7));
+        refresh(&mut run, &folder);
+        assert_eq!((numbers(&run), run.problems(), run.position.replaces(before)), (vec![8], vec![], true));
+        let before = run.position;
+        fs::write(folder.path().join("new"), line(8) + &line(9)).unwrap();
+        fs::rename(folder.path().join("new"), folder.path().join(TRIALS_FILE)).unwrap();
+        refresh(&mut run, &folder);
+        assert_eq!((numbers(&run), run.position.replaces(before)), (vec![9, 10], true));
+        fs::remove_dir_all(folder.path()).unwrap();
+        refresh(&mut run, &folder);
+        assert_eq!((numbers(&run).len(), run.problems().len()), (2, 3), "{:?}", run.problems());
+    }
+
+    #[test]
+    fn rows_and_charts_are_of_the_last_trials() {
+        let (folder, mut run) = (folder(), WatchedRun::default());
+        write_trials(&folder, &(0..MAX_ROWS + 2).map(line).collect::<String>());
+        refresh(&mut run, &folder);
+        assert_eq!((run.trials, run.rows.len(), run.whole.len()), (MAX_ROWS + 2, MAX_ROWS, MAX_WHOLE));
+        assert_eq!(numbers(&run)[0], 3);
+    }
+
+    #[test]
+    fn seconds_of_all_generators_are_added_up() {
+        let (folder, mut run) = (folder(), WatchedRun::default());
+        let mut progress = ProgressFile::new(folder.path());
+        let second = |t_s: u32, completed, p99_us| SeriesPoint {
+            t_s: f64::from(t_s),
+            completed,
+            p99_us,
+            ..SeriesPoint::default()
+        };
+        for ended in 0..2 {
+            progress.begin(TrialUnderWay { ended, ..TrialUnderWay::default() });
+            progress.second("a", &second(0, 10, Some(3.0)));
+            progress.second("b", &second(0, 20, Some(5.0)));
+            progress.second("a", &second(1, 30, Some(7.0)));
+            refresh(&mut run, &folder);
+            let under_way = run.under_way.as_ref().unwrap();
+            assert_eq!(under_way.trial.ended, ended);
+            assert_eq!(under_way.series(), [second(0, 30, Some(5.0))], "b has not reported the last second");
+        }
+        progress.second("b", &second(1, 2, None));
+        refresh(&mut run, &folder);
+        let series = run.under_way.as_ref().unwrap().series();
+        assert_eq!(series, [second(0, 30, Some(5.0)), second(1, 32, None)]);
+        drop(progress);
+        refresh(&mut run, &folder);
+        assert!(run.under_way.is_none());
     }
 }

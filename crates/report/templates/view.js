@@ -2,7 +2,7 @@
 // trial that it has (Last-Event-ID), and gets those that follow.
 "use strict";
 {
-  const source = new EventSource(document.body.dataset.events);
+  const source = new EventSource(document.querySelector("main").dataset.events);
   for (const part of document.querySelectorAll("[id]")) {
     source.addEventListener(`part-${part.id}`, (event) => { part.innerHTML = event.data; });
   }

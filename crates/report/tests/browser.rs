@@ -6,15 +6,19 @@
 //! run no script. Only their media queries are changed, to those of the medium that a frame shows.
 
 mod fixture;
+#[path = "browser/viewed.rs"]
+mod viewed;
 
 use experiment::Protocol;
 use experiment::settings::service::ServerSettings;
 use experiment::topology::pair;
 use report::graph::{self, CallFigures, Figures, Folding};
-use report::html::{render, render_comparison, render_side_by_side};
+use report::html::{render, render_comparison, render_side_by_side, view};
 use report::side_by_side::SideBySide;
 use report::svg::escape;
+use report::watched::WatchedRun;
 use serde::Deserialize;
+use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -137,6 +141,49 @@ fn topologies_render_completely() {
     for page in &seen {
         assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
     }
+    assert_eq!(errors, Vec::<String>::new(), "errors on the console");
+}
+
+#[test]
+fn pages_of_the_view_render_completely_and_their_script_adds_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut progress = viewed::run_under_way(folder.path());
+    let open = |name: &str| File::open(folder.path().join(name));
+    let mut run = WatchedRun::default();
+    run.refresh(&open);
+    let now = "2026-11-20T10:00:30Z".parse().unwrap();
+    let page =
+        view::run("runs/a-name-that-is-as-long-as-names-of-runs-with-a-time-20261120-100000", &run, now);
+    // A generator reports, a trial ends, and the run is killed.
+    progress.second("generator-1", &viewed::second(4));
+    progress.second("generator-2", &viewed::second(4));
+    run.refresh(&open);
+    let mut parts = view::now_parts(&run, now);
+    drop(progress);
+    run.refresh(&open);
+    parts.extend(view::now_parts(&run, now));
+    let row = view::rows(run.rows.iter().map(|(_, row)| row).take(1));
+    let live = viewed::with_events(&page, &parts, &row);
+    let damaged = tempfile::tempdir().unwrap();
+    let mut broken = WatchedRun::default();
+    broken.refresh(&|name| File::open(damaged.path().join(name)));
+    let pages = [
+        ("run", page.replace(viewed::SCRIPT_OF_RUN, "")),
+        ("run after events", live),
+        ("damaged run", view::run("damaged", &broken, now).replace(viewed::SCRIPT_OF_RUN, "")),
+        ("list", viewed::list().replace("<script src=\"view.js\"></script>", "")),
+        (
+            "history",
+            view::history("nightly.jsonl", &format!("{} ▁▂▃▄▅▆▇█\n  2 runs\n", "course ".repeat(30))),
+        ),
+    ];
+    let (seen, errors) = look_at(&pages);
+    assert_eq!(seen.len(), pages.len() * FRAMES.len());
+    for page in &seen {
+        assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
+    }
+    // The trial under way, the last four, and a heat map of the last one.
+    assert_eq!((seen[0].charts, seen[FRAMES.len()].charts), (1 + 4 + 1, 4 + 1), "{:?}", seen[FRAMES.len()]);
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 

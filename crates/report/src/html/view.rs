@@ -165,6 +165,7 @@ fn state(run: &WatchedRun) -> String {
         Some(UnderWay { trial, .. }) => {
             format!("In progress: trial {} of {}.", trial.ended.saturating_add(1), trial.trials)
         }
+        None if run.has_summary && run.trials == 0 => "Ended.".to_owned(),
         None if run.has_summary => format!("Ended, with {trials}."),
         None => format!("{trials} and no summary: the run was cut short, or has not begun."),
     }

@@ -113,7 +113,8 @@ fn state(folder: &Folder) -> (String, bool) {
         return (format!("in progress: trial {} of {}", trial.ended.saturating_add(1), trial.trials), false);
     }
     if let Ok(verdict) = verdict(folder) {
-        return (verdict.replace('-', " "), false);
+        let is_bad = ["worse", "failed"].contains(&verdict.as_str());
+        return (verdict.replace('-', " "), is_bad);
     }
     let lacks: Vec<&str> =
         [EXPERIMENT_FILE, HOST_FILE].into_iter().filter(|name| folder.file(name).is_err()).collect();
@@ -156,7 +157,7 @@ mod tests {
             ("a/ended/summary.json", ""),
             ("a/ended/logs/trials.jsonl", "not looked into"),
             ("<b>&/trials.jsonl", ""),
-            ("compared/comparison.json", "{\"verdict\": \"not-worse\", \"more\": 1}"),
+            ("compared/comparison.json", "{\"verdict\": \"equivalent\", \"more\": 1}"),
             ("histories/nightly.jsonl", "{\"schema\":\"meshmeter.history/1\",\"run\":\"x\"}\n"),
             ("histories/other.jsonl", "{}"),
             ("1/2/3/4/5/trials.jsonl", "too deep"),
@@ -171,7 +172,7 @@ mod tests {
             "<a href=\"run/-%3Cb%3E%26/\">&lt;b&gt;&amp;</a>",
             "flag\" data-label=\"State\">damaged: no experiment.yaml, no host.json<",
             "<td data-label=\"Kind\">comparison</td>",
-            "\"State\">not worse<",
+            "\"State\">equivalent<",
             "<a href=\"history/-histories%2Fnightly.jsonl\">",
         ] {
             assert!(html.contains(expected), "{expected} is missing in {html}");

@@ -51,13 +51,6 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 's
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const REPORT_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                              form-action 'none'; frame-ancestors 'none'";
-const FURTHER_HEADERS: [(HeaderName, &str); 4] = [
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
-    (header::CACHE_CONTROL, "no-store"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-];
-
 type Reply = Response<Either<Full<Bytes>, Events>>;
 
 /// What is served, to whom.
@@ -118,7 +111,12 @@ impl Viewer {
     fn reply(&self, request: &Parts) -> Reply {
         let mut reply = self.answer(request).unwrap_or_else(refused);
         let headers = reply.headers_mut();
-        for (name, value) in FURTHER_HEADERS {
+        for (name, value) in [
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::CACHE_CONTROL, "no-store"),
+            (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(PAGE_POLICY));
