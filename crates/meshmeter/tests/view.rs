@@ -303,7 +303,7 @@ fn run_in_progress_is_followed_second_by_second_until_its_folder_is_gone() {
         page.contains("In progress: trial 2 of 20.") && page.contains("Under way: sidecar at 1000&#x2f;s"),
         "{page}"
     );
-    assert!(page.contains("The window has not opened yet."), "{page}");
+    assert!(page.contains("No second has been reported yet."), "{page}");
     let mut events = viewing.events("run", None);
     let drivers: Vec<String> = (1..=50).map(|number| format!("driver-{number}")).collect();
     let second = |t_s: f64| SeriesPoint { t_s, completed: 20, p50_us: Some(900.0), ..SeriesPoint::default() };

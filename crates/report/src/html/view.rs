@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use results::units::format_duration;
 use results::{ComponentUsage, DriverView, LatencyHistogram, SeriesPoint, TrialRecord, TrialUnderWay};
 use serde::Serialize;
+use serde_json::json;
 use std::time::Duration;
 
 /// The only script of the pages.
@@ -77,15 +78,10 @@ pub fn list(title: &str, part: Part) -> String {
 /// The only part of a list. `left_out`: how many there are beyond those.
 #[must_use]
 pub fn list_part(entries: &[Listed], left_out: usize) -> Part {
-    #[derive(Serialize)]
-    struct List<'a> {
-        entries: &'a [Listed],
-        left_out: usize,
-    }
     if entries.is_empty() {
         return notes(&["There are no runs, comparisons or histories here."], "list");
     }
-    Part { name: "list", html: fill("view-list.html", &List { entries, left_out }) }
+    Part { name: "list", html: fill("view-list.html", &json!({"entries": entries, "left_out": left_out})) }
 }
 
 /// Page of a run.
@@ -111,34 +107,22 @@ pub fn run(title: &str, run: &WatchedRun, now: Timestamp) -> String {
 /// Page of a history: its course as text.
 #[must_use]
 pub fn history(title: &str, course: &str) -> String {
-    #[derive(Serialize)]
-    struct Text<'a> {
-        text: &'a str,
-    }
-    let part = Part { name: "course", html: fill("view-course.html", &Text { text: course }) };
+    let part = Part { name: "course", html: fill("view-course.html", &json!({"text": course})) };
     fill("view.html", &Page { title, home: Some("../"), parts: vec![part], ..Page::default() })
 }
 
 /// Rows of the table of trials, in this order.
 #[must_use]
 pub fn rows<'a>(rows: impl Iterator<Item = &'a TrialRow>) -> String {
-    #[derive(Serialize)]
-    struct Rows<'a> {
-        rows: Vec<&'a TrialRow>,
-    }
-    fill("view-rows.html", &Rows { rows: rows.collect() })
+    fill("view-rows.html", &json!({"rows": rows.collect::<Vec<_>>()}))
 }
 
 /// Parts that change while a trial is measured.
 #[must_use]
 pub fn now_parts(run: &WatchedRun, now: Timestamp) -> Vec<Part> {
-    #[derive(Serialize)]
-    struct Links<'a> {
-        links: &'a [&'static str],
-    }
     vec![
         Part { name: "state", html: state(run) },
-        Part { name: "links", html: fill("view-links.html", &Links { links: &run.reports }) },
+        Part { name: "links", html: fill("view-links.html", &json!({"links": run.reports})) },
         notes(&run.problems(), "notes"),
         Part {
             name: "now",
@@ -151,11 +135,7 @@ pub fn now_parts(run: &WatchedRun, now: Timestamp) -> Vec<Part> {
 }
 
 fn notes(notes: &[&str], name: &'static str) -> Part {
-    #[derive(Serialize)]
-    struct Notes<'a> {
-        notes: &'a [&'a str],
-    }
-    Part { name, html: fill("view-notes.html", &Notes { notes }) }
+    Part { name, html: fill("view-notes.html", &json!({"notes": notes})) }
 }
 
 /// How far a run has come, without markup. It changes with each trial, not with each second: screen readers say it.
@@ -201,7 +181,7 @@ impl<'a> Now<'a> {
             title: &under_way.trial.title,
             left: match series.last() {
                 Some(last) => format!("{left} The last second: {}.", figures(last).join(", ")),
-                None => format!("{left} The window has not opened yet."),
+                None => format!("{left} No second has been reported yet."),
             },
             charts_of_now: (!spans.is_empty()).then(chart).into_iter().collect(),
             generators: (under_way.generators.len() > 1).then(|| generators(under_way)),
@@ -256,18 +236,12 @@ fn generators(under_way: &UnderWay) -> Table {
 /// Charts of the last trials, and the components of the last one. It changes with each trial.
 #[must_use]
 pub fn last_part(run: &WatchedRun) -> Part {
-    #[derive(Serialize)]
-    struct Last {
-        timelines: Vec<Chart>,
-        heat: Vec<Chart>,
-        components: Option<Table>,
-    }
     let last = run.whole.back();
-    let content = Last {
-        timelines: timeline_charts(run.whole.iter().rev(), MAX_SPANS_PER_TRIAL),
-        heat: last.map(heat_maps).unwrap_or_default(),
-        components: last.and_then(components),
-    };
+    let content = json!({
+        "timelines": timeline_charts(run.whole.iter().rev(), MAX_SPANS_PER_TRIAL),
+        "heat": last.map(heat_maps).unwrap_or_default(),
+        "components": last.and_then(components),
+    });
     Part { name: "last", html: fill("view-last.html", &content) }
 }
 
