@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The script of a run's page.
-pub const SCRIPT_OF_RUN: &str = "<script src=\"../../view.js\"></script>";
+pub const SCRIPT_OF_RUN: &str = "<script src=\"..&#x2f;..&#x2f;view.js\"></script>";
 
 /// A second of a generator.
 pub fn second(t_s: u32) -> SeriesPoint {

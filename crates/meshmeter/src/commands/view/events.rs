@@ -94,11 +94,11 @@ impl FollowedRun {
     }
 
     /// Events since the last call. After a replacement of the run's files, the page must be loaded anew.
-    pub(super) fn next(&mut self, folder: io::Result<Folder>) -> Option<String> {
+    pub(super) fn next(&mut self, folder: &io::Result<Folder>) -> Option<String> {
         if self.is_over {
             return None;
         }
-        self.run.refresh(&|name| match &folder {
+        self.run.refresh(&|name| match folder {
             Ok(folder) => folder.file(name),
             Err(error) => Err(error.kind().into()),
         });

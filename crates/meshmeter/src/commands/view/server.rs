@@ -185,7 +185,7 @@ impl Viewer {
             let root = self.root.clone();
             let path = path.to_owned();
             let mut run = FollowedRun::after(seen(query, headers));
-            let next = move || run.next(Folder::open(&root).and_then(|root| root.folder(&path)));
+            let next = move || run.next(&Folder::open(&root).and_then(|root| root.folder(&path)));
             return Ok(events(Events::start(RUN_INTERVAL, next)?));
         }
         if file.is_empty() {
