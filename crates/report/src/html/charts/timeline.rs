@@ -138,10 +138,17 @@ fn draw_axes(drawing: &mut Drawing, Axes { times, rates, unit }: &Axes) {
         drawing.line((LEFT, y), (RIGHT, y), "grid");
         drawing.text((LEFT - 6.0, y + 3.5), Anchor::End, "tick", &format::tick(tick));
     }
-    for tick in rates.ticks(3) {
-        drawing.text((RIGHT + 4.0, rates.place(tick) + 3.5), Anchor::Start, "tick", &format::tick(tick));
+    let ticks = rates.ticks(3);
+    // Five digits do not fit beside the chart.
+    let (divisor, of_rates) = match ticks.iter().any(|tick| *tick >= 1e4) {
+        true => (1e3, "1000 requests/s"),
+        false => (1.0, "requests/s"),
+    };
+    for tick in ticks {
+        let text = format::tick(tick / divisor);
+        drawing.text((RIGHT + 4.0, rates.place(tick) + 3.5), Anchor::Start, "tick", &text);
     }
     drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
     drawing.text((LEFT - 6.0, 11.0), Anchor::End, "tick unit", unit.symbol());
-    drawing.text((WIDTH, 11.0), Anchor::End, "tick unit", "requests/s");
+    drawing.text((WIDTH, 11.0), Anchor::End, "tick unit", of_rates);
 }
