@@ -11,7 +11,7 @@ use in_memory::{
     ScriptedTrial,
 };
 use jiff::Timestamp;
-use report::folder::{Existing, TRIALS_FILE};
+use report::folder::{Existing, PROGRESS_FILE, TRIALS_FILE};
 use results::{
     Factors, GatewayCounts, LoadResult, Mode, Role, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
 };
@@ -36,6 +36,8 @@ struct Ran {
     /// Duration by the run's clock.
     elapsed: Duration,
     ended: Result<(), Failure>,
+    /// Text of `progress.jsonl` before the end of the run.
+    progress: String,
 }
 
 impl Ran {
@@ -153,12 +155,16 @@ fn run_after(
     let run = Coordinator::new(plan, &mut environment, &mut folder, &mut progress, context);
     let ended = run.after(recorded).run();
     assert_eq!(handle.deployments(), 0, "all are taken down");
+    let progress_file = scratch.path().join(PROGRESS_FILE);
+    let last_progress = fs::read_to_string(&progress_file).unwrap_or_default();
+    drop(progress);
+    assert!(!progress_file.exists(), "no trial is under way");
     let text = fs::read_to_string(scratch.path().join(TRIALS_FILE)).unwrap();
     let trials: Vec<TrialRecord> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(trials.iter().enumerate().all(|(index, trial)| trial.index == before + index));
     let planned = plan.trials.iter().map(|planned| planned.mode()).collect();
     let elapsed = experiment::environment::Clock::now(&handle);
-    Ran { planned, trials, requests: handle.requests(), elapsed, ended }
+    Ran { planned, trials, requests: handle.requests(), elapsed, ended, progress: last_progress }
 }
 
 mod comparison;

@@ -1,6 +1,7 @@
 //! Order of trials, reruns and interruption.
 
 use super::*;
+use results::{GeneratorSecond, TrialUnderWay};
 
 #[test]
 fn trials_disturbed_by_machine_are_rerun_after_their_repeat() {
@@ -16,6 +17,21 @@ fn trials_disturbed_by_machine_are_rerun_after_their_repeat() {
     // Each trial is rerun once, whatever the outcome.
     assert!(!ran.trials[7].verdict.valid && ran.trials[2].verdict.valid);
     assert!(ran.ended.is_ok());
+}
+
+#[test]
+fn progress_file_has_the_trial_under_way_second_by_second() {
+    let ran = run([late()]);
+    let mut lines = ran.progress.lines();
+    let trial = TrialUnderWay::from_json(lines.next().unwrap()).unwrap();
+    // The last of six trials and a rerun.
+    assert_eq!((trial.ended, trial.trials), (6, 7), "{trial:?}");
+    assert_eq!(trial.title, format!("{} at 200/s, repeat 3", ran.trials[6].mode));
+    assert!(trial.rest_s >= 0.0 && trial.started_at.parse::<Timestamp>().is_ok(), "{trial:?}");
+    let seconds = lines.map(|line| GeneratorSecond::from_json(line).unwrap());
+    let seconds: Vec<(f64, u64)> =
+        seconds.map(|second| (second.second.t_s, second.second.completed)).collect();
+    assert_eq!(seconds, [0.0, 1.0, 2.0, 3.0, 4.0].map(|t_s| (t_s, 100)));
 }
 
 /// Whichever modes cannot run, in whichever order, with or without factors.
