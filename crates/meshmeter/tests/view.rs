@@ -270,7 +270,7 @@ fn lost_connection_resumes_without_gap_and_without_repetition() {
         before.iter().any(|line| line == "event: part-now")
             && !before.iter().any(|line| line == "event: trial")
     );
-    // Another run replaces this one: what the page has is no part of it.
+    // Another run replaces this one: what the page has is not part of it.
     drop(folder);
     drop(run_folder(&root.path().join("other"), &usual[..1]));
     fs::rename(root.path().join("other").join(TRIALS_FILE), root.path().join("run").join(TRIALS_FILE))

@@ -1,6 +1,6 @@
 //! A run as it is watched: its trials as they fall, the trial under way, and what is wrong with its directory.
 //!
-//! [`WatchedRun::refresh`] reads what files have become longer by. Whoever watches decides how files are opened; nothing is ever
+//! [`WatchedRun::refresh`] reads what was appended to the files. The caller decides how files are opened; nothing is ever
 //! written or locked in a run's way. [`html::view`](crate::html::view) makes a page of it.
 
 use crate::folder::{
@@ -52,7 +52,7 @@ impl Position {
         self.offset > seen.offset
     }
 
-    /// True if what a reader has seen is no part of the file any more: it was replaced, or cut.
+    /// True if the file no longer has what a reader has seen: it was replaced, or cut.
     #[must_use]
     pub fn replaces(self, seen: Self) -> bool {
         seen.inode != 0 && (seen.inode != self.inode || seen.offset > self.offset)
@@ -162,7 +162,7 @@ impl WatchedRun {
         self.problems = problems;
     }
 
-    /// What is wrong with the directory.
+    /// Problems of the directory.
     #[must_use]
     pub fn problems(&self) -> Vec<&str> {
         self.problems.iter().chain(&self.damaged).map(String::as_str).collect()

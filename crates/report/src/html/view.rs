@@ -45,7 +45,7 @@ pub struct Listed {
     pub name: String,
     /// `run`, `comparison` or `history`.
     pub kind: &'static str,
-    /// How far it has come.
+    /// Progress or verdict.
     pub state: String,
     /// True if something is wrong with it.
     pub flagged: bool,
@@ -138,7 +138,7 @@ fn notes(notes: &[&str], name: &'static str) -> Part {
     Part { name, html: fill("view-notes.html", &json!({"notes": notes})) }
 }
 
-/// How far a run has come, without markup. It changes with each trial, not with each second: screen readers say it.
+/// Progress of a run, without markup. It changes with each trial, not with each second, since screen readers read it out.
 fn state(run: &WatchedRun) -> String {
     let trials = format::counted(run.trials as u64, "trial", "trials");
     match &run.under_way {

@@ -19,7 +19,7 @@ impl Folder {
     }
 
     fn beneath(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        // The kernel would follow `a/..`, which stays below but is no name of a run.
+        // The kernel would follow `a/..`, which stays below but is not the name of a run.
         if path.split('/').any(|part| part == "..") {
             return Err(io::ErrorKind::NotFound.into());
         }

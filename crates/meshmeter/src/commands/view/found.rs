@@ -104,7 +104,7 @@ fn listed(root: &Folder, Found { path, is_history, changed }: &Found) -> Listed 
     }
 }
 
-/// How far a run or comparison has come, and whether something is wrong with it.
+/// Progress of a run or comparison; true if something is wrong with it.
 fn state(folder: &Folder) -> (String, bool) {
     if let Ok(mut file) = folder.file(PROGRESS_FILE)
         && is_written(&file)

@@ -53,7 +53,7 @@ const REPORT_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inli
                              form-action 'none'; frame-ancestors 'none'";
 type Reply = Response<Either<Full<Bytes>, Events>>;
 
-/// What is served, to whom.
+/// The directory that is served, and the secret and hosts of requests that are answered.
 pub(super) struct Viewer {
     root: PathBuf,
     token: String,
