@@ -56,7 +56,7 @@ pub(crate) struct Recorder {
     pub(crate) service_time: LatencyHistogram,
     pub(crate) schedule_lag: LatencyHistogram,
     pub(crate) generator_lag: LatencyHistogram,
-    /// From the kernel's receipt of a response until it was read, if there are receive timestamps.
+    /// From the kernel's receipt of a response until it was read.
     pub(crate) reading_lag: LatencyHistogram,
     /// Uncertainty of the arrival of responses that were not the last of their read.
     arrival_uncertainty: Option<Box<LatencyHistogram>>,

@@ -69,9 +69,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     rate::check_generator(result, context.cpus, &mut verdict);
     errors::check(result, &mut verdict);
     lag::check_sending(result, &mut verdict);
-    lag::check_reading(result, &mut verdict);
     lag::check_arrivals(result, &mut verdict);
-    lag::judge_gaps(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
     notes::cold_start(result, &context, &mut verdict);
     notes::servers_left_out(&context, &mut verdict);

@@ -423,9 +423,6 @@ fn each_url_counts_its_requests_that_were_never_sent() {
 
 #[test]
 fn responses_that_are_read_together_came_within_their_uncertainty() {
-    if NETWORK != IoBackendChoice::Epoll {
-        return;
-    }
     let target = OneAtATime::default();
     let own = target.clone();
     let server = Http2Server::of_frames(move |frames| {
@@ -485,7 +482,7 @@ fn times_between_messages_that_are_read_together_are_said_to_be_unknown() {
         let messages = result.grpc.expect("gRPC");
         let share = messages.read_together as f64 / messages.message_time_us.count as f64;
         let is_noted = result.verdict.notes.iter().any(|note| note.starts_with("messages: "));
-        let is_late = pacing == Pacing::Economical && NETWORK == IoBackendChoice::Epoll;
+        let is_late = pacing == Pacing::Economical;
         let is_right = if is_late { is_noted && share > 0.5 } else { is_noted || share < 0.1 };
         assert!(is_right, "{pacing:?}: {share}, {messages:?}, {:?}", result.verdict);
     }

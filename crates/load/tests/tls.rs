@@ -385,9 +385,6 @@ fn bodies_of_any_size_pass_in_records_of_any_size() {
 
 #[test]
 fn late_reading_over_tls_is_in_no_time_of_a_closed_loop_and_delays_its_clients() {
-    if NETWORK != IoBackendChoice::Epoll {
-        return;
-    }
     // One thread reads for many clients.
     const CLIENTS: usize = 32;
     let authority = Authority::new();

@@ -44,8 +44,6 @@ pub(super) struct Waiting {
     sleep_cost: Nanos,
     /// Fraction of the window in which the busiest thread was on a CPU and not spinning.
     working_fraction: f64,
-    /// Responses were timed by the kernel's receive timestamps: the same for all threads.
-    noted_arrivals: bool,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     peer_limit: Option<usize>,
     /// Time for which connections could not be opened, over all of them.
@@ -57,7 +55,6 @@ impl Waiting {
         self.spent.add(&outcome.spent);
         self.sleep_cost = self.sleep_cost.max(outcome.sleep_cost);
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
-        self.noted_arrivals |= outcome.noted_arrivals;
         self.peer_limit = self.peer_limit.into_iter().chain(outcome.peer_limit).min();
         self.without_connection += outcome.without_connection;
     }
@@ -77,7 +74,7 @@ impl Coordinator<'_> {
             unbounded_fraction: fraction(waiting.spent.unbounded),
             busiest_working_fraction: waiting.working_fraction,
             sleep_cpu_us: waiting.sleep_cost as f64 / 1e3,
-            answers_timed_by_kernel: waiting.noted_arrivals,
+            answers_timed_by_kernel: true,
         }
     }
 
@@ -181,9 +178,8 @@ impl Coordinator<'_> {
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),
             reading_lag_us: (recorder.reading_lag.count() > 0).then(|| recorder.reading_lag.summary()),
-            arrival_uncertainty_us: (waiting.noted_arrivals
-                && matches!(self.spec.protocol, Protocol::Http2 { .. }))
-            .then(|| recorder.arrival_uncertainty()),
+            arrival_uncertainty_us: matches!(self.spec.protocol, Protocol::Http2 { .. })
+                .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),
             backlog: self

@@ -1,7 +1,7 @@
 //! The contract of every [`Network`], tested against real sockets: [`contract_tests!`] generates the tests
 //! for one network.
 
-use super::{Event, Network};
+use super::{Event, Network, wall_clock};
 use rustix::net::sockopt;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -84,6 +84,7 @@ macro_rules! contract_tests {
             many_flooded_connections_lose_nothing
             events_beyond_queue_capacity_all_arrive
             dropping_network_ends_its_connections
+            late_read_reports_when_bytes_came
         );
     };
     ($network:ty: $($test:ident)*) => {
@@ -348,4 +349,27 @@ fn allow_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+}
+
+pub(super) fn late_read_reports_when_bytes_came<N: Contract>() {
+    let (mut network, mut peer) = N::opened();
+    let mut buffer = [0; 100];
+    // The kernel starts timestamping some time after it is enabled, if no other socket had it enabled already.
+    let deadline = Instant::now() + SOON;
+    while network.arrived().is_none() {
+        assert!(Instant::now() < deadline, "nothing is noted");
+        peer.write_all(b"hello").unwrap();
+        network.await_bytes(5, &mut buffer);
+    }
+    let before = wall_clock();
+    peer.write_all(b"answer").unwrap();
+    let written = wall_clock();
+    assert!(
+        network.sleep_through(Duration::from_millis(20)).unwrap(),
+        "it has come meanwhile, and ended nothing"
+    );
+    assert!(wall_clock() >= written + Duration::from_millis(20));
+    assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Received(6)))));
+    let arrived = network.arrived().expect("the kernel notes it");
+    assert!((before..=written).contains(&arrived), "{arrived:?} of {before:?} to {written:?}");
 }

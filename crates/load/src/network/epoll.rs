@@ -2,14 +2,13 @@
 
 use super::rx_timestamp;
 use super::wake_timer::WakeTimer;
-use super::{Event, Network, stream_socket};
+use super::{Event, Network, sleep, stream_socket};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::fs::Timespec;
 use rustix::io::Errno;
 use rustix::net::{self, SendFlags, SocketFlags, sockopt};
-use rustix::thread::{ClockId, clock_nanosleep_relative};
 use rustls::pki_types::ServerName;
 use std::io;
 use std::net::SocketAddr;
@@ -37,9 +36,8 @@ pub(crate) struct EpollNetwork {
     handed_out: usize,
     /// Reads done for the event that is being handed out.
     reads: u32,
-    /// Receive timestamps are enabled; and the age of the last bytes received.
-    notes_arrivals: bool,
-    rx_age: Duration,
+    /// Receive timestamp of the last bytes received.
+    arrived: Option<Duration>,
     /// The last wait returned as many events as fit: there may be more.
     is_full: bool,
     /// Events whose turn ended before everything was read. They are repeated after the next wait, because the
@@ -71,8 +69,7 @@ impl EpollNetwork {
             events: Vec::with_capacity(MAX_EVENTS.min(slots + 1)),
             handed_out: 0,
             reads: 0,
-            notes_arrivals: false,
-            rx_age: Duration::ZERO,
+            arrived: None,
             is_full: false,
             unfinished: Vec::new(),
         })
@@ -108,8 +105,7 @@ impl EpollNetwork {
             self.finish_event();
             return Some((slot, Event::Failed(error)));
         }
-        let noted = self.notes_arrivals.then_some(&mut self.rx_age);
-        let (event, finished) = socket.receive(flags, buffer, noted);
+        let (event, finished) = socket.receive(flags, buffer, &mut self.arrived);
         self.reads += 1;
         if finished {
             self.finish_event();
@@ -130,9 +126,6 @@ impl Network for EpollNetwork {
     ) -> io::Result<()> {
         self.close(slot);
         let descriptor = stream_socket(address, SocketFlags::NONBLOCK)?;
-        if self.notes_arrivals {
-            rx_timestamp::note(&descriptor)?;
-        }
         let socket = &mut self.sockets[slot];
         let data = EventData::new_u64(slot as u64 | (u64::from(socket.generation) << 32));
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -208,20 +201,13 @@ impl Network for EpollNetwork {
         Ok(!self.events.is_empty())
     }
 
-    fn note_arrivals(&mut self) -> bool {
-        self.notes_arrivals = true;
-        true
-    }
-
     fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
-        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
-        // A signal ends it early, as it would end a wait.
-        let _ = clock_nanosleep_relative(ClockId::Monotonic, &time);
+        sleep(time);
         self.wait(Duration::ZERO)
     }
 
-    fn rx_age(&self) -> Duration {
-        self.rx_age
+    fn arrived(&self) -> Option<Duration> {
+        self.arrived
     }
 
     fn has_read_all(&self) -> bool {
@@ -271,13 +257,12 @@ impl Socket {
     }
 
     /// Reads once. The flag means that there is nothing more to read until the next event. A read that leaves
-    /// room in the buffer has drained the socket (epoll(7)), unless its end is announced too. `rx_age`, if
-    /// given, is set to the age of the bytes.
+    /// room in the buffer has drained the socket (epoll(7)), unless its end is announced too.
     fn receive(
         &mut self,
         flags: EventFlags,
         buffer: &mut [u8],
-        rx_age: Option<&mut Duration>,
+        arrived: &mut Option<Duration>,
     ) -> (Option<Event>, bool) {
         if !flags.intersects(READABLE) {
             return (None, true);
@@ -285,16 +270,12 @@ impl Socket {
         let at_end = flags.intersects(AT_END);
         let Some(descriptor) = &self.descriptor else { return (None, true) };
         let room = buffer.len();
-        let received = match rx_age {
-            None => net::recv(descriptor, buffer, net::RecvFlags::empty()).map(|(_, received)| received),
-            Some(ago) => rx_timestamp::receive(descriptor, buffer).map(|(received, came)| {
-                *ago = came;
-                received
-            }),
-        };
-        match received {
-            Ok(0) => (Some(Event::Ended), true),
-            Ok(received) => (Some(Event::Received(received)), received < room && !at_end),
+        match rx_timestamp::receive(descriptor, buffer) {
+            Ok((0, _)) => (Some(Event::Ended), true),
+            Ok((received, came)) => {
+                *arrived = came;
+                (Some(Event::Received(received)), received < room && !at_end)
+            }
             Err(Errno::INTR) => (None, false),
             Err(Errno::AGAIN) => (None, true),
             Err(error) => (Some(Event::Failed(error.into())), true),
@@ -320,9 +301,7 @@ fn send_now(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
     use crate::network::contract_tests::{Contract, contract_tests};
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
-    use std::time::Instant;
+    use std::io::Read as _;
 
     impl Contract for EpollNetwork {
         fn with_slots(slots: usize) -> Self {
@@ -370,36 +349,6 @@ mod tests {
         }
         assert!((1..BACKLOG_BYTES).contains(&network.queued_bytes(0)));
         assert!(network.sockets[0].rest.len() < 2 * BACKLOG_BYTES);
-    }
-
-    #[test]
-    fn late_read_reports_age_of_bytes() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut network = EpollNetwork::with_slots(1);
-        assert!(network.note_arrivals());
-        let mut peer = network.meet(0, &listener);
-        let mut buffer = [0; 100];
-        assert!(matches!(network.await_event(&mut buffer), (0, Event::Opened)));
-        // The kernel starts timestamping some time after it is enabled, if no other socket had it enabled
-        // already.
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while network.rx_age().is_zero() {
-            assert!(Instant::now() < deadline, "nothing is noted");
-            peer.write_all(b"hello").unwrap();
-            network.await_bytes(5, &mut buffer);
-        }
-        let before = Instant::now();
-        peer.write_all(b"answer").unwrap();
-        let written = Instant::now();
-        let time = Duration::from_millis(20);
-        assert!(network.sleep_through(time).unwrap(), "it has come meanwhile, and ended nothing");
-        assert!(written.elapsed() >= time);
-        let least = written.elapsed();
-        assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Received(6)))));
-        let most = before.elapsed();
-        // The two clocks differ by little over such a time.
-        let (ago, tolerance) = (network.rx_age(), Duration::from_millis(1));
-        assert!((least - tolerance..=most + tolerance).contains(&ago), "{ago:?} of {least:?} to {most:?}");
     }
 
     #[test]

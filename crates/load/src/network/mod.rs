@@ -15,11 +15,14 @@ mod wake_timer;
 pub use choice::IoBackendChoice;
 pub(crate) use choice::{IoBackend, io_backends};
 pub(crate) use epoll::EpollNetwork;
+pub(crate) use rx_timestamp::wall_clock;
 pub(crate) use tls::{ServerKey, TlsFailure, TlsNetwork};
 pub(crate) use uring::UringNetwork;
 
 use rustix::fd::OwnedFd;
+use rustix::fs::Timespec;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::thread::{ClockId, clock_nanosleep_relative};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ProtocolVersion};
 use std::io;
@@ -92,26 +95,14 @@ pub(crate) trait Network {
     /// Waits for events for at most this long. Returns true if there are any.
     fn wait(&mut self, at_most: Duration) -> io::Result<bool>;
 
-    /// Enables receive timestamps for connections opened from now on. Returns false if the network does not
-    /// support them.
-    fn note_arrivals(&mut self) -> bool {
-        false
-    }
-
     /// Waits this long regardless of events. Returns true if there are any.
-    fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
-        self.wait(time)
-    }
+    fn sleep_through(&mut self, time: Duration) -> io::Result<bool>;
 
-    /// Age of the bytes received last, at the time they were read; zero without receive timestamps.
-    fn rx_age(&self) -> Duration {
-        Duration::ZERO
-    }
+    /// Arrival of the last of the bytes received last, by [`wall_clock`]; `None` if the kernel did not note it.
+    fn arrived(&self) -> Option<Duration>;
 
     /// True if the events so far were all there was: what comes next came after them.
-    fn has_read_all(&self) -> bool {
-        true
-    }
+    fn has_read_all(&self) -> bool;
 
     /// True if the next event has more of the bytes received last.
     fn has_more_of_read(&self) -> bool {
@@ -122,11 +113,18 @@ pub(crate) trait Network {
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)>;
 }
 
-/// Creates a TCP socket for an address, with Nagle's algorithm off.
+/// Sleeps; a signal ends it early, as it would end a wait.
+fn sleep(time: Duration) {
+    let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    let _ = clock_nanosleep_relative(ClockId::Monotonic, &time);
+}
+
+/// Creates a TCP socket for an address, with Nagle's algorithm off and receive timestamps.
 fn stream_socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = flags | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     sockopt::set_tcp_nodelay(&socket, true)?;
+    rx_timestamp::note(&socket)?;
     Ok(socket)
 }

@@ -39,17 +39,6 @@ pub(super) fn check_sending(result: &LoadResult, verdict: &mut Verdict) {
     lateness.check(&result.response_time_us, verdict);
 }
 
-/// Checks late reading against the response times that include it, unless responses are timed by the kernel.
-pub(super) fn check_reading(result: &LoadResult, verdict: &mut Verdict) {
-    let Some(lag) = &result.reading_lag_us else { return };
-    let by_kernel = result.generator.pacing.is_some_and(|pacing| pacing.answers_timed_by_kernel);
-    if !by_kernel {
-        let lateness =
-            Lateness { reason: "reading-lag: the generator read responses", lag, tolerated_us: None };
-        lateness.check(&result.response_time_us, verdict);
-    }
-}
-
 /// Checks how much sooner responses may have come than the last packet of their read. That is a bound and no measured lateness: as
 /// much is allowed as economical pacing may be late.
 pub(super) fn check_arrivals(result: &LoadResult, verdict: &mut Verdict) {
@@ -141,30 +130,6 @@ impl Moved {
             }
         }
         all
-    }
-}
-
-/// Gaps of spinning threads against the response times that late reading is in, if nothing else measures it: io_uring does not
-/// tell when a response came.
-pub(super) fn judge_gaps(result: &LoadResult, verdict: &mut Verdict) {
-    let by_kernel = result.generator.pacing.is_some_and(|pacing| pacing.answers_timed_by_kernel);
-    let Some(gaps) = result.generator.pauses.filter(|gaps| gaps.count > 0) else { return };
-    if by_kernel || result.reading_lag_us.is_some() {
-        return;
-    }
-    let under_way = result.clients.unwrap_or(result.connections * result.streams.max(1));
-    let of_thread = under_way.div_ceil(result.threads.max(1)) as u64;
-    // A gap delays all requests of its thread. Of gaps longer than x there are no more than total / x.
-    let later_than = |us: f64| (gaps.total_us / us).min(gaps.count as f64) as u64 * of_thread;
-    let movement = Movement::from_gaps(&result.response_time_us, gaps.longest_us, later_than);
-    let Some(movement) = movement else { return };
-    let Moved { spoiled, moved, noted } = Moved::new(&movement, |_| (MOVED_SHARE, NEGLIGIBLE_MOVEMENT_US));
-    let (count, longest_ms) = (gaps.count, gaps.longest_us / 1000.0);
-    let text = format!("reading-lag: spinning threads had {count} gaps of up to {longest_ms:.1} ms");
-    if !spoiled.is_empty() {
-        verdict.spoil(format!("{text}, which can move {}", moved.join(", ")), spoiled);
-    } else if let Some(noted) = noted {
-        verdict.notes.push(format!("{text}, which can move {noted}"));
     }
 }
 

@@ -6,9 +6,6 @@
 
 use results::{HistogramSummary, LatencyHistogram, RecordedValue};
 
-/// Lengths of gaps that are looked at, each half as long as the second next.
-const GAP_STEPS: i32 = 16;
-
 /// Values of a distribution, each with its cumulative count.
 struct Ranked {
     values: Vec<RecordedValue>,
@@ -45,24 +42,6 @@ impl Movement {
     pub(super) fn new(times: &HistogramSummary, lag: &HistogramSummary) -> Option<Self> {
         let (requests, times, lag) = (times.requests(), Ranked::new(times)?, Ranked::new(lag)?);
         (times.count > 0 && lag.count > 0).then_some(Self { times, requests, lag })
-    }
-
-    /// By gaps of threads of which the lateness of each request is not known: at most `later_than(x)` requests were later than x.
-    /// Absent if there are no response times.
-    pub(super) fn from_gaps(
-        times: &HistogramSummary,
-        longest_us: f64,
-        later_than: impl Fn(f64) -> u64,
-    ) -> Option<Self> {
-        let (requests, times) = (times.requests(), Ranked::new(times).filter(|times| times.count > 0)?);
-        let up_to = |us: f64, later: u64| RecordedValue {
-            value_us: us.ceil() as u64,
-            count: requests.saturating_sub(later),
-        };
-        let shorter = (1..=GAP_STEPS).rev().map(|step| longest_us / 2_f64.powf(f64::from(step) / 2.0));
-        let shorter = shorter.map(|us| up_to(us, later_than(us)));
-        let values = shorter.chain([up_to(longest_us, 0)]).collect();
-        Some(Self { times, requests, lag: Ranked { values, count: requests } })
     }
 
     /// Maximum possible movement of a quantile, and its value, microseconds. `None` if the quantile falls

@@ -1,7 +1,7 @@
 use super::*;
 use results::{
     Figure, Figures, GrpcMessages, HistogramSummary, LatencyHistogram, Pacing, PacingUsage, Rates,
-    RequestCounts, SpinPauses, WarmupCounts,
+    RequestCounts, WarmupCounts,
 };
 use std::time::Duration;
 
@@ -321,20 +321,6 @@ fn lateness_of_many_requests_spoils_a_median_that_it_can_have_moved() {
 }
 
 #[test]
-fn reading_lag_counts_like_generator_lag_if_times_include_it() {
-    let late = |by_kernel| {
-        move |result: &mut LoadResult| {
-            result.reading_lag_us = Some(times(1, 300));
-            let pacing = PacingUsage { answers_timed_by_kernel: by_kernel, ..PacingUsage::default() };
-            result.generator.pacing = Some(pacing);
-        }
-    };
-    expect(&["reading-lag"], &[], late(false));
-    expect(&[], &[], late(true));
-    assert_eq!(spoiled(late(false)), ["p99", "p99.9", "p99.99", "max"]);
-}
-
-#[test]
 fn full_generator_thread_limits_closed_loop() {
     let full = |offered: Option<f64>| {
         move |result: &mut LoadResult| {
@@ -460,29 +446,4 @@ fn nothing_due_means_nothing_measured() {
         result.requests.scheduled = 0;
         result.requests.errors.insert("connect-refused".into(), 4);
     });
-}
-
-#[test]
-fn gaps_of_spinning_threads_spoil_the_percentiles_that_they_can_have_made() {
-    // A closed loop on io_uring: 1000 requests, of which 15 took 8 ms.
-    let with_gaps = |count: u64, longest_us: f64, total_us: f64| {
-        let mut result = result();
-        result.rate.offered = None;
-        result.clients = Some(1);
-        result.response_time_us = times(100, 8000);
-        result.generator.pacing = Some(PacingUsage { asked: Pacing::Precise, ..PacingUsage::default() });
-        result.generator.pauses = Some(SpinPauses { count, longest_us, total_us, spun_s: 1.0 });
-        result
-    };
-    let spoiled = |result: &LoadResult| check(result, context()).spoiled_figures();
-    let many = with_gaps(20, 8000.0, 120_000.0);
-    assert_eq!(spoiled(&many), Figures::times_from(Figure::P99));
-    // One gap makes the greatest response time, not one in a hundred.
-    assert!(!spoiled(&with_gaps(1, 8000.0, 8000.0)).contains(Figure::P99));
-    // Many gaps with little time in all are short, whatever the longest was.
-    assert!(!spoiled(&with_gaps(900, 4000.0, 4400.0)).contains(Figure::P99));
-    // Where the kernel tells when a response came, late reading is in no time.
-    let mut by_kernel = many;
-    by_kernel.generator.pacing.as_mut().expect("it is known").answers_timed_by_kernel = true;
-    assert!(spoiled(&by_kernel).is_empty());
 }

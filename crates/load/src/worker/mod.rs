@@ -124,8 +124,6 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     draining: bool,
     recorder: Recorder,
     pacer: Pacer<'a>,
-    /// The network provides receive timestamps.
-    notes_arrivals: bool,
     /// Age of the responses being read.
     reading_lag: Nanos,
     /// Last poll of the network: all that had come by then was read before this turn.
@@ -158,8 +156,6 @@ pub(crate) struct WorkerOutcome {
     pub(crate) spent: Spent,
     /// CPU time of one sleep.
     pub(crate) sleep_cost: Nanos,
-    /// Responses were timed by the kernel's receive timestamps, not by when they were read.
-    pub(crate) noted_arrivals: bool,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
     /// Time of the window for which connections could not be opened, added up over all of them.
@@ -173,13 +169,12 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         make_request: impl Fn(&Request) -> C::Request,
         make_codec: impl Fn() -> C,
         (schedule, selector): (Box<dyn Schedule>, Selector<'a>),
-        mut network: N,
+        network: N,
         Assignment { servers, places, roaming }: &Assignment,
     ) -> Self {
         let Plan { timeline, targets, requests_per_connection, whole_seconds, stop, .. } = plan;
         let economical = plan.pacing == Pacing::Economical;
-        let notes_arrivals = network.note_arrivals();
-        let reads_late = (economical && notes_arrivals).then_some(plan.lag_tolerance);
+        let reads_late = economical.then_some(plan.lag_tolerance);
         let pacer = Pacer::new(plan.pacing, plan.lag_tolerance, plan.spare_cpu);
         let one_pool = plan.server_per == ServerPer::Connection && !schedule.is_open();
         let pools = if one_pool {
@@ -218,7 +213,6 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             draining: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds).with_urls(plan.urls),
             pacer,
-            notes_arrivals,
             reading_lag: 0,
             polled_at: 0,
             slept: None,
@@ -311,7 +305,6 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         };
         Ok(WorkerOutcome {
             sleep_cost: self.pacer.sleep_cost(),
-            noted_arrivals: self.notes_arrivals,
             peer_limit,
             without_connection,
             recorder: self.recorder,
@@ -335,7 +328,6 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             switches: Switches::default(),
             spent: Spent::default(),
             sleep_cost: self.pacer.sleep_cost(),
-            noted_arrivals: self.notes_arrivals,
             peer_limit: None,
             without_connection: 0,
         }

@@ -3,10 +3,11 @@
 use super::Worker;
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
-use crate::network::{Event, Network};
+use crate::network::{Event, Network, wall_clock};
 use crate::protocol::{Codec, Parsed, ResponseEnd};
 use crate::usage::QueueWait;
 use std::io;
+use std::time::Duration;
 
 /// Maximum size of output that a peer does not read, beyond its unanswered requests: acknowledgements of its frames, and requests
 /// that it answered unread or that timed out. A peer that reads nothing is given up, as by the fleet.
@@ -19,6 +20,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let turn = (N::IN_TURNS || C::MULTIPLEXED).then(|| clock.now());
+        let wall_turn = N::IN_TURNS.then(wall_clock);
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {
             let now = turn.filter(|_| N::IN_TURNS).unwrap_or_else(|| clock.now());
             match event {
@@ -26,7 +28,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
                 Event::Received(length) => {
-                    self.reading_lag = nanos(self.network.rx_age());
+                    let age = |came| wall_turn.unwrap_or_else(wall_clock).saturating_sub(came);
+                    self.reading_lag = nanos(self.network.arrived().map_or(Duration::ZERO, age));
                     let came = now.saturating_sub(self.reading_lag);
                     self.received(slot, &buffer[..length], came);
                 }
@@ -127,10 +130,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             self.in_flight -= 1;
             self.recorder.completed(&flight, now, end.status, end.bytes);
-            if self.notes_arrivals {
-                self.recorder.read_late(&flight, self.reading_lag);
-            }
-            if C::MULTIPLEXED && self.notes_arrivals && !self.is_last_of_read {
+            self.recorder.read_late(&flight, self.reading_lag);
+            if C::MULTIPLEXED && !self.is_last_of_read {
                 let uncertainty = now.saturating_sub(self.came_after().max(flight.sent));
                 self.recorder.read_with_others(&flight, uncertainty);
             }

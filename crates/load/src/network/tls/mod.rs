@@ -214,16 +214,12 @@ impl<N: Network> Network for TlsNetwork<N> {
         self.inner.wait(at_most)
     }
 
-    fn note_arrivals(&mut self) -> bool {
-        self.inner.note_arrivals()
-    }
-
     fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
         self.inner.sleep_through(time)
     }
 
-    fn rx_age(&self) -> Duration {
-        self.inner.rx_age()
+    fn arrived(&self) -> Option<Duration> {
+        self.inner.arrived()
     }
 
     fn has_read_all(&self) -> bool {

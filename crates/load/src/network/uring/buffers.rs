@@ -1,14 +1,20 @@
 //! Buffers that the kernel receives into, shared by all connections of a ring. A connection holds one only
 //! from the arrival of bytes until they are read, so that idle connections need none.
 //!
+//! Each has a message: a header, a receive timestamp if the kernel noted one, and the bytes.
+//!
 //! The kernel takes buffers from a ring in shared memory ("provided buffer ring", Linux 5.19) and reports in
 //! the completion which one it filled. The reader returns a buffer by writing it at the ring's tail.
 
-use io_uring::types::BufRingEntry;
+use crate::network::rx_timestamp;
+use io_uring::types::{BufRingEntry, RecvMsgOut};
+use nix::libc::msghdr;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 /// Number of buffers: a power of two, as the kernel requires.
 const BUFFERS: u16 = 128;
@@ -21,6 +27,8 @@ const RING_ALIGNMENT: usize = 64 * 1024;
 pub(super) struct Buffers {
     ring: NonNull<BufRingEntry>,
     memory: NonNull<u8>,
+    /// The parts of a message: no address, and room for a timestamp.
+    parts: Box<msghdr>,
     /// Position at which the next buffer is returned; wraps around.
     tail: u16,
 }
@@ -41,7 +49,10 @@ impl Buffers {
             unsafe { (alloc_zeroed(Self::ring_layout()), alloc_zeroed(Self::memory_layout())) };
         let ring = NonNull::new(ring).unwrap_or_else(|| handle_alloc_error(Self::ring_layout()));
         let memory = NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(Self::memory_layout()));
-        let mut buffers = Self { ring: ring.cast(), memory, tail: 0 };
+        // SAFETY: it consists of integers and pointers, which may be null.
+        let mut parts: Box<msghdr> = Box::new(unsafe { mem::zeroed() });
+        parts.msg_controllen = rx_timestamp::NOTE_BYTES as _;
+        let mut buffers = Self { ring: ring.cast(), memory, parts, tail: 0 };
         for buffer in 0..BUFFERS {
             buffers.give_back(buffer);
         }
@@ -53,9 +64,21 @@ impl Buffers {
         (self.ring.as_ptr() as u64, BUFFERS)
     }
 
-    /// Returns the first `length` bytes of a buffer that the kernel has handed out and that is not returned
-    /// yet.
-    pub(super) fn bytes(&self, buffer: u16, length: usize) -> &[u8] {
+    /// The parts that receives have, for the kernel, which may read them as long as a receive is in progress.
+    pub(super) fn parts(&self) -> *const msghdr {
+        &raw const *self.parts
+    }
+
+    /// The bytes of a message and their receive timestamp, in the first `length` bytes of a buffer that the kernel has handed out
+    /// and that is not returned yet.
+    pub(super) fn message(&self, buffer: u16, length: usize) -> (&[u8], Option<Duration>) {
+        let bytes = self.bytes(buffer, length);
+        let Ok(message) = RecvMsgOut::parse(bytes, &self.parts) else { return (&[], None) };
+        let payload = message.payload_data().len();
+        (&bytes[length - payload..], rx_timestamp::in_control_data(message.control_data()))
+    }
+
+    fn bytes(&self, buffer: u16, length: usize) -> &[u8] {
         assert!(buffer < BUFFERS && length <= BUFFER_BYTES, "the kernel fills buffers that it was given");
         // SAFETY: within `memory`, by the check above. Nothing writes there: the kernel has handed the buffer
         // out, and it is returned through `&mut self`, when no borrow of it is left.

@@ -17,7 +17,7 @@ mod socket;
 mod tag;
 
 use super::wake_timer::WakeTimer;
-use super::{Event, Network, stream_socket};
+use super::{Event, Network, sleep, stream_socket};
 use ring::Completion;
 pub(crate) use ring::Ring;
 use rustix::fd::OwnedFd;
@@ -49,6 +49,10 @@ pub(crate) struct UringNetwork {
     handed_out: usize,
     /// Bytes of the next completion that are already handed out.
     bytes_handed_out: usize,
+    /// Receive timestamp of the last bytes received.
+    arrived: Option<Duration>,
+    /// A receive of the last wait found no buffer: there is more to read.
+    lacks_buffers: bool,
 }
 
 impl UringNetwork {
@@ -65,6 +69,8 @@ impl UringNetwork {
             completions: Vec::new(),
             handed_out: 0,
             bytes_handed_out: 0,
+            arrived: None,
+            lacks_buffers: false,
         })
     }
 
@@ -180,10 +186,13 @@ impl UringNetwork {
     }
 
     fn received(&mut self, slot: usize, completion: &Completion, buffer: &mut [u8]) -> (Option<Event>, bool) {
-        if let (Some(from), Ok(length)) = (completion.buffer, completion.outcome)
-            && length > 0
-        {
-            let rest = &self.ring.received(from, length)[self.bytes_handed_out..];
+        let message = completion
+            .buffer
+            .zip(completion.outcome.ok())
+            .map(|(from, length)| (from, self.ring.received(from, length)));
+        if let Some((from, (bytes, arrived))) = message.filter(|(_, (bytes, _))| !bytes.is_empty()) {
+            self.arrived = arrived;
+            let rest = &bytes[self.bytes_handed_out..];
             let copied = rest.len().min(buffer.len());
             buffer[..copied].copy_from_slice(&rest[..copied]);
             if copied < rest.len() {
@@ -204,7 +213,8 @@ impl UringNetwork {
             Ok(_) => Some(Event::Ended),
             // Nothing was lost: the data stays in the kernel until a buffer is free, or until the receive is
             // submitted again.
-            Err(Errno::NOBUFS | Errno::INTR | Errno::AGAIN) => {
+            Err(error @ (Errno::NOBUFS | Errno::INTR | Errno::AGAIN)) => {
+                self.lacks_buffers |= error == Errno::NOBUFS;
                 self.receive_again(slot);
                 return (None, true);
             }
@@ -303,7 +313,7 @@ impl Network for UringNetwork {
     fn wait(&mut self, at_most: Duration) -> io::Result<bool> {
         self.ring.enable()?;
         self.completions.drain(..self.handed_out);
-        self.handed_out = 0;
+        (self.handed_out, self.lacks_buffers) = (0, false);
         self.hand_over()?;
         if at_most.is_zero() || !self.completions.is_empty() {
             self.ring.submit()?;
@@ -320,6 +330,20 @@ impl Network for UringNetwork {
         self.take_alarm(first);
         self.take_back_sent(first);
         Ok(!self.completions.is_empty())
+    }
+
+    fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
+        self.wait(Duration::ZERO)?;
+        sleep(time);
+        self.wait(Duration::ZERO)
+    }
+
+    fn arrived(&self) -> Option<Duration> {
+        self.arrived
+    }
+
+    fn has_read_all(&self) -> bool {
+        !self.lacks_buffers
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {

@@ -158,11 +158,11 @@ impl Ring {
         self.push(&operation.flags(socket.flags).user_data(tag.to_bits()))
     }
 
-    /// Receives on a socket repeatedly (multishot), until a completion without the `more` flag.
+    /// Receives messages on a socket repeatedly (multishot), until a completion without the `more` flag.
     pub(super) fn receive(&mut self, socket: Handle, tag: Tag) -> io::Result<()> {
-        let operation = opcode::RecvMulti::new(socket.fd(), Buffers::GROUP).build().flags(socket.flags);
+        let operation = opcode::RecvMsgMulti::new(socket.fd(), self.buffers.parts(), Buffers::GROUP).build();
         self.in_flight += 1;
-        self.push(&operation.user_data(tag.to_bits()))
+        self.push(&operation.flags(socket.flags).user_data(tag.to_bits()))
     }
 
     /// Posts a completion each time the descriptor becomes readable (multishot), until one without the `more`
@@ -292,9 +292,9 @@ impl Ring {
         }
     }
 
-    /// Data received into a buffer that has not been returned.
-    pub(super) fn received(&self, buffer: u16, length: usize) -> &[u8] {
-        self.buffers.bytes(buffer, length)
+    /// Bytes received into a buffer that has not been returned, and their receive timestamp. No bytes are the end of the stream.
+    pub(super) fn received(&self, buffer: u16, length: usize) -> (&[u8], Option<Duration>) {
+        self.buffers.message(buffer, length)
     }
 
     /// Returns a buffer to the kernel.
