@@ -558,6 +558,15 @@ pub struct SeriesPoint {
     pub max_us: Option<f64>,
 }
 
+impl SeriesPoint {
+    /// Length of the part inside a window, in seconds. Seconds after the window, which hold late responses, are whole.
+    #[must_use]
+    pub fn length_s(&self, window_s: f64) -> f64 {
+        let in_window_s = window_s - self.t_s;
+        if in_window_s > 0.0 { in_window_s.min(1.0) } else { 1.0 }
+    }
+}
+
 impl Default for SeriesPoint {
     fn default() -> Self {
         let zero = Some(0.0);

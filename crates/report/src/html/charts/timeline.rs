@@ -26,11 +26,10 @@ pub struct Span {
 }
 
 impl Span {
-    /// `seconds` of a window that ends at `end_s`, possibly within the last one.
-    fn new(seconds: &[SeriesPoint], end_s: f64) -> Option<Self> {
-        let (first, last) = (seconds.first()?, seconds.last()?);
-        let length_s = (last.t_s + 1.0).min(end_s) - first.t_s;
-        let length_s = if length_s > 0.0 { length_s } else { seconds.len() as f64 };
+    /// `seconds` of a window, which may end within one of them or before.
+    fn new(seconds: &[SeriesPoint], window_s: f64) -> Option<Self> {
+        let first = seconds.first()?;
+        let length_s: f64 = seconds.iter().map(|second| second.length_s(window_s)).sum();
         let rate = |count: fn(&SeriesPoint) -> u64| seconds.iter().map(count).sum::<u64>() as f64 / length_s;
         // A median of 0 means that no request ended in that second. If it falls among failed requests, it is
         // absent.
@@ -151,4 +150,22 @@ fn draw_axes(drawing: &mut Drawing, Axes { times, rates, unit }: &Axes) {
     drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
     drawing.text((LEFT - 6.0, 11.0), Anchor::End, "tick unit", unit.symbol());
     drawing.text((WIDTH, 11.0), Anchor::End, "tick unit", of_rates);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_of_a_span_counts_the_parts_of_its_seconds_in_the_window_and_seconds_after_it() {
+        let second = |t_s: f64, completed: u64| SeriesPoint { t_s, completed, ..SeriesPoint::default() };
+        // A window of 3.5 s at 100/s, and late responses in the second after it.
+        let series = [second(0.0, 100), second(1.0, 100), second(2.0, 100), second(3.0, 50), second(4.0, 30)];
+        let rates = |most| -> Vec<f64> {
+            spans(&series, 3.5, most).iter().map(|span| span.completed_per_s).collect()
+        };
+        assert_eq!(rates(5), [100.0, 100.0, 100.0, 100.0, 30.0]);
+        assert_eq!(rates(3), [100.0, 100.0, 30.0]);
+        assert_eq!(rates(2), [100.0, 80.0 / 1.5]);
+    }
 }
