@@ -387,6 +387,8 @@ impl Recorder {
             let mut next =
                 self.spare.take().unwrap_or_else(|| SecondCounts::new(index, self.second.detail.is_some()));
             next.index = index;
+            let begin = self.window_start + self.second.index * SECOND;
+            self.second.length = self.window_end.saturating_sub(begin).min(SECOND);
             self.finished.push(mem::replace(&mut self.second, next));
         }
     }
@@ -641,6 +643,33 @@ mod tests {
         let seconds = recorder.take_last_seconds(0);
         let completed: Vec<_> = seconds.iter().map(|second| (second.index, second.completed)).collect();
         assert_eq!(completed, [(0, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn last_second_of_a_window_that_ended_early_is_as_long_as_its_part_of_the_window() {
+        // Two workers of a planned hour; the fixed number of requests is used up after 2.3 s.
+        let seconds_until = |end_ms: u64| {
+            let mut recorder = Recorder::new(SECOND, 3601 * SECOND, false);
+            recorder.start_seconds();
+            for at in (0..end_ms).step_by(100) {
+                recorder.completed(&due_at(SECOND), SECOND + at * MS, 200, 1);
+            }
+            recorder.end_window(SECOND + end_ms * MS);
+            recorder.completed(&due_at(SECOND), SECOND + (end_ms + 50) * MS, 200, 1);
+            recorder.take_last_seconds(0)
+        };
+        let mut merged: BTreeMap<u64, SecondCounts> = BTreeMap::new();
+        for second in [1900, 2300].into_iter().flat_map(seconds_until) {
+            merged
+                .entry(second.index)
+                .or_insert_with(|| SecondCounts::new(second.index, false))
+                .merge(&second);
+        }
+        let told = merged.into_values().map(|second| second.told(jiff::Timestamp::UNIX_EPOCH, None));
+        let told: Vec<_> =
+            told.map(|second| (second.point.t_s, second.length_s, second.point.completed)).collect();
+        // The last one is after the window: it has a late response.
+        assert_eq!(told, [(0.0, 1.0, 20), (1.0, 1.0, 19), (2.0, 0.3, 4), (3.0, 1.0, 1)]);
     }
 
     #[test]

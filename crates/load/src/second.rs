@@ -3,6 +3,7 @@
 //! Workers hand over their seconds with all histograms, and get them back empty: only a few are ever held,
 //! however long a run is. Anyone who wants to keep them observes the run.
 
+use crate::clock::{Nanos, SECOND};
 use crate::error::ErrorKind;
 use results::{LatencyHistogram, SeriesPoint};
 
@@ -14,6 +15,8 @@ pub struct Second {
     pub window_started_at: jiff::Timestamp,
     /// Its usual figures.
     pub point: SeriesPoint,
+    /// Its part inside the window, in seconds: the window may end within it. A second after the window is whole.
+    pub length_s: f64,
     /// Requests that were due in it by the schedule; `None` in closed loop.
     pub due: Option<f64>,
     /// All errors in it by kind, including those outside of requests.
@@ -58,6 +61,8 @@ impl SecondDetail {
 pub(crate) struct SecondCounts {
     /// Index of the second in the window, from 0.
     pub(crate) index: u64,
+    /// Its part inside the window, known when it is finished.
+    pub(crate) length: Nanos,
     pub(crate) sent: u64,
     pub(crate) completed: u64,
     pub(crate) failed: u64,
@@ -75,6 +80,7 @@ impl SecondCounts {
     pub(crate) fn new(index: u64, with_detail: bool) -> Self {
         Self {
             index,
+            length: 0,
             sent: 0,
             completed: 0,
             failed: 0,
@@ -96,7 +102,7 @@ impl SecondCounts {
         if let Some(detail) = &mut self.detail {
             detail.clear();
         }
-        (self.sent, self.completed, self.failed) = (0, 0, 0);
+        (self.length, self.sent, self.completed, self.failed) = (0, 0, 0, 0);
         (self.bytes_sent, self.bytes_received, self.connections_open) = (0, 0, 0);
         self.errors = [0; ErrorKind::ALL.len()];
         self.statuses = statuses;
@@ -120,6 +126,8 @@ impl SecondCounts {
 
     /// Adds the counts of another worker for the same second.
     pub(crate) fn merge(&mut self, other: &Self) {
+        // Workers may end at different times if they share a fixed number of requests.
+        self.length = self.length.max(other.length);
         self.sent += other.sent;
         self.completed += other.completed;
         self.failed += other.failed;
@@ -165,6 +173,7 @@ impl SecondCounts {
         Second {
             window_started_at,
             point,
+            length_s: if self.length > 0 { self.length as f64 / SECOND as f64 } else { 1.0 },
             due,
             errors: errors.filter(|(_, count)| *count > 0).collect(),
             statuses,

@@ -141,11 +141,11 @@ pub enum ScheduleSpec {
 }
 
 impl LoadSpec {
-    /// Requests of this generator that are due in a second of the window, counted from 0; `None` in closed
-    /// loop.
-    pub(crate) fn due_in_second(&self, index: u64) -> Option<f64> {
+    /// Requests of this generator that are due in a second of the window, counted from 0, of which this much is inside the
+    /// window; `None` in closed loop.
+    pub(crate) fn due_in_second(&self, index: u64, length: Nanos) -> Option<f64> {
         let start = index.saturating_mul(SECOND);
-        Some(self.due_until(start.saturating_add(SECOND))? - self.due_until(start)?)
+        Some(self.due_until(start.saturating_add(length))? - self.due_until(start)?)
     }
 
     /// Requests of this generator that are due in the window until this time of it; `None` in closed loop.

@@ -149,7 +149,7 @@ impl Coordinator<'_> {
 
     fn tell_finished(&mut self, series: &mut Series, window_started_at: Timestamp) {
         while let Some(second) = series.next_finished() {
-            let due = self.spec.due_in_second(second.index);
+            let due = self.spec.due_in_second(second.index, second.length);
             let second = second.told(window_started_at, due);
             self.observer.progress(Progress::Second(&second));
         }

@@ -1,5 +1,6 @@
 //! The seconds of a run, merged from all workers.
 
+use crate::clock::SECOND;
 use crate::second::SecondCounts;
 use results::SeriesPoint;
 use std::collections::BTreeMap;
@@ -57,7 +58,11 @@ impl Series {
         if index >= over || last.is_none_or(|last| index > last) {
             return None;
         }
-        let second = self.unfinished.remove(&index).unwrap_or_else(|| SecondCounts::new(index, false));
+        let missed = || {
+            let length = if index < self.window_seconds { SECOND } else { 0 };
+            SecondCounts { length, ..SecondCounts::new(index, false) }
+        };
+        let second = self.unfinished.remove(&index).unwrap_or_else(missed);
         self.points.push(second.point());
         self.next_to_tell += 1;
         Some(second)

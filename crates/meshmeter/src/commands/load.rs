@@ -50,7 +50,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     objective::check(args, &spec)?;
     // Before signals are handled: opening a pipe blocks until it has a reader, and Ctrl-C must still
     // interrupt that.
-    let outputs = Outputs::open(&args.output, &spec)?;
+    let outputs = Outputs::open(&args.output)?;
     let stop = interrupt::on_signals()?;
     if let Start::OnSignal(signal) = &spec.start {
         start_signal::read_from_stdin(signal.clone(), Arc::clone(&stop))?;

@@ -1,6 +1,6 @@
 //! `meshmeter load merge`: merges result files into one result and writes it to files.
 
-use super::outputs::{length_s, write_at_end};
+use super::outputs::write_at_end;
 use crate::cli::MergeArgs;
 use crate::commands::finished::subject::contents;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
@@ -43,7 +43,7 @@ fn write_seconds(args: &MergeArgs, merged: &LoadResult) -> Result<Vec<Failure>, 
     }
     if let Some(path) = &args.files.csv {
         let lines = merged.series.iter().map(|point| {
-            let length_s = length_s(point.t_s, merged.duration_s);
+            let length_s = point.length_s(merged.duration_s);
             csv::line(&SecondOfRun { point, length_s, due: None, errors: &[] })
         });
         let lines: String = lines.collect();
@@ -63,7 +63,7 @@ fn interval_log(merged: &LoadResult) -> Result<String, Failure> {
     for (point, histogram) in merged.series.iter().zip(&merged.series_histograms) {
         let histogram = LatencyHistogram::decode(histogram)
             .map_err(|error| Failure::from_usage(&error).about("read the histogram of a second"))?;
-        let length_s = length_s(point.t_s, merged.duration_s);
+        let length_s = point.length_s(merged.duration_s);
         text.push_str(&log.interval(None, point.t_s, length_s, &histogram, point.failed));
     }
     text.push_str(&log.never_sent(merged));

@@ -9,7 +9,7 @@ use crate::cli::{OutputArgs, ResultFileArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::output::destination::{self, Destination};
-use load::{LoadSpec, Observer, Progress, Second};
+use load::{Observer, Progress, Second};
 use report::csv::{self, SecondOfRun};
 use report::hdr::{IntervalLog, percentile_text};
 use results::{LatencyHistogram, LoadResult};
@@ -21,7 +21,6 @@ const SCHEDULE_LAG: &str = "schedule-lag";
 /// Outputs of one run.
 pub struct Outputs<'a> {
     args: &'a OutputArgs,
-    window_s: f64,
     csv: Option<Stream>,
     hdr: Option<HdrStream>,
     series_histograms: Vec<String>,
@@ -41,7 +40,7 @@ impl<'a> Outputs<'a> {
     }
 
     /// Opens the outputs that are written while the load runs.
-    pub fn open(args: &'a OutputArgs, spec: &LoadSpec) -> Result<Self, Failure> {
+    pub fn open(args: &'a OutputArgs) -> Result<Self, Failure> {
         let stream = |path: &Option<_>| {
             path.as_deref().map(|path| Stream::open(&Destination::from_path(path))).transpose()
         };
@@ -51,9 +50,8 @@ impl<'a> Outputs<'a> {
         }
         let hdr = stream(&args.files.hdr)?;
         let hdr = hdr.map(|stream| HdrStream { log: IntervalLog::new(), stream, has_header: false });
-        let window_s = spec.duration.as_secs_f64();
         let metrics = Metrics::are_asked_for(args).then(|| Metrics::start(args)).transpose()?;
-        Ok(Self { args, window_s, csv, hdr, series_histograms: Vec::new(), metrics })
+        Ok(Self { args, csv, hdr, series_histograms: Vec::new(), metrics })
     }
 
     /// Stops the export, and records in the result what became of it.
@@ -76,8 +74,7 @@ impl<'a> Outputs<'a> {
     }
 
     fn second(&mut self, second: &Second) {
-        let start_s = second.point.t_s;
-        let length_s = length_s(start_s, self.window_s);
+        let (start_s, length_s) = (second.point.t_s, second.length_s);
         if let Some(csv) = &self.csv {
             let errors: Vec<_> = second.errors.iter().map(|(kind, count)| (kind.name(), *count)).collect();
             let line = SecondOfRun { point: &second.point, length_s, due: second.due, errors: &errors };
@@ -125,13 +122,6 @@ impl HdrStream {
     ) {
         self.stream.write(self.log.interval(tag, start_s, length_s, histogram, censored));
     }
-}
-
-/// Length of a second's part inside the window. Seconds after the window, which hold late responses, are
-/// whole.
-pub fn length_s(start_s: f64, window_s: f64) -> f64 {
-    let in_window_s = window_s - start_s;
-    if in_window_s > 0.0 { in_window_s.min(1.0) } else { 1.0 }
 }
 
 /// Writes the outputs made from the whole result, and the text for people if standard output is free.
