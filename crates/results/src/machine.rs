@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct MachineUsage {
     /// Time between the two readings, seconds.
     pub window_s: f64,
-    /// CPUs online.
+    /// CPUs that the experiment may use: those online, unless an affinity or a cpuset restricts it to some. The figures below are
+    /// of these CPUs.
     pub cpus: usize,
     /// Mean number of busy CPUs, cores.
     pub busy_cores: f64,

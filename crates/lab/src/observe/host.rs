@@ -8,6 +8,7 @@ use crate::sandbox::search_path::search_path;
 use components::answer_within;
 use results::{ComponentVersion, Host};
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -102,14 +103,20 @@ fn cpu_model(cpuinfo: &str) -> String {
     }
 }
 
-/// Number of CPUs in a list such as `0,64` or `0-1`; 1 if it is absent.
-fn list_length(list: &str) -> usize {
-    let ranges = list.trim().split(',').filter_map(|range| {
+/// The ranges of a list of CPUs such as `0,64` or `0-1`.
+pub(super) fn cpu_ranges(list: &str) -> impl Iterator<Item = RangeInclusive<usize>> {
+    list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
-        last.checked_sub(first).map(|more| more.saturating_add(1))
-    });
-    ranges.fold(0, usize::saturating_add).max(1)
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    })
+}
+
+/// Number of CPUs in a list; 1 if it is absent.
+fn list_length(list: &str) -> usize {
+    let length = |range: RangeInclusive<usize>| {
+        range.end().checked_sub(*range.start()).map(|more| more.saturating_add(1))
+    };
+    cpu_ranges(list).filter_map(length).fold(0, usize::saturating_add).max(1)
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {

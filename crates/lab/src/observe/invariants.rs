@@ -34,7 +34,7 @@ pub fn check_proc_texts(input: &[u8]) {
 
 /// A machine with this CPU time, and with the process whose `stat` this is.
 fn machine(text: &str) -> MachineSnapshot {
-    let machine = parse_machine(text).unwrap_or_default();
+    let machine = parse_machine(text, &[]).unwrap_or_default();
     assert!(machine.cpus <= text.lines().count());
     let others = parse_stat(text.as_bytes()).into_iter().map(|stat| other_process((stat.pid, stat)));
     MachineSnapshot { at: Duration::ZERO, others: others.collect(), ..machine }

@@ -23,8 +23,10 @@ const MIN_NAMED_CORES: f64 = 0.001;
 pub struct MachineSnapshot {
     /// Time of the reading, since any fixed moment.
     pub at: Duration,
-    /// CPUs online.
+    /// CPUs that the experiment may use: those online, unless it is restricted to some.
     pub cpus: usize,
+    /// There are CPUs that the experiment may not use.
+    pub has_other_cpus: bool,
     /// Idle time, including waits for disks; summed over CPUs, like the fields below.
     pub idle: Duration,
     /// Interrupts and soft interrupts that the kernel counted separately.
@@ -55,6 +57,8 @@ pub struct OtherProcess {
     pub cpu: Duration,
     /// CPU time of children that have ended and were waited for.
     pub ended_children: Duration,
+    /// It may use none of the experiment's CPUs.
+    pub is_elsewhere: bool,
 }
 
 impl MachineSnapshot {
@@ -66,9 +70,13 @@ impl MachineSnapshot {
         let steal_cores = since(|machine| machine.steal);
         let busy_cores = (self.cpus as f64 - since(|machine| machine.idle) - steal_cores).max(0.0);
         let by_name = cpu_by_name(&open.others, &self.others);
-        let other_processes_cores = cores(by_name.values().sum());
-        let mut top: Vec<TopProcess> =
-            by_name.into_iter().map(|(name, cpu)| TopProcess { name, cpu_cores: cores(cpu) }).collect();
+        let everywhere = cores(by_name.values().sum());
+        // The kernel does not count a process's time by CPU: at most what the experiment's CPUs were busy with beside it.
+        let most = if self.has_other_cpus { (busy_cores - experiment_cores).max(0.0) } else { everywhere };
+        let other_processes_cores = everywhere.min(most);
+        let share = if everywhere > most { most / everywhere } else { 1.0 };
+        let top = by_name.into_iter().map(|(name, cpu)| TopProcess { name, cpu_cores: cores(cpu) * share });
+        let mut top: Vec<TopProcess> = top.collect();
         top.retain(|process| process.cpu_cores >= MIN_NAMED_CORES);
         top.sort_by(|a, b| b.cpu_cores.total_cmp(&a.cpu_cores));
         top.truncate(MAX_NAMED);
@@ -99,7 +107,7 @@ fn cpu_by_name(
         *inherited.entry(heir(ended, open, close)).or_default() += ended.all();
     }
     let mut by_name: BTreeMap<String, Duration> = BTreeMap::new();
-    for (id, process) in close {
+    for (id, process) in close.iter().filter(|(_, process)| !process.is_elsewhere) {
         let before = open.get(id).cloned().unwrap_or_default();
         let known = inherited.get(&id.pid).copied().unwrap_or_default();
         let used = process.all().saturating_sub(before.all());

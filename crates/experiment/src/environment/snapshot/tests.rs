@@ -117,7 +117,8 @@ fn components_of_only_one_snapshot_are_left_out() {
 }
 
 fn process(name: &str, parent_pid: i32, cpu_ms: u64, ended_children_ms: u64) -> OtherProcess {
-    OtherProcess { name: name.to_owned(), parent_pid, cpu: ms(cpu_ms), ended_children: ms(ended_children_ms) }
+    let (cpu, ended_children) = (ms(cpu_ms), ms(ended_children_ms));
+    OtherProcess { name: name.to_owned(), parent_pid, cpu, ended_children, is_elsewhere: false }
 }
 
 fn id(pid: i32) -> ProcessId {
@@ -187,4 +188,22 @@ fn kernel_share_is_remainder_of_busy_time() {
     assert!((usage.kernel_cores - 0.4).abs() < 1e-9);
     assert_eq!(usage.top_other_processes, [TopProcess { name: "chromium".to_owned(), cpu_cores: 0.1 }]);
     assert!(close.usage_since(&open, 2.0).kernel_cores.abs() < f64::EPSILON, "never negative");
+}
+
+#[test]
+fn processes_on_other_cpus_took_none_of_an_experiment_restricted_to_some() {
+    // Two of eight CPUs, busy for 12 of 20 CPU seconds, of which the experiment used 10.
+    let elsewhere = (id(8), OtherProcess { is_elsewhere: true, ..process("batch", 1, 40_000, 0) });
+    let open = machine(ms(0), &[(id(9), process("rustc", 1, 0, 0))]);
+    let close = |rustc_ms: u64| MachineSnapshot {
+        idle: ms(8000),
+        has_other_cpus: true,
+        ..machine(ms(10_000), &[elsewhere.clone(), (id(9), process("rustc", 1, rustc_ms, 0))])
+    };
+    for (rustc_ms, took_ms) in [(500, 500), (30_000, 2000)] {
+        let usage = close(rustc_ms).usage_since(&open, 1.0);
+        assert!((usage.other_processes_cores - took_ms as f64 / 10_000.0).abs() < 1e-9, "{usage:?}");
+        assert_eq!(used_ms(&usage), [("rustc", took_ms)]);
+        assert!((usage.busy_cores - 1.2).abs() < 1e-9 && usage.kernel_cores >= 0.0, "{usage:?}");
+    }
 }
