@@ -9,9 +9,9 @@ use flate2::read::GzDecoder;
 use lab::Pod;
 use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
-use results::ComponentUsage;
+use results::{ComponentUsage, Mode};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
@@ -117,8 +117,34 @@ pub fn trial(local_lab: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&L
     let deployment = local_lab.bring_up(spec, logs.path()).unwrap_or_else(|error| {
         panic!("{} ({})", error_chain(&error), error.hint.as_deref().unwrap_or("no hint"));
     });
+    check_confinement(spec.mode);
     tamper(&deployment);
     run(deployment, logs.path())
+}
+
+/// Each running program of a registry or an image has its own file system and processes, a filter of system calls, and, in a lab of
+/// root, a user of its own; a ztunnel keeps the lab's, as in a cluster.
+fn check_confinement(mode: Mode) {
+    let components = fs::canonicalize(components::folder().expect("it is known")).expect("it is there");
+    let namespace = |process: &str, kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+    let has_users = fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.contains("4294967295"));
+    let mut found = 0;
+    for pid in lab::process_table::pids(Path::new("/proc")).expect("proc is mounted") {
+        let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        if !program.starts_with(&components) {
+            continue;
+        }
+        found += 1;
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs throughout the trial");
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        assert_eq!(field("Seccomp:"), Some("2"), "{program:?} has no filter: {status}");
+        for kind in ["mnt", "pid", "ipc"] {
+            assert_ne!(namespace(&pid.to_string(), kind), namespace("self", kind), "{program:?}: {kind}");
+        }
+        let is_lab_user = field("Uid:").is_some_and(|user| user.starts_with("0\t"));
+        assert!(!has_users || program.ends_with("ztunnel") || !is_lab_user, "{program:?}: {status}");
+    }
+    assert!(found > 0 || mode == Mode::None, "{mode}: no such program runs");
 }
 
 /// Removes all redirect rules of a pod.
