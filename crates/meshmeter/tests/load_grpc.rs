@@ -113,6 +113,7 @@ fn methods_that_cannot_be_called_are_reported_before_the_run() {
         (&[&unary, "--message", r#"{"payload": 3}"#], "the field `payload`"),
         (&[&unary, "--message", r#"{"paylod": ""}"#], "payload, replyBytes, replies, delayUs, status"),
         (&[&unary, "--message", "{"], "as JSON"),
+        (&[&unary, "--message", r#"{"payload": "a{1..9}"}"#], "--message has a range of numbers"),
         (&[&unary, "--message", "@/does/not/exist"], "/does/not/exist"),
         (&[&unary, "--proto", "/does/not/exist.proto"], "/does/not/exist.proto"),
         (&[&unary, "--stream-messages", "2"], "takes one message"),

@@ -234,6 +234,9 @@ pub enum TargetError {
     /// Raw TCP URLs must not have a user or a password.
     #[error("`{0}` has credentials, which raw TCP does not send")]
     CredentialsOfRaw(String),
+    /// Credentials must not have ranges: they are encoded once.
+    #[error("`{0}` has a range of numbers in its credentials, which are the same in all requests")]
+    RangeOfCredentials(String),
     /// A header that says how long the body is, and is wrong.
     #[error("the header `{0}` contradicts the body, whose length is sent with it")]
     HeaderOfBody(HeaderName),

@@ -2,7 +2,8 @@
 
 use super::url::UrlTemplate;
 use super::{
-    Choice, Family, Header, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets, Text,
+    Body, Choice, Family, Header, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets,
+    Text,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -120,6 +121,9 @@ impl Resolver<'_> {
         let (uri, scheme) = parse(url)?;
         if scheme.family == Family::Raw && template.credentials.is_some() {
             return Err(TargetError::CredentialsOfRaw(url.to_owned()));
+        }
+        if template.credentials.is_some_and(|text| Body::with_ranges(text.as_bytes()).constant().is_none()) {
+            return Err(TargetError::RangeOfCredentials(url.to_owned()));
         }
         if *self.family.get_or_insert(scheme.family) != scheme.family {
             return Err(TargetError::Families(url.to_owned()));
@@ -258,7 +262,6 @@ fn authorize(request: &mut Request, credentials: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Body;
 
     #[test]
     fn urls_of_one_server_share_a_target() {
@@ -342,6 +345,10 @@ mod tests {
             ("tcp://127.0.0.1", "the port ``"),
             ("tcp://127.0.0.1:9/x", "has a path"),
             ("tcp://tom:secret@127.0.0.1:9", "`tcp://127.0.0.1:9` has credentials"),
+            (
+                "http://tom-{1..9}:secret@127.0.0.1/",
+                "`http://127.0.0.1/` has a range of numbers in its credentials",
+            ),
             ("ftp://tom:secret@a/", "`ftp://a/`"),
             ("http://tom:secret@a:0/", "`http://a:0/`"),
             ("http://tom:secret@a b/", "`http://a b/`"),

@@ -23,6 +23,8 @@ pub struct Http2Connection {
     pub(super) phase: Phase,
     pub(super) protocol_sniffer: ProtocolSniffer,
     pub(super) peer: PeerSettings,
+    /// Fewest concurrent streams that a peer has allowed so far, on this connection or an earlier one.
+    pub(super) fewest_streams: u32,
     pub(super) input: FrameReader,
     pub(super) block: FieldBlock,
     pub(super) decoder: Decoder,
@@ -97,6 +99,7 @@ impl Http2Connection {
             phase: Phase::Greeting,
             protocol_sniffer: ProtocolSniffer::default(),
             peer: PeerSettings::default(),
+            fewest_streams: u32::MAX,
             input: FrameReader::default(),
             block: FieldBlock::default(),
             decoder: Decoder::default(),
@@ -118,10 +121,10 @@ impl Http2Connection {
         self.most_streams
     }
 
-    /// Requests that the peer allows at once, if fewer than this side would send.
+    /// Fewest requests that the peer has allowed at once, if fewer than this side would send.
     #[must_use]
     pub fn peer_limit(&self) -> Option<usize> {
-        let limit = self.peer.max_streams as usize;
+        let limit = self.fewest_streams as usize;
         (limit < self.most_streams).then_some(limit)
     }
 

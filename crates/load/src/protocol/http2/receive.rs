@@ -251,6 +251,7 @@ impl Http2Connection {
         let had_room = self.can_send();
         let before = self.peer;
         self.peer.apply(settings)?;
+        self.fewest_streams = self.fewest_streams.min(self.peer.max_streams);
         self.encoder.limit(self.peer.header_table_bytes);
         let change = i64::from(self.peer.stream_window_bytes) - i64::from(before.stream_window_bytes);
         if change != 0 {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use grpc::{DescribeError, Description, Method, MethodPath};
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
-use load::{Family, GrpcCall, Request, Target, Targets, TlsClient};
+use load::{Body, Family, GrpcCall, Request, Target, Targets, TlsClient};
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -58,6 +58,10 @@ fn messages(args: &GrpcArgs) -> Result<String, Failure> {
             let bytes = read_file("the messages", Path::new(&text[1..]))?;
             String::from_utf8(bytes).map_err(|_| Failure::usage("--message: the file is not UTF-8"))
         }
+        Some(text) if Body::with_ranges(text.as_bytes()).constant().is_none() => Err(Failure::usage(
+            "--message has a range of numbers, and the messages of all calls are the same",
+        )
+        .with_hint("the content of a file, --message @FILE, is sent as it is")),
         Some(text) => Ok(text.to_owned()),
         None => Ok(String::new()),
     }

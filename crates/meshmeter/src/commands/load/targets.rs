@@ -56,7 +56,7 @@ fn check_per_url(args: &LoadArgs) -> Result<(), Failure> {
 fn failure(error: &TargetError) -> Failure {
     match error {
         TargetError::Resolve { .. } | TargetError::NoAddress(_) => Failure::environment(error),
-        TargetError::Range { .. } => Failure::from_usage(error).with_hint(
+        TargetError::Range { .. } | TargetError::RangeOfCredentials(_) => Failure::from_usage(error).with_hint(
             "a brace that does not belong to a range is written %7B or %7D; quote the URL, since shells expand braces too",
         ),
         TargetError::Port { port, .. } if port.is_empty() => {

@@ -203,3 +203,17 @@ fn floods_without_replies_take_no_memory() {
     assert!(!client.connection.input.is_within_frame());
     assert!(client.connection.pending_results.is_empty());
 }
+
+#[test]
+fn fewest_streams_that_a_peer_allowed_are_remembered() {
+    const MAX_CONCURRENT_STREAMS: u16 = 3;
+    let mut client = Client::greeted(32, &[(MAX_CONCURRENT_STREAMS, 100)]);
+    assert_eq!(client.connection.peer_limit(), None);
+    // It allows fewer for a while, and all again on the next connection.
+    for streams in [2, 100] {
+        client.receive(&settings(&[(MAX_CONCURRENT_STREAMS, streams)])).unwrap();
+    }
+    assert_eq!((client.connection.peer_limit(), client.connection.can_send()), (Some(2), true));
+    client.connection.open(&mut client.out);
+    assert_eq!(client.connection.peer_limit(), Some(2));
+}
