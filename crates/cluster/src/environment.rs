@@ -11,6 +11,7 @@ use crate::finding::{CheckOutcome, Finding};
 use crate::lists::list_objects;
 use crate::objects;
 use crate::plug::{self, MeshPlug};
+use crate::quota::quantity;
 use crate::settings::ClusterSettings;
 use experiment::MeshKind;
 use experiment::environment::deploy::{Deployment, Environment};
@@ -127,7 +128,7 @@ impl Environment for Cluster {
         let cpus =
             nodes.iter().filter_map(|node| node["status"]["capacity"]["cpu"].as_str()?.parse::<usize>().ok());
         let memory =
-            nodes.iter().filter_map(|node| memory_bytes(node["status"]["capacity"]["memory"].as_str()?));
+            nodes.iter().filter_map(|node| Some(quantity(&node["status"]["capacity"]["memory"])? as u64));
         Host {
             cpu_model: match nodes.len() {
                 0 => "nodes that this user may not read".to_owned(),
@@ -189,9 +190,4 @@ pub fn check_mode(
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
-}
-
-/// Memory of a node in bytes; kubelets report it in KiB.
-fn memory_bytes(quantity: &str) -> Option<u64> {
-    Some(quantity.strip_suffix("Ki")?.parse::<u64>().ok()? << 10)
 }

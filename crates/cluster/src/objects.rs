@@ -17,6 +17,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Runs, Topology, Workload, WorkloadId};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use mesh::dataplane::MeshView;
 use mesh::service::{READY_PATH, synthetic_arguments};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -86,7 +86,7 @@ impl Demand {
 }
 
 /// A Kubernetes quantity as a number: `250m`, `1Gi`, `3`.
-fn quantity(value: &Value) -> Option<f64> {
+pub(crate) fn quantity(value: &Value) -> Option<f64> {
     let text = value.as_str()?;
     let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);

@@ -17,7 +17,6 @@ pub mod objective;
 pub mod plan;
 pub mod protocol;
 pub mod published;
-mod random;
 pub mod settings;
 pub mod topology;
 mod touch;

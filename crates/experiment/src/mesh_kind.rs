@@ -1,6 +1,7 @@
 //! Meshes: what configures the proxies, and which modes it supports.
 
 use crate::dataplane::{DataPlane, Entry, Exit, ModeParts};
+use crate::keys::words::words;
 use crate::settings::ingress::Scenario;
 use results::Mode;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub enum MeshKind {
     /// Network of a cluster, which carries the traffic in the kernels of its nodes.
     Cilium,
 }
+
+words!(MeshKind { Envoy = "envoy", Istio = "istio", Linkerd = "linkerd", Cilium = "cilium" });
 
 /// Meshes that support a mode, and its parts.
 struct Row {
@@ -50,25 +53,11 @@ fn row(mode: Mode) -> Row {
 }
 
 impl MeshKind {
-    /// Every mesh.
-    pub const ALL: [Self; 4] = [Self::Envoy, Self::Istio, Self::Linkerd, Self::Cilium];
-
     /// Meshes that a lab runs; the others run on clusters.
     pub const IN_LAB: [Self; 2] = [Self::Envoy, Self::Istio];
 
     /// Meshes that clusters have.
     pub const ON_CLUSTERS: [Self; 3] = [Self::Istio, Self::Linkerd, Self::Cilium];
-
-    /// Name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Envoy => "envoy",
-            Self::Istio => "istio",
-            Self::Linkerd => "linkerd",
-            Self::Cilium => "cilium",
-        }
-    }
 
     /// True if this mesh supports `mode`.
     #[must_use]

@@ -10,9 +10,10 @@ use crate::target::ResolvedTarget;
 use crate::thread::{Action, Command, WorkerResult, run};
 use crate::transport::{Stamping, check_timestamps, wait_ended};
 use crate::usage::{allow_open_files, memory_bytes};
-use crate::worker::{Outcome, Settings, WorkerSpec};
+use crate::worker::{Outcome, WorkerSpec};
 use crate::xds::{Mark, ProxySpec};
 use results::{FleetChange, FleetEvent, FleetResult};
+use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -126,7 +127,7 @@ impl Fleet {
     ///
     /// # Errors
     /// Returns an error if the spec is invalid or exceeds the limits of this machine.
-    pub fn start(spec: FleetSpec) -> Result<Self, FleetError> {
+    pub fn start(mut spec: FleetSpec) -> Result<Self, FleetError> {
         let targets: Vec<_> = spec.targets.iter().map(resolve).collect::<Result<_, _>>()?;
         check(&spec)?;
         let copies = if spec.spread == Spread::Each { targets.len() } else { 1 };
@@ -138,9 +139,10 @@ impl Fleet {
         let timestamp_check = stamping.as_ref().and_then(|_| check_timestamps());
         let shared = Arc::new(Shared::new(wanted as u64));
         let started_at = jiff::Timestamp::now();
-        let settings = Arc::new(settings_of(&spec));
+        let own = mem::take(&mut spec.proxies).into_iter();
         let (proxies, credentials): (Vec<_>, Vec<_>) =
-            spec.proxies.into_iter().map(|(proxy, credentials)| (Arc::new(proxy), credentials)).unzip();
+            own.map(|(proxy, credentials)| (Arc::new(proxy), credentials)).unzip();
+        let settings = Arc::new(spec);
         let mut links = vec![Vec::new(); threads];
         for link in 0..wanted {
             let index = link % proxies.len();
@@ -150,7 +152,7 @@ impl Fleet {
                 target: link / proxies.len(),
                 proxy: Arc::clone(&proxies[index]),
                 token: credentials[index].token.clone(),
-                source: spec.source_addresses.get(&index).copied(),
+                source: settings.source_addresses.get(&index).copied(),
             });
         }
         let start = shared.started;
@@ -163,8 +165,8 @@ impl Fleet {
             threads: threads.collect::<Result<_, _>>()?,
             sampler: Sampler::start(Arc::clone(&shared)).map_err(FleetError::Thread)?,
             shared,
-            xds: spec.xds.name().to_owned(),
-            spread: spec.spread,
+            xds: settings.xds.name().to_owned(),
+            spread: settings.spread,
             proxies: proxies.into(),
             targets: Mutex::new(targets),
             changes: Mutex::new(Vec::new()),
@@ -461,20 +463,6 @@ fn check(spec: &FleetSpec) -> Result<(), FleetError> {
     match without.filter(|_| needs_token) {
         Some((proxy, _)) => Err(FleetError::NoToken(format!("{}.{}", proxy.name, proxy.namespace))),
         None => Ok(()),
-    }
-}
-
-fn settings_of(spec: &FleetSpec) -> Settings {
-    Settings {
-        xds: spec.xds,
-        spread: spec.spread,
-        certificates: spec.certificates,
-        connect_rate: spec.connect_rate,
-        message_limit_bytes: spec.message_limit_bytes,
-        keepalive: spec.keepalive,
-        backoff: spec.backoff,
-        connect_timeout: spec.connect_timeout,
-        seed: spec.seed,
     }
 }
 

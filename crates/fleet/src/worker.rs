@@ -5,32 +5,19 @@ use crate::core::Core;
 use crate::expectation::{Expectation, Goal};
 use crate::proxy::{Ended, LinkSpec, Phase, Proxy};
 use crate::shared::Shared;
-use crate::spec::{BackoffSpec, CertificateSharing, Keepalive, Selection, Spread};
+use crate::spec::{FleetSpec, Selection, Spread};
 use crate::target::ResolvedTarget;
 use crate::transport::READ_BUFFER_BYTES;
-use crate::xds::{Session, XdsVariant};
+use crate::xds::Session;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Settings shared by all threads.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) xds: XdsVariant,
-    pub(crate) spread: Spread,
-    pub(crate) certificates: CertificateSharing,
-    pub(crate) connect_rate: Option<f64>,
-    pub(crate) message_limit_bytes: usize,
-    pub(crate) keepalive: Keepalive,
-    pub(crate) backoff: BackoffSpec,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) seed: u64,
-}
-
 /// Initial state of a thread.
 pub(crate) struct WorkerSpec {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) settings: Arc<Settings>,
+    /// The fleet's, without its proxies.
+    pub(crate) settings: Arc<FleetSpec>,
     pub(crate) targets: Arc<[Arc<ResolvedTarget>]>,
     pub(crate) links: Vec<LinkSpec>,
     /// Start of the whole fleet's connection attempts.
@@ -67,7 +54,7 @@ impl FinalState {
 /// State of a thread.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<FleetSpec>,
     pub(crate) targets: RefCell<Arc<[Arc<ResolvedTarget>]>>,
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) certificates: Certificates,

@@ -121,17 +121,7 @@ impl Percentiles {
     /// Value of a figure; absent if there is none.
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<Estimate> {
-        match figure {
-            Figure::Mean => self.mean,
-            Figure::P50 => self.p50,
-            Figure::P75 => self.p75,
-            Figure::P90 => self.p90,
-            Figure::P95 => self.p95,
-            Figure::P99 => self.p99,
-            Figure::P99_9 => self.p99_9,
-            Figure::P99_99 => self.p99_99,
-            Figure::Max => self.max,
-            Figure::Throughput | Figure::Cpu | Figure::Memory | Figure::Network => None,
-        }
+        let Self { mean, p50, p75, p90, p95, p99, p99_9, p99_99, max, .. } = self;
+        figure.of_times([mean, p50, p75, p90, p95, p99, p99_9, p99_99, max]).copied().flatten()
     }
 }

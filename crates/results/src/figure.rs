@@ -57,6 +57,11 @@ impl Figure {
     /// Figures of response times, which can have a bound; from the median on, values never decrease.
     pub const TIMES: [Self; 9] = *Self::ALL.first_chunk().unwrap();
 
+    /// Value of this figure in a list of all [`Self::TIMES`]; absent for other figures.
+    pub(crate) fn of_times<T>(self, values: [T; Self::TIMES.len()]) -> Option<T> {
+        Self::TIMES.into_iter().zip(values).find_map(|(figure, value)| (figure == self).then_some(value))
+    }
+
     /// Percentile, 0 to 100; absent for the maximum and other figures.
     #[must_use]
     pub fn percentile(self) -> Option<f64> {

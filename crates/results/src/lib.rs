@@ -60,6 +60,7 @@ mod path;
 mod pauses;
 mod proxy;
 mod published;
+pub mod random;
 mod reservation;
 mod run_progress;
 mod scaling;

@@ -56,6 +56,12 @@ impl LoadPoint {
                 && *self == Self { surrounding_services: None, ..other.clone() }
     }
 
+    /// Requests per second, or clients of a closed loop; absent for a fleet.
+    #[must_use]
+    pub fn level(&self) -> Option<f64> {
+        self.rate.or(self.clients.map(|clients| clients as f64))
+    }
+
     /// True for a fleet.
     #[must_use]
     pub fn is_fleet(&self) -> bool {

@@ -6,7 +6,13 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_native_certs::CertificateResult;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::sync::Arc;
+
+/// Far larger than any bundle of authorities; bounds the cost of a wrong file.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// There is not one usable authority.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -38,6 +44,16 @@ fn from_loaded(loaded: CertificateResult) -> Result<RootCertStore, NoAuthorities
         looked_at.push("nothing in /etc/ssl/certs, /etc/pki/tls/certs and other usual places".to_owned());
     }
     Err(NoAuthorities { looked_at: looked_at.join("; ") })
+}
+
+/// Content of a file of certificates or keys (PEM).
+///
+/// # Errors
+/// Returns an error if the file cannot be read or is larger than 16 MiB.
+pub fn read_pem_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let length = File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
+    if length as u64 > MAX_FILE_BYTES { Err(io::Error::other("larger than 16 MiB")) } else { Ok(text) }
 }
 
 /// TLS settings of a client that verifies servers by these authorities. Without any, handshakes fail for that

@@ -8,14 +8,11 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Far larger than any bundle of authorities; bounds the cost of a wrong file.
-const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// Validity of a generated certificate: longer than any server runs for tests.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long ago its validity starts, to allow for clock differences.
@@ -205,14 +202,5 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 fn read(path: &Path, content: &'static str) -> Result<Vec<u8>, TlsError> {
-    let mut text = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text))
-        .and_then(|length| {
-            if length as u64 > MAX_FILE_BYTES {
-                return Err(io::Error::other("larger than 16 MiB"));
-            }
-            Ok(text)
-        })
-        .map_err(|source| TlsError::Read { content, path: path.to_owned(), source })
+    roots::read_pem_file(path).map_err(|source| TlsError::Read { content, path: path.to_owned(), source })
 }

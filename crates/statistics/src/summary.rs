@@ -48,8 +48,8 @@ use experiment::Experiment;
 use experiment::plan::{cells, max_reruns, topology_of};
 use results::{
     Cell, CellKey, CellPath, Clock, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
-    LoadPoint, Metric, Mode, ModeComparison, OwnedCellKey, ProxySetup, Role, SUMMARY_SCHEMA, StatedFinding,
-    Summary, TrialOutcome, TrialRecord,
+    Metric, Mode, ModeComparison, OwnedCellKey, ProxySetup, Role, SUMMARY_SCHEMA, StatedFinding, Summary,
+    TrialOutcome, TrialRecord,
 };
 use std::collections::{BTreeMap, HashSet};
 use tables::{Subject, Tables};
@@ -187,10 +187,10 @@ fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<OwnedCellKe
     };
     keys.retain(|key| !was_apart(key));
     keys.extend(others);
-    let level = |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64)).unwrap_or(0.0);
+    let level = |key: &OwnedCellKey| key.load.level().unwrap_or(0.0);
     keys.sort_by(|one, other| {
         factors::order(experiment, &one.factors, &other.factors)
-            .then(level(&one.load).total_cmp(&level(&other.load)))
+            .then(level(one).total_cmp(&level(other)))
             .then(one.mode.cmp(&other.mode))
     });
     keys

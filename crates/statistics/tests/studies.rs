@@ -109,7 +109,7 @@ fn covers(estimate: &Estimate, truth: f64) -> Option<bool> {
 
 /// Such as `1000` requests/s or clients, and `1000 × 4` connections where these are a factor.
 fn at(design: &Design, load: &LoadPoint) -> String {
-    let level = load.rate.or(load.clients.map(|clients| clients as f64)).expect("a load");
+    let level = load.level().expect("a load");
     if design.per_connection > 0.0 { format!("{level} × {}", load.connections) } else { level.to_string() }
 }
 

@@ -21,7 +21,7 @@ use experiment::dataplane::Entry;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::{IngressApi, IngressTls};
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
-use mesh::dataplane::{has_gateway, istio_sidecar};
+use mesh::dataplane::{MeshView, has_gateway, istio_sidecar};
 use mesh::envoy::domains::listener_statistics;
 use mesh::envoy::hop::Hop;
 use mesh::istio::objects::ingress::{self, NAME, PORT};

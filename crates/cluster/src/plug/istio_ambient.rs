@@ -12,6 +12,7 @@ use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::topology::Call;
 use mesh::admin::LONG_RESPONSE_TIMEOUT;
+use mesh::dataplane::MeshView;
 use mesh::dataplane::istio_ambient::{self, waypoint_hop};
 use mesh::istio::objects::waypoint;
 use mesh::istio::propagation::Expected;

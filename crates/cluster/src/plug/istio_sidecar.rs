@@ -5,7 +5,7 @@ use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Sta
 use crate::Result;
 use crate::settings::{ClusterSettings, SERVICE_PORT};
 use experiment::topology::{Call, WorkloadId};
-use mesh::dataplane::istio_sidecar;
+use mesh::dataplane::{MeshView, istio_sidecar};
 use mesh::envoy::hop::Hop;
 use mesh::proof::Evidence;
 use results::units::format_cores;

@@ -4,7 +4,7 @@ use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Sta
 use experiment::environment::MutualTls;
 use experiment::topology::{Call, WorkloadId};
 use mesh::admin::LONG_RESPONSE_TIMEOUT;
-use mesh::dataplane::linkerd;
+use mesh::dataplane::{MeshView, linkerd};
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::linkerd::{ADMIN_PORT, LinkerdProxy, NAMESPACE};
 use mesh::proof::Evidence;

@@ -191,18 +191,6 @@ impl MeshView for PlugContext<'_> {
     }
 }
 
-impl PlugContext<'_> {
-    /// True if the workload is in the mesh.
-    pub fn is_member(&self, workload: WorkloadId) -> bool {
-        self.spec.is_member(workload)
-    }
-
-    /// Name of a workload's namespace in the cluster.
-    pub fn namespace_of(&self, workload: WorkloadId) -> String {
-        self.settings.namespace(&self.spec.topology.workloads[workload].namespace)
-    }
-}
-
 impl Need {
     /// True if the object is known to exist. False if the user may not read it: then only the pods' start
     /// shows it. The error says what is missing.

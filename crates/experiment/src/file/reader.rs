@@ -131,7 +131,7 @@ fn question(field: &Field<'_>) -> Result<String> {
 }
 
 fn mesh(field: &Field<'_>) -> Result<MeshKind> {
-    field.choice(&MeshKind::ALL.map(|mesh| (mesh.name(), mesh)))
+    field.choice(MeshKind::WORDS)
 }
 
 fn modes(field: &Field<'_>, mesh: MeshKind) -> Result<Vec<Mode>> {

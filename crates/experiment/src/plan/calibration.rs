@@ -7,7 +7,7 @@
 
 use super::{Plan, PlannedTrial};
 use crate::definition::Experiment;
-use crate::random::{SplitMix64, shuffle};
+use results::random::{SplitMix64, shuffle};
 use results::units::format_duration;
 use results::{FactorValue, Factors, Mode};
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::calibration::ARM;
 use super::{Plan, PlannedTrial, cells};
 use crate::definition::Experiment;
 use crate::environment::spec::DeploymentSpec;
-use crate::random::{SplitMix64, shuffle};
+use results::random::{SplitMix64, shuffle};
 use results::{FactorValue, Factors, OwnedCellKey};
 
 /// Arm of a comparison.

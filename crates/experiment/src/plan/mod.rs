@@ -22,10 +22,10 @@ pub use trial::PlannedTrial;
 
 use crate::definition::{Experiment, Fresh};
 use crate::environment::spec::DeploymentSpec;
-use crate::random::SplitMix64;
 use crate::topology::Topology;
 use cell::{MeasuredCells, level_points, load_in};
 use order::ordered;
+use results::random::SplitMix64;
 use results::{Factors, LoadPoint, Mode, OwnedCellKey, Pacing};
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Plan {
         let mut random = SplitMix64::new(seed);
         let mut trials = Vec::new();
         for repeat in 0..experiment.repeats {
-            let generator_seeds: Vec<u64> = loads[0].iter().map(|_| random.next()).collect();
+            let generator_seeds: Vec<u64> = loads[0].iter().map(|_| random.bits()).collect();
             let planned = ordered(experiment, &mut random).into_iter().filter_map(|position| {
                 let (_, one) = &combinations[position.combination];
                 let factors = measured.factors(position.mode, position.combination)?.clone();

@@ -4,7 +4,7 @@
 //! version varies slowest, then the size of the mesh, then the topology. The order comes from the seed.
 
 use crate::definition::Experiment;
-use crate::random::{SplitMix64, shuffle};
+use results::random::{SplitMix64, shuffle};
 use std::collections::BTreeMap;
 
 /// Cost of changing a factor between trials; 0 if it costs nothing beyond a trial's own bring-up.

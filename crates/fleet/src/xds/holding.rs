@@ -3,6 +3,7 @@
 
 use super::names::{NameId, Names};
 use experiment::xds::ResourceType;
+use results::random;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -197,17 +198,9 @@ impl Reference {
 
 /// 128 well-mixed bits. Sums of them identify sets.
 fn mixed(value: u64, kind: u64) -> u128 {
-    let low = finalize(value ^ finalize(kind));
-    let high = finalize(value.rotate_left(32) ^ finalize(kind ^ 0xa5a5_5a5a_0f0f_f0f0));
+    let low = random::mixed(value ^ random::mixed(kind));
+    let high = random::mixed(value.rotate_left(32) ^ random::mixed(kind ^ 0xa5a5_5a5a_0f0f_f0f0));
     u128::from(high) << 64 | u128::from(low)
-}
-
-/// The finalizer of SplitMix64.
-fn finalize(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 /// Names in `of` that are not in `without`. Both are sorted.

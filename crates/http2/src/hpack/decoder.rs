@@ -29,8 +29,9 @@ pub struct Decoder {
 
 #[derive(Debug)]
 struct Entry {
-    name: Box<[u8]>,
-    value: Box<[u8]>,
+    /// Name and value.
+    text: Box<[u8]>,
+    name_bytes: usize,
 }
 
 impl Default for Decoder {
@@ -90,7 +91,7 @@ impl Decoder {
         }
         let place = index.checked_sub(static_table::ENTRIES + 1).ok_or(CompressionError::UnknownEntry)?;
         let entry = self.entries.get(place).ok_or(CompressionError::UnknownEntry)?;
-        Ok((&entry.name, &entry.value))
+        Ok(entry.text.split_at(entry.name_bytes))
     }
 
     /// Decodes a literal. With a prefix of 6 bits, it is added to the table.
@@ -132,7 +133,8 @@ impl Decoder {
         let bytes = entry_bytes(name, &self.value);
         self.shrink_to(self.capacity.saturating_sub(bytes));
         if bytes <= self.capacity {
-            self.entries.push_front(Entry { name: name.into(), value: self.value.as_slice().into() });
+            let text = [name, &self.value[..]].concat().into();
+            self.entries.push_front(Entry { text, name_bytes: name.len() });
             self.bytes += bytes;
         }
     }
@@ -150,7 +152,7 @@ impl Decoder {
     fn shrink_to(&mut self, bytes: usize) {
         while self.bytes > bytes {
             match self.entries.pop_back() {
-                Some(entry) => self.bytes -= entry_bytes(&entry.name, &entry.value),
+                Some(entry) => self.bytes -= entry_bytes(&entry.text, &[]),
                 None => self.bytes = 0,
             }
         }

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::istio::redirect::service_rules;
 use crate::rollout::Rollout;
 use experiment::dataplane::{DataPlane, Entry};
-use mesh::dataplane::SERVICE_PORT;
+use mesh::dataplane::{MeshView, SERVICE_PORT};
 use std::net::SocketAddrV4;
 
 /// Routes callers without a proxy from Service addresses to pods, as kube-proxy does in a cluster.

@@ -11,7 +11,7 @@ use components::Installed;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;
-use mesh::dataplane::SERVICE_PORT;
+use mesh::dataplane::{MeshView, SERVICE_PORT};
 use mesh::envoy::bootstrap::{Callee, Inbound, Position};
 use mesh::envoy::hop::Hop;
 use mesh::names::service_host;

@@ -16,7 +16,7 @@ use std::path::Path;
 pub fn read_times(proc: &Path) -> io::Result<MachineSnapshot> {
     let stat = fs::read_to_string(proc.join("stat"))?;
     let at = now();
-    let machine = parse_machine(&stat, usable_cpus()).ok_or_else(|| {
+    let machine = parse_machine(&stat, &usable_cpus()).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, format!("{}/stat is malformed", proc.display()))
     })?;
     Ok(MachineSnapshot { at, ..machine })

@@ -32,6 +32,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
 use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::try_side_by_side;
+use mesh::dataplane::MeshView;
 use mesh::filters::Filter;
 use mesh::filters::probe::TOKEN_HEADER;
 use mesh::istio::objects::waypoint;

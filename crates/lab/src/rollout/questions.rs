@@ -11,9 +11,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
 use mesh::dataplane::SERVICE_PORT;
 use mesh::dataplane::{MeshView, comes_from_outside};
-use mesh::envoy::hop::Layer;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
-use mesh::names::service_host;
 use mesh::proof::Evidence;
 use mesh::trial::place::{ProxyId, Station};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -29,10 +27,6 @@ impl<'a> Rollout<'a> {
 
     pub fn members(&self) -> Vec<WorkloadId> {
         (0..self.topology().workloads.len()).filter(|id| self.is_member(*id)).collect()
-    }
-
-    pub fn is_member(&self, id: WorkloadId) -> bool {
-        self.context.spec.is_member(id)
     }
 
     /// Rejects calls from outside the mesh if the mode does not support them.
@@ -87,10 +81,6 @@ impl<'a> Rollout<'a> {
 
     pub fn mesh_namespace(&self, id: WorkloadId) -> &str {
         &self.mesh().namespaces.names()[self.namespace_index(id)]
-    }
-
-    pub fn host_of(&self, id: WorkloadId) -> String {
-        service_host(&self.workload(id).name, self.mesh_namespace(id))
     }
 
     pub fn endpoints_of(&self, id: WorkloadId) -> Vec<SocketAddrV4> {
@@ -155,11 +145,6 @@ impl<'a> Rollout<'a> {
     /// A station with a single proxy.
     pub fn station_of(&self, proxy: ProxyId, evidence: Evidence) -> Station {
         Station { name: self.proxies[proxy].name.clone(), proxies: vec![proxy], side: None, evidence }
-    }
-
-    /// How a proxy reads requests to a workload.
-    pub fn layer(&self, id: WorkloadId) -> Layer {
-        Layer::for_protocol(self.workload(id).protocol)
     }
 }
 

@@ -138,7 +138,7 @@ impl Coordinator<'_> {
         let duration_s = window as f64 / SECOND as f64;
         let generator = self.generator_usage(&measured, duration_s);
         let series = std::mem::take(&mut measured.series);
-        let Measured { recorder, waiting, .. } = &measured;
+        let recorder = &measured.recorder;
         let mut requests = recorder.request_counts();
         if let Some(expected) = &self.spec.expected_status {
             requests.expect(expected);

@@ -59,8 +59,9 @@ impl Series {
             return None;
         }
         let missed = || {
-            let length = if index < self.window_seconds { SECOND } else { 0 };
-            SecondCounts { length, ..SecondCounts::new(index, false) }
+            let mut second = SecondCounts::new(index, false);
+            second.length = if index < self.window_seconds { SECOND } else { 0 };
+            second
         };
         let second = self.unfinished.remove(&index).unwrap_or_else(missed);
         self.points.push(second.point());

@@ -353,6 +353,7 @@ fn allow_open_files() {
 
 pub(super) fn late_read_reports_when_bytes_came<N: Contract>() {
     let (mut network, mut peer) = N::opened();
+    peer.set_nodelay(true).unwrap();
     let mut buffer = [0; 100];
     // The kernel starts timestamping some time after it is enabled, if no other socket had it enabled already.
     let deadline = Instant::now() + SOON;

@@ -3,12 +3,7 @@
 use super::TlsError;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::Path;
-
-/// Far larger than any bundle of authorities; bounds the cost of a wrong file.
-const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// All certificates in the file: at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -33,14 +28,5 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsErro
 }
 
 fn read(path: &Path, content: &'static str) -> Result<Vec<u8>, TlsError> {
-    let mut text = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text))
-        .and_then(|length| {
-            if length as u64 > MAX_FILE_BYTES {
-                return Err(io::Error::other("larger than 16 MiB"));
-            }
-            Ok(text)
-        })
-        .map_err(|cause| TlsError::Read { content, path: path.to_owned(), cause })
+    roots::read_pem_file(path).map_err(|cause| TlsError::Read { content, path: path.to_owned(), cause })
 }

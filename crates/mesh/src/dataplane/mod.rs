@@ -24,9 +24,7 @@ pub trait MeshView {
 
     /// Name in the mesh of a namespace of the topology.
     fn namespace(&self, in_topology: &str) -> String;
-}
 
-impl<'a> dyn MeshView + 'a {
     fn workload(&self, id: WorkloadId) -> &Workload {
         &self.spec().topology.workloads[id]
     }

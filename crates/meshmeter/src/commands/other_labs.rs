@@ -4,8 +4,6 @@ use crate::output::tell;
 use experiment::environment::EnvironmentError;
 use lab::registry::{self, LabOfOtherUser, LabStatus};
 
-/// Start of the purpose of a lab that is held open and measures nothing by itself.
-const HELD: &str = "lab up";
 /// Purpose of a lab that exists for less than a second.
 const DOCTOR: &str = "doctor";
 
@@ -35,7 +33,7 @@ fn warning(labs: Result<Vec<LabStatus>, EnvironmentError>) -> Option<String> {
     // An entry that cannot be read is reported when this command enters its own lab, or by `lab status`.
     let labs = labs.ok()?;
     let running: Vec<&LabStatus> = labs.iter().filter(|lab| lab.running && lab.purpose != DOCTOR).collect();
-    let measuring = running.iter().find(|lab| !lab.purpose.starts_with(HELD));
+    let measuring = running.iter().find(|lab| !lab.purpose.starts_with(registry::HELD));
     let (lab, (what, end)) = match (measuring, running.first()) {
         (Some(lab), _) => (lab, MEASURING_WORDS),
         (None, Some(lab)) => (lab, HELD_WORDS),

@@ -3,7 +3,7 @@
 //! The order follows the estimates. A claim about two modes rests on the interval of their difference: each
 //! mode is compared with the nearest better one from which it differs, and the modes between are named.
 
-use super::run::{Run, distance_from_reference};
+use super::run::{Run, most_measured};
 use results::finding::{Measured, OfCell, Standing, Step};
 use results::{
     Cell, Conditions, Estimate, Figure, Finding, FindingVerdict, LoadPoint, Metric, Mode, ModeComparison,
@@ -23,7 +23,9 @@ pub(super) fn order(run: &Run<'_>) -> Vec<Finding> {
 }
 
 fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Standing> {
-    let Some(at) = reference_conditions(run, floor) else { return Vec::new() };
+    let measured = |at: &Conditions<'_>| ranked(run, floor, *at).len();
+    let reference = most_measured(all_conditions(run, floor), measured, |at| at.load);
+    let Some(at) = reference else { return Vec::new() };
     let ranked = ranked(run, floor, at);
     let steps: Vec<Vec<Pair<'_>>> = (1..ranked.len()).map(|index| step(run, at, &ranked, index)).collect();
     let shown: Vec<(Mode, Mode)> = steps
@@ -99,15 +101,6 @@ fn against(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Standing {
             None => FindingVerdict::CannotTell,
             Some((_, verdict)) => verdict,
         },
-    })
-}
-
-/// The conditions under which the most modes were measured; among equals, the load nearest to the reference.
-fn reference_conditions<'a>(run: &Run<'a>, floor: Mode) -> Option<Conditions<'a>> {
-    let distance = |at: &Conditions<'_>| distance_from_reference(at.load);
-    all_conditions(run, floor).into_iter().min_by(|one, other| {
-        let measured = |at: &Conditions<'_>| ranked(run, floor, *at).len();
-        measured(other).cmp(&measured(one)).then(distance(one).total_cmp(&distance(other)))
     })
 }
 

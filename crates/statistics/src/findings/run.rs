@@ -25,6 +25,18 @@ pub(super) fn nearest<T>(items: impl IntoIterator<Item = T>, distance: impl Fn(&
     items.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
 }
 
+/// The item under which the most modes were measured; of equals, the one whose load is nearest to the reference.
+pub(super) fn most_measured<T>(
+    items: impl IntoIterator<Item = T>,
+    measured: impl Fn(&T) -> usize,
+    load: impl Fn(&T) -> &LoadPoint,
+) -> Option<T> {
+    items.into_iter().min_by(|one, other| {
+        let [nearness, of_other] = [one, other].map(|item| distance_from_reference(load(item)));
+        measured(other).cmp(&measured(one)).then(nearness.total_cmp(&of_other))
+    })
+}
+
 /// Experiment, estimates and trials.
 pub(crate) struct Run<'a> {
     pub(crate) experiment: &'a Experiment,

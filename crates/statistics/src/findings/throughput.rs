@@ -1,7 +1,7 @@
 //! Closed loops: throughput, and CPU per request.
 
 use super::order::{difference, is_closed, is_worse};
-use super::run::{Run, distance_from_reference};
+use super::run::{Run, most_measured};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
 use results::finding::{About, Against, CpuPayer, FullMachine, Headline, Loss, Measured, OfCell, Value};
@@ -96,10 +96,5 @@ fn reference_conditions(run: &Run<'_>) -> Option<(Factors, LoadPoint)> {
         let at = Conditions { factors, load };
         run.summary.cells.iter().filter(|cell| is_measured(cell) && cell.conditions().covers(at)).count()
     };
-    let of_each = run.conditions(is_measured).into_iter().map(|at| (measured(&at), at));
-    let best = of_each.min_by(|(modes, (_, load)), (of_other, (_, other))| {
-        let nearer = distance_from_reference(load).total_cmp(&distance_from_reference(other));
-        of_other.cmp(modes).then(nearer)
-    });
-    best.map(|(_, at)| at)
+    most_measured(run.conditions(is_measured), measured, |(_, load)| load)
 }

@@ -317,16 +317,7 @@ pub fn of_foreign(path: &str, result: &ForeignResult) -> Recorded {
 }
 
 fn load_point() -> LoadPoint {
-    LoadPoint {
-        protocol: UNKNOWN.to_owned(),
-        rate: None,
-        clients: None,
-        connections: 0,
-        requests_per_connection: None,
-        payload_bytes: 0,
-        arrival: String::new(),
-        surrounding_services: None,
-    }
+    LoadPoint { protocol: UNKNOWN.to_owned(), ..LoadPoint::of_fleet() }
 }
 
 /// Reasons why the figures of a load are not those of the load that its file names.

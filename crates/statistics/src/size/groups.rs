@@ -105,7 +105,7 @@ impl Sized<'_> {
 
 /// Requests per second or clients.
 pub(super) fn level(load: &LoadPoint) -> f64 {
-    load.rate.or(load.clients.map(|clients| clients as f64)).unwrap_or(0.0)
+    load.level().unwrap_or(0.0)
 }
 
 /// The groups that a question is about, or why there are none.

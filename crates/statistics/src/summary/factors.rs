@@ -145,8 +145,7 @@ impl Group<'_> {
                 levels.push(&trial.load);
             }
         }
-        let level = |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64));
-        levels.sort_by(|one, other| level(one).partial_cmp(&level(other)).unwrap_or(Ordering::Equal));
+        levels.sort_by(|one, other| one.level().partial_cmp(&other.level()).unwrap_or(Ordering::Equal));
         let mut effects = self.held(&usable(trials, Figure::Memory));
         effects.extend(levels.into_iter().flat_map(|level| self.under_load(level, trials, tables)));
         effects

@@ -336,7 +336,7 @@ impl Upgrade {
 
 /// Requests per second or clients.
 fn level(load: &LoadPoint) -> f64 {
-    load.rate.or(load.clients.map(|clients| clients as f64)).expect("a load")
+    load.level().expect("a load")
 }
 
 fn record(

@@ -92,7 +92,7 @@ const ROOT: [Key; 22] = [
     Key::new("topology", Kind::Named("topology"), "which services call which").default("pair"),
     Key::new(
         "mesh",
-        Kind::OneOf(|| MeshKind::ALL.map(MeshKind::name).to_vec()),
+        Kind::OneOf(words_of::<MeshKind>),
         "who configures the proxies. `envoy`: static files, no control plane; `istio`: istiod; `linkerd`, `cilium`: on clusters",
     )
     .default("envoy"),

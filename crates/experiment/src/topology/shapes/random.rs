@@ -3,8 +3,8 @@
 use super::draft::{Draft, MAX_SERVICES, call};
 use super::parameter::{CLIENT_IN_MESH, Parameter, ParameterKind};
 use super::shape::Shape;
-use crate::random::SplitMix64;
 use crate::topology::WorkloadId;
+use results::random::SplitMix64;
 use std::collections::BTreeSet;
 
 const SERVICES: Parameter = Parameter {

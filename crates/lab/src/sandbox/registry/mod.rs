@@ -16,7 +16,7 @@ pub(crate) mod status;
 
 pub use access::{Access, ControlPlaneAccess, ProxyAccess};
 pub use down::{down, remove_stale};
-pub use other_users::{LabOfOtherUser, of_other_users};
+pub use other_users::{HELD, LabOfOtherUser, of_other_users};
 pub use record::{PodNote, Record, Removed};
 pub use runtime_dir::RUNTIME_VARIABLE;
 pub use status::{ContainerStatus, LabStatus, PodNamespaces, PodStatus, list};

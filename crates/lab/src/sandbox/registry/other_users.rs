@@ -10,8 +10,8 @@ use std::path::Path;
 const PROGRAM: &str = "meshmeter";
 /// Commands that keep a lab up.
 const COMMANDS: [&[&str]; 4] = [&["run"], &["fleet"], &["doctor", "--calibrate"], &["lab", "up"]];
-/// The command that only holds a lab.
-const HELD: &str = "lab up";
+/// The command that only holds a lab, with which the purpose of such a lab begins.
+pub const HELD: &str = "lab up";
 /// Arguments with which a command has no lab.
 const WITHOUT_LAB: [&str; 6] = ["cluster", "--on=cluster", "--detach", "--dry-run", "--help", "-h"];
 /// Longer command lines are not read to their end.

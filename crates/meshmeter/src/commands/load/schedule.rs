@@ -73,7 +73,7 @@ fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Resul
         return Err(Failure::usage(format!(
             "--requests: only {most:.0} of {requests} requests would be due"
         ))
-        .with_hint("a higher rate or longer stages bring more; one run takes 1h at most"));
+        .with_hint("a higher rate or longer stages bring more; one run takes 24h at most"));
     }
     Ok(whole)
 }

@@ -1,0 +1,136 @@
+//! The measurements in the form of the result schema.
+
+use super::{GrpcRecord, Recorder};
+use crate::clock::Nanos;
+use crate::error::ErrorKind;
+use crate::network::Security;
+use results::{Backlog, HistogramSummary, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
+use std::collections::BTreeMap;
+
+impl Recorder {
+    /// Connections opened by address, in the form of the result schema.
+    pub(crate) fn addresses(&self) -> BTreeMap<String, u64> {
+        self.addresses.iter().map(|(address, count)| (address.to_string(), *count)).collect()
+    }
+
+    /// Uncertainty of the arrival of each response.
+    pub(crate) fn arrival_uncertainty(&self) -> HistogramSummary {
+        let mut of_all = self.arrival_uncertainty.as_deref().cloned().unwrap_or_default();
+        of_all.record_zeros(self.completed - of_all.count());
+        of_all.summary()
+    }
+
+    /// The commonest failure at a server's first addresses, and how many attempts failed there.
+    pub(crate) fn fallbacks(&self) -> Option<(ErrorKind, u64)> {
+        self.errors.fallbacks()
+    }
+
+    /// The server with most of the requests dropped because too many waited, and the number of all such
+    /// requests; `None` if there were none.
+    pub(crate) fn most_crowded(&self) -> Option<(usize, u64)> {
+        let (server, _) = self
+            .crowded_out
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .max_by_key(|(_, count)| **count)?;
+        Some((server, self.crowded_out.iter().sum()))
+    }
+
+    /// Response times, and what percentiles among requests without a response (failed, or never sent) are greater than,
+    /// microseconds.
+    pub(crate) fn response_times(&self) -> (HistogramSummary, Option<f64>) {
+        let times = self.response_time.summary_with(self.unanswered_waits.count());
+        let above_us = self.unanswered_waits.above_us(times.count, self.response_time.max_us(), 0);
+        (times, above_us)
+    }
+
+    /// Waits of requests without a response, in the form of the result schema.
+    pub(crate) fn unanswered_waits_us(&self) -> Vec<(f64, u64)> {
+        self.unanswered_waits.to_entries()
+    }
+
+    /// The record of each URL, in the order given; empty unless asked for.
+    pub(crate) fn url_results(&self, urls: &[String]) -> Vec<UrlResult> {
+        self.per_url.results(urls)
+    }
+
+    /// TLS sessions by version and cipher, in the form of the result schema.
+    pub(crate) fn tls_sessions(&self) -> BTreeMap<String, u64> {
+        self.count_sessions(|Security { version, cipher, resumed, .. }| {
+            format!("{version:?} {cipher:?}{}", if *resumed { " resumed" } else { "" })
+        })
+    }
+
+    /// TLS sessions by the server's key.
+    pub(crate) fn tls_server_keys(&self) -> BTreeMap<String, u64> {
+        self.count_sessions(|security| security.server_key.to_string())
+    }
+
+    fn count_sessions(&self, name: impl Fn(&Security) -> String) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for (security, sessions) in &self.tls_sessions {
+            *counts.entry(name(security)).or_default() += sessions;
+        }
+        counts
+    }
+
+    /// Sizes of the responses.
+    pub(crate) fn response_sizes(&self) -> SizeSummary {
+        if self.completed == 0 {
+            return SizeSummary::default();
+        }
+        let count = self.completed as f64;
+        let mean = self.bytes_received as f64 / count;
+        // Rounding may yield slightly less than zero if all sizes are equal.
+        let variance = (self.square_of_bytes / count - mean * mean).max(0.0);
+        SizeSummary {
+            count: self.completed,
+            min: self.least_bytes,
+            mean,
+            stddev: variance.sqrt(),
+            max: self.most_bytes,
+        }
+    }
+
+    /// Requests sent within the window.
+    pub(crate) fn sent_in_window(&self) -> u64 {
+        self.sent - self.late
+    }
+
+    /// Responses received within the window, those to requests from before it included: what the target answered meanwhile.
+    pub(crate) fn answered_in_window(&self) -> u64 {
+        self.completed - self.completed_after_window + self.warmup.completed_in_window
+    }
+
+    /// Counts of what came before the window, in the form of the result schema.
+    pub(crate) fn warmup_counts(&self) -> WarmupCounts {
+        WarmupCounts { errors: self.errors.before_window(), ..self.warmup.clone() }
+    }
+
+    /// The backlog throughout the window, in the form of the result schema. `offered_until`: requests that the schedule offers until
+    /// a time of the window, on average.
+    pub(crate) fn backlog(&self, offered_until: impl Fn(Nanos) -> f64) -> Backlog {
+        self.trend.backlog(offered_until)
+    }
+
+    /// Request counts in the form of the result schema.
+    pub(crate) fn request_counts(&self) -> RequestCounts {
+        // 0 means a response of a protocol without statuses.
+        let statuses = self.statuses.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
+        let status = statuses.map(|(code, count)| (code.to_string(), *count));
+        RequestCounts {
+            scheduled: self.sent + self.unsent,
+            sent: self.sent,
+            late: self.late,
+            unsent: self.unsent,
+            completed: self.completed,
+            completed_after_window: self.completed_after_window,
+            failed: self.failed,
+            errors: self.errors.of_window(),
+            status: status.collect(),
+            unexpected_status: None,
+            grpc_status: self.grpc.as_deref().map(GrpcRecord::statuses).unwrap_or_default(),
+        }
+    }
+}

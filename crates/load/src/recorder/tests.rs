@@ -1,0 +1,107 @@
+use super::*;
+use crate::clock::SECOND;
+
+const MS: Nanos = 1_000_000;
+
+#[test]
+fn request_without_place_to_wait_has_waited_since_it_was_due() {
+    let mut recorder = Recorder::new(0, SECOND, false).with_urls(2);
+    let chosen = Chosen { choice: 1, server: 0, request: 0, numbers: Vec::new() };
+    recorder.crowded_out(5 * MS, 45 * MS, &chosen);
+    let (times, above_us) = recorder.response_times();
+    assert_eq!((times.count, times.censored, recorder.request_counts().unsent), (0, 1, 1));
+    // Waits are grouped by three significant digits.
+    assert!(above_us.is_some_and(|above_us| (39_900.0..=40_000.0).contains(&above_us)), "{above_us:?}");
+    let urls = recorder.url_results(&["http://a/".to_owned(), "http://b/".to_owned()]);
+    assert_eq!(urls.iter().map(|url| url.unsent).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(urls[1].censored_above_us, above_us);
+}
+
+fn due_at(due: Nanos) -> InFlightRequest {
+    let sent = due;
+    InFlightRequest { url: 0, due, sendable_at: due, sent, bytes: 0, message_at: None, messages_sent: 0 }
+}
+
+fn counted(errors: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
+    errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect()
+}
+
+#[test]
+fn errors_before_the_window_are_apart_from_those_of_its_requests() {
+    // The window is the second from 1000 ms on. An attempt to connect fails before the schedule starts.
+    let mut recorder = Recorder::new(SECOND, 2 * SECOND, false);
+    recorder.error(ErrorKind::ConnectRefused, 5 * MS);
+    let never_started = recorder.clone();
+    assert_eq!(counted(&never_started.request_counts().errors), [("connect-refused", 1)]);
+    assert!(never_started.warmup_counts().errors.is_empty(), "there is no window");
+    recorder.start_seconds();
+    recorder.error(ErrorKind::ConnectTimeout, 900 * MS);
+    recorder.failed(&due_at(990 * MS), 1500 * MS, ErrorKind::Timeout);
+    recorder.failed(&due_at(1100 * MS), 1600 * MS, ErrorKind::Reset);
+    recorder.error(ErrorKind::Closed, 1700 * MS);
+    let seconds = recorder.take_last_seconds(0);
+    let mut all = Recorder::new(SECOND, 2 * SECOND, false);
+    all.merge(&recorder);
+    assert_eq!(counted(&all.request_counts().errors), [("closed", 1), ("reset", 1)]);
+    let before = [("connect-refused", 1), ("connect-timeout", 1), ("timeout", 1)];
+    assert_eq!(counted(&all.warmup_counts().errors), before);
+    assert_eq!((all.request_counts().failed, all.warmup_counts().failed), (1, 1));
+    let in_seconds =
+        seconds.into_iter().flat_map(|second| second.told(jiff::Timestamp::UNIX_EPOCH, None).errors);
+    assert_eq!(in_seconds.collect::<Vec<_>>(), [(ErrorKind::Reset, 1), (ErrorKind::Closed, 1)]);
+}
+
+#[test]
+fn seconds_and_throughput_add_up_with_what_came_over_the_edges_of_the_window() {
+    let mut recorder = Recorder::new(SECOND, 2 * SECOND, false);
+    recorder.start_seconds();
+    // Due before the window: answered before it, in it and after it. Due in it: answered in it and after it.
+    for (due, at) in
+        [(500, 900), (900, 1000), (990, 1500), (995, 2001), (1000, 1200), (1100, 2000), (1900, 2001)]
+    {
+        recorder.completed(&due_at(due * MS), at * MS, 200, 1);
+    }
+    let (requests, warmup) = (recorder.request_counts(), recorder.warmup_counts());
+    assert_eq!((requests.completed, requests.completed_after_window), (3, 1));
+    assert_eq!((warmup.completed, warmup.completed_in_window), (4, 2));
+    assert_eq!(recorder.answered_in_window(), 4);
+    let seconds = recorder.take_last_seconds(0);
+    let completed: Vec<_> = seconds.iter().map(|second| (second.index, second.completed)).collect();
+    assert_eq!(completed, [(0, 2), (1, 1)]);
+}
+
+#[test]
+fn last_second_of_a_window_that_ended_early_is_as_long_as_its_part_of_the_window() {
+    // Two workers of a planned hour; the fixed number of requests is used up after 2.3 s.
+    let seconds_until = |end_ms: u64| {
+        let mut recorder = Recorder::new(SECOND, 3601 * SECOND, false);
+        recorder.start_seconds();
+        for at in (0..end_ms).step_by(100) {
+            recorder.completed(&due_at(SECOND), SECOND + at * MS, 200, 1);
+        }
+        recorder.end_window(SECOND + end_ms * MS);
+        recorder.completed(&due_at(SECOND), SECOND + (end_ms + 50) * MS, 200, 1);
+        recorder.take_last_seconds(0)
+    };
+    let mut merged: BTreeMap<u64, SecondCounts> = BTreeMap::new();
+    for second in [1900, 2300].into_iter().flat_map(seconds_until) {
+        merged.entry(second.index).or_insert_with(|| SecondCounts::new(second.index, false)).merge(&second);
+    }
+    let told = merged.into_values().map(|second| second.told(jiff::Timestamp::UNIX_EPOCH, None));
+    let told: Vec<_> =
+        told.map(|second| (second.point.t_s, second.length_s, second.point.completed)).collect();
+    // The last one is after the window: it has a late response.
+    assert_eq!(told, [(0.0, 1.0, 20), (1.0, 1.0, 19), (2.0, 0.3, 4), (3.0, 1.0, 1)]);
+}
+
+#[test]
+fn late_responses_are_in_no_second_of_a_window_that_ends_within_one() {
+    let mut recorder = Recorder::new(SECOND, 2500 * MS, false);
+    recorder.start_seconds();
+    for at in [1500, 2400, 2500, 2501, 2900, 3100] {
+        recorder.completed(&due_at(1200 * MS), at * MS, 200, 1);
+    }
+    let seconds = recorder.take_last_seconds(0);
+    let completed: Vec<_> = seconds.iter().map(|second| (second.index, second.completed)).collect();
+    assert_eq!(completed, [(0, 1), (1, 2), (2, 3)]);
+}
