@@ -19,17 +19,19 @@ const EXACT: Nanos = 50_000;
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let turn = (N::IN_TURNS || C::MULTIPLEXED).then(|| clock.now());
         let wall_turn = N::IN_TURNS.then(wall_clock);
+        let turn = (N::IN_TURNS || C::MULTIPLEXED).then(|| clock.now());
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {
+            // Read before the clock: a stall between the two makes responses late, never sooner than they came.
+            let wall = wall_turn.unwrap_or_else(wall_clock);
             let now = turn.filter(|_| N::IN_TURNS).unwrap_or_else(|| clock.now());
             match event {
                 Event::HandshakeStarted => self.handshake_started(slot, now),
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
                 Event::Received(length) => {
-                    let age = |came| wall_turn.unwrap_or_else(wall_clock).saturating_sub(came);
-                    self.reading_lag = nanos(self.network.arrived().map_or(Duration::ZERO, age));
+                    let age = self.network.arrived().map_or(Duration::ZERO, |came| wall.saturating_sub(came));
+                    self.reading_lag = nanos(age);
                     let came = now.saturating_sub(self.reading_lag);
                     self.received(slot, &buffer[..length], came);
                 }
