@@ -1,4 +1,5 @@
-//! Destinations of results: every output option with every kind of target, and standard streams that take nothing.
+//! Destinations of results: every output option with every kind of target, inputs among them, and standard streams that take
+//! nothing.
 
 mod command;
 #[path = "../../report/tests/fixture/mod.rs"]
@@ -27,6 +28,55 @@ const OPTIONS: [(&str, &[&str]); 6] = [
     ("topology generate emojivoto", &["--out"]),
     ("topology draw emojivoto", &["--out"]),
     ("topology convert emojivoto --to kubernetes --image a", &["--out"]),
+];
+
+/// Commands that read files and write others: their output options, and the files that they read. Words in capitals are replaced
+/// as above, or by the files of these names.
+const READERS: [(&str, &[&str], &[&str]); 15] = [
+    (
+        "report FOLDER",
+        &[
+            "--output",
+            "--csv",
+            "--latency-csv",
+            "--drivers-csv",
+            "--services-csv",
+            "--edges-csv",
+            "--junit",
+            "--markdown",
+        ],
+        &["run/trials.jsonl", "run/experiment.yaml", "run/host.json", "run/logs/envoy.log"],
+    ),
+    ("report FOLDER --beside SECOND", &["--output"], &["run/trials.jsonl", "second/trials.jsonl"]),
+    (
+        "load URL --rate 50 --duration 100ms --body @BODY --cacert CA",
+        &["--json", "--csv", "--hdr", "--percentiles", "--fortio"],
+        &["BODY", "CA"],
+    ),
+    (
+        "load merge RESULT OTHER",
+        &["--json", "--csv", "--hdr", "--percentiles", "--fortio"],
+        &["result.json", "other.json"],
+    ),
+    ("topology draw TOPOLOGY", &["--out"], &["TOPOLOGY"]),
+    ("topology convert TOPOLOGY --to meshmeter", &["--out"], &["TOPOLOGY"]),
+    ("run TOPOLOGY", &["--junit", "--markdown"], &["TOPOLOGY"]),
+    ("run --resume FOLDER", &["--junit", "--markdown"], &["run/trials.jsonl", "run/summary.json"]),
+    ("compare FOLDER SECOND", &["--junit", "--markdown"], &["run/trials.jsonl", "second/host.json"]),
+    ("compare RESULT OTHER --history HISTORY", &["--junit", "--markdown"], &["other.json", "HISTORY"]),
+    ("compare --base BODY --head TOPOLOGY", &["--junit", "--markdown"], &["BODY", "TOPOLOGY"]),
+    (
+        "size --target 1rps --from FOLDER --prices PRICES",
+        &["--output", "--markdown"],
+        &["run/trials.jsonl", "run/report.html", "PRICES"],
+    ),
+    (
+        "learn --prometheus BODY --objects OBJECTS --anonymise --salt @CA",
+        &["--out"],
+        &["BODY", "OBJECTS", "CA"],
+    ),
+    ("serve --tls --client-ca CA", &["--tls-ca-out"], &["CA"]),
+    ("fleet --istiod 127.0.0.1:1 --kubeconfig CA", &["--json"], &["CA"]),
 ];
 
 struct Scene {
@@ -60,7 +110,10 @@ impl Scene {
             "FOLDER" => self.path("run"),
             "RESULT" => self.path("result.json"),
             "OTHER" => self.path("other.json"),
+            "SECOND" => self.path("second"),
             "URL" => self.server.url(),
+            "BODY" | "CA" | "TOPOLOGY" | "HISTORY" | "PRICES" | "OBJECTS" => self.path(word),
+            "@BODY" | "@CA" => format!("@{}", self.path(&word[1..])),
             other => other.to_owned(),
         }));
         command
@@ -163,6 +216,58 @@ fn hyphen_is_standard_output_without_anything_else() {
         }
         assert!(!output.stdout.is_empty() && !Path::new("-").exists(), "{what}");
     }
+}
+
+#[test]
+fn outputs_that_are_inputs_are_refused_before_anything_is_written() {
+    let scene = Scene::new();
+    let at = |name: &str| scene.folder.path().join(name);
+    for folder in ["second", "run/logs"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    for name in READERS.iter().flat_map(|(_, _, inputs)| *inputs) {
+        if !at(name).exists() {
+            fs::write(at(name), name).unwrap();
+        }
+    }
+    let refused = |command: &str, option: &str, path: &Path, input: &str| {
+        let before = fs::read(at(input)).unwrap();
+        let output = scene.command(command).arg(option).arg(path).output().unwrap();
+        let expected = format!("{option} would overwrite the input {}", scene.path(input));
+        let what = format!("{command} {option} {}: {}", path.display(), stderr(&output));
+        assert!(stderr(&output).contains(&expected) && output.status.code() == Some(2), "{what}");
+        assert!(output.stdout.is_empty() && fs::read(at(input)).unwrap() == before, "{what}");
+    };
+    let (link, hard_link) = (at("a-link"), at("a-hard-link"));
+    for (command, options, inputs) in READERS {
+        for input in inputs {
+            symlink(at(input), &link).unwrap();
+            fs::hard_link(at(input), &hard_link).unwrap();
+            let dotted = at("./run/..").join(input);
+            for option in options {
+                for path in [&at(input), &dotted, &link, &hard_link] {
+                    refused(command, option, path, input);
+                }
+            }
+            fs::remove_file(&link).unwrap();
+            fs::remove_file(&hard_link).unwrap();
+        }
+    }
+    // The provenance is written beside the topology; a history is appended to.
+    fs::write(at("a.provenance.json"), "answers").unwrap();
+    let learn = format!("learn --prometheus {}", scene.path("a.provenance.json"));
+    refused(&learn, "--out", &at("a.yaml"), "a.provenance.json");
+    let output = scene.command("history add RESULT RESULT").output().unwrap();
+    assert!(stderr(&output).contains("FILE would overwrite the input"), "{}", stderr(&output));
+    // What the command writes by itself is written once; earlier reports and other files of the folder may be replaced.
+    let output = scene.command("report FOLDER --csv").arg(at("run/report.html")).output().unwrap();
+    assert!(stderr(&output).contains("DIR and --csv cannot both write to"), "{}", stderr(&output));
+    fs::write(at("run/table.csv"), "an earlier table").unwrap();
+    let output = scene.command("report FOLDER --csv").arg(at("run/table.csv")).output().unwrap();
+    assert_ran(&output, "report --csv run/table.csv");
+    let output = scene.command("report FOLDER -o").arg(at("run/report.html")).output().unwrap();
+    assert_ran(&output, "report -o run/report.html");
+    assert!(fs::read_to_string(at("run/table.csv")).unwrap().contains("component"));
 }
 
 #[test]

@@ -56,11 +56,11 @@ pub struct CompareArgs {
     pub further: Vec<String>,
 
     /// Setting of the base, such as proxy.workers=1; may be given several times. Without a study: its experiment file
-    #[arg(long, value_name = "KEY=VALUE|FILE", requires = "head")]
+    #[arg(long, value_name = "KEY=VALUE|FILE", value_hint = ValueHint::AnyPath, requires = "head")]
     pub base: Vec<String>,
 
     /// Setting of the head, which is judged; may be given several times. Without a study: its experiment file
-    #[arg(long, value_name = "KEY=VALUE|FILE", requires = "base")]
+    #[arg(long, value_name = "KEY=VALUE|FILE", value_hint = ValueHint::AnyPath, requires = "base")]
     pub head: Vec<String>,
 
     /// Relative difference up to which base and head count as equivalent, such as 2% [default: by figure, the smallest that

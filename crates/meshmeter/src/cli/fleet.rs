@@ -91,7 +91,7 @@ pub struct ControlPlaneArgs {
     /// istiod's port for proxies, such as istiod.example:15012, or an istiod program to run in a lab. If
     /// given twice, each gets the whole fleet, and both are compared [default: the installed istiod, in a
     /// lab]
-    #[arg(long, value_name = "HOST:PORT|PATH")]
+    #[arg(long, value_name = "HOST:PORT|PATH", value_hint = ValueHint::AnyPath)]
     pub istiod: Vec<String>,
 
     /// Run istiod of this Istio release in the lab, or the one built from source with `pinned`. A release

@@ -46,7 +46,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// History; made if there is none
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(id = "added_to", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Directories of runs, or result files
     #[arg(value_name = "RUN", required = true, value_hint = ValueHint::AnyPath)]

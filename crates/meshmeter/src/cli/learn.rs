@@ -5,7 +5,7 @@ use super::export::{parse_export_header, read_authorities};
 use clap::{Args, ValueHint};
 use export::Authorities;
 use results::units::{parse_duration, parse_fraction};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longest period that is learned from.
@@ -30,7 +30,7 @@ Examples:
   meshmeter learn --explain web:cart shop.yaml")]
 pub struct LearnArgs {
     /// Prometheus to query, by its URL, or a file with saved answers (--print-queries); several files may be given
-    #[arg(long, value_name = "URL|FILE", required_unless_present_any = ["print_queries", "explain"])]
+    #[arg(long, value_name = "URL|FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["print_queries", "explain"])]
     pub prometheus: Vec<String>,
 
     /// End of the period: RFC 3339 or seconds since 1970 [default: now]
@@ -94,6 +94,11 @@ impl LearnArgs {
         let Some(path) = &self.prometheus_cacert else { return Ok(Authorities::System) };
         read_authorities(path).map_err(|error| format!("--prometheus-cacert {}: {error}", path.display()))
     }
+}
+
+/// Provenance beside a topology file: `shop.provenance.json` beside `shop.yaml`.
+pub fn provenance_path(topology: &Path) -> PathBuf {
+    topology.with_extension("provenance.json")
 }
 
 fn parse_range(text: &str) -> Result<Duration, String> {

@@ -16,6 +16,7 @@ mod learn;
 mod load;
 mod man;
 mod noise;
+mod paths;
 mod report;
 mod run;
 mod schema;
@@ -44,7 +45,7 @@ pub use lab::{
     DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, RemoveArgs, StatusArgs,
     UpArgs,
 };
-pub use learn::LearnArgs;
+pub use learn::{LearnArgs, provenance_path};
 pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MergeArgs, OfferedRate,
     OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
@@ -63,7 +64,8 @@ pub use topology::{
 pub use trials::TrialArgs;
 pub use view::ViewArgs;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::env;
 use std::process::ExitCode;
 
 /// Measures what a service mesh costs: latency, CPU and memory, with honest statistics.
@@ -76,9 +78,13 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Parses the command line. Prints usage errors, help and version, for which it returns the exit status.
+    /// Parses the command line, and checks its paths. Prints usage errors, help and version, for which it returns the exit
+    /// status.
     pub fn parse_or_report() -> Result<Self, ExitCode> {
-        Self::try_parse().map_err(usage_error::report)
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(env::args_os()).map_err(usage_error::report)?;
+        paths::check(&command, &matches).map_err(|failure| failure.report())?;
+        Self::from_arg_matches(&matches).map_err(|error| usage_error::report(error.format(&mut command)))
     }
 }
 

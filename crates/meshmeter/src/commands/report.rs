@@ -2,7 +2,7 @@
 
 use crate::cli::{AutomationArgs, NoiseArgs, ReportArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use crate::output::{self, Destination, destination, tell};
+use crate::output::{self, Destination, tell};
 use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
 use report::side_by_side::SideBySide;
@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    destination::check_distinct(&outputs(args))?;
     if let Some(status) = super::run::compare::report(args)? {
         return Ok(status);
     }
@@ -50,11 +49,6 @@ pub(super) fn read(folder: &Path, noise: &NoiseArgs) -> Result<RunData, Failure>
     Ok(if noise.accept_noise { run.accepting_noise() } else { run })
 }
 
-fn outputs(args: &ReportArgs) -> Vec<destination::Output> {
-    let files = [("--output", &args.output)].into_iter().chain(tables_of_runs(args));
-    destination::of_options(args.json, files.chain(automation_files(&args.automation)))
-}
-
 /// Options of tables that only a run has.
 pub(super) fn tables_of_runs(args: &ReportArgs) -> [(&'static str, &Option<PathBuf>); 5] {
     [
@@ -64,15 +58,6 @@ pub(super) fn tables_of_runs(args: &ReportArgs) -> [(&'static str, &Option<PathB
         ("--services-csv", &args.services_csv),
         ("--edges-csv", &args.edges_csv),
     ]
-}
-
-fn automation_files(args: &AutomationArgs) -> [(&'static str, &Option<PathBuf>); 2] {
-    [("--junit", &args.junit), ("--markdown", &args.markdown)]
-}
-
-/// Checks the outputs of a command that publishes a run, before the run.
-pub fn check_destinations(json: bool, automation: &AutomationArgs) -> Result<(), Failure> {
-    destination::check_distinct(&destination::of_options(json, automation_files(automation)))
 }
 
 /// Files that a command has written. They are written before anything is printed, and named after the result.

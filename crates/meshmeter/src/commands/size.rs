@@ -4,7 +4,7 @@
 use super::report::{Files, folder_failure, terminal_options};
 use crate::cli::SizeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use crate::output::{self, destination, tell};
+use crate::output::{self, tell};
 use experiment::environment::error_chain;
 use report::RunData;
 use report::sentences::control_plane_size::fill_control_plane_size;
@@ -22,8 +22,6 @@ use std::process::ExitCode;
 pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     let runs = || args.from.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>();
     let Some(target_rps) = args.target else { return control_plane(args, &runs()?) };
-    let files = [("--output", &args.output), ("--markdown", &args.markdown)];
-    destination::check_distinct(&destination::of_options(args.json, files))?;
     let question = SizeQuestion {
         target_rps,
         headroom: args.headroom,

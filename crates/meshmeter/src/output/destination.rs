@@ -5,6 +5,7 @@ use crate::cli::ResultFileArgs;
 use crate::failure::Failure;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// File name for standard output.
@@ -75,7 +76,7 @@ pub fn named(args: &ResultFileArgs) -> Vec<Output> {
         ("--percentiles", &args.percentiles),
         ("--fortio", &args.fortio),
     ];
-    of_options(false, options)
+    of_options(options)
 }
 
 /// True if standard output is only used for text for people.
@@ -83,31 +84,59 @@ pub fn stdout_is_free(outputs: &[Output]) -> bool {
     outputs.iter().all(|(_, destination)| *destination != Destination::Stdout)
 }
 
-/// Each of a command's output options with its value; `--json` without a value is standard output.
-pub fn of_options<'a>(
-    prints_json: bool,
-    files: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>,
-) -> Vec<Output> {
-    let printed = prints_json.then_some(("--json", Destination::Stdout));
+/// Each of a command's output options with its value.
+pub fn of_options<'a>(files: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>) -> Vec<Output> {
     let files = files.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
-    printed.into_iter().chain(files.map(|(option, path)| (option, Destination::from_path(path)))).collect()
+    files.map(|(option, path)| (option, Destination::from_path(path))).collect()
 }
 
-/// Reports outputs that collide or cannot be written, before the measurement.
+/// Reports outputs that cannot be written, before the measurement.
 pub fn check(outputs: &[Output]) -> Result<(), Failure> {
-    outputs.iter().try_for_each(|(option, destination)| check_path(option, destination))?;
-    check_distinct(outputs)
+    outputs.iter().try_for_each(|(option, destination)| check_path(option, destination))
 }
+
+/// An output option of a command line, and its destination.
+pub type NamedOutput = (String, Destination);
+
+/// What to do about two uses of one file.
+const HINT: &str = "name a file of its own for each";
 
 /// Reports outputs that collide: of standard output and of each file there is one.
-pub fn check_distinct(outputs: &[Output]) -> Result<(), Failure> {
+pub fn check_distinct(outputs: &[NamedOutput]) -> Result<(), Failure> {
     for (index, (option, destination)) in outputs.iter().enumerate() {
         if let Some((other, _)) = outputs[..index].iter().find(|(_, other)| are_one(other, destination)) {
             let both = format!("{other} and {option} cannot both write to {}", destination.name());
-            return Err(Failure::usage(both).with_hint("name a file of its own for each"));
+            return Err(Failure::usage(both).with_hint(HINT));
         }
     }
     Ok(())
+}
+
+/// Reports an output that would overwrite an input.
+pub fn check_inputs(
+    outputs: &[NamedOutput],
+    mut inputs: impl Iterator<Item = PathBuf>,
+) -> Result<(), Failure> {
+    let existing = |(option, destination): &NamedOutput| match destination {
+        Destination::Stdout => None,
+        Destination::File(path) => Some((option.clone(), identity(path)?)),
+    };
+    let existing: Vec<_> = outputs.iter().filter_map(existing).collect();
+    if existing.is_empty() {
+        return Ok(());
+    }
+    let found = inputs.find_map(|input| {
+        let file = identity(&input)?;
+        let (option, _) = existing.iter().find(|(_, output)| *output == file)?;
+        Some(format!("{option} would overwrite the input {}", input.display()))
+    });
+    found.map_or(Ok(()), |both| Err(Failure::usage(both).with_hint(HINT)))
+}
+
+/// Device and number of a regular file, by whatever name. Pipes and devices can be read and written.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// Reports a file that cannot be written.

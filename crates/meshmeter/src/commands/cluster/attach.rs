@@ -4,7 +4,7 @@ mod partial;
 
 use self::partial::PartialCopy;
 use crate::cli::AttachArgs;
-use crate::commands::report::{check_destinations, folder_failure, publish};
+use crate::commands::report::{folder_failure, publish};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::tell;
@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 const DETACHED_AGAIN: u8 = 130;
 
 pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
-    check_destinations(args.json, &args.automation)?;
     let stop = interrupt::on_signals()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
     let cluster = args.connection.connection().open()?;

@@ -3,7 +3,7 @@
 use super::subject;
 use crate::cli::{CompareArgs, TrialArgs};
 use crate::commands::history::{history_failure, read_history};
-use crate::commands::report::{check_destinations, folder_failure};
+use crate::commands::report::{folder_failure};
 use crate::commands::run::compare::{Outputs, report_in};
 use crate::failure::Failure;
 use report::folder::{COMPARISON_FILE, COMPARISON_REPORT_FILE, FolderError, RUN_FILES, write_comparison};
@@ -15,7 +15,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    check_destinations(args.json, &args.automation)?;
     check_options(args)?;
     if let Some(folder) = &args.out {
         check_folder(folder, args.overwrite)?;

@@ -53,7 +53,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
 }
 
 fn outputs(args: &FleetArgs) -> Vec<destination::Output> {
-    destination::of_options(false, [("--json", &args.json)])
+    destination::of_options([("--json", &args.json)])
 }
 
 /// Writes the JSON if requested.

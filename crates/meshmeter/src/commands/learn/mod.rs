@@ -4,7 +4,7 @@ mod queries;
 mod salt;
 mod summary;
 
-use crate::cli::LearnArgs;
+use crate::cli::{LearnArgs, provenance_path};
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::output::{self, Destination, destination};
@@ -14,7 +14,7 @@ use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telem
 use results::units::shortened;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Name of a topology on standard output.
@@ -34,7 +34,7 @@ pub fn run(args: &LearnArgs) -> Result<ExitCode, Failure> {
 fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let out = args.out.as_deref().map(Destination::from_path);
     let beside = args.out.as_deref().filter(|_| !matches!(out, Some(Destination::Stdout)));
-    destination::check(&destination::of_options(false, [("--out", &args.out)]))?;
+    destination::check(&destination::of_options([("--out", &args.out)]))?;
     let (anonymiser, salt) = salt::anonymiser(args, beside)?;
     let objects = read_objects(args, anonymiser.clone())?;
     let telemetry = read(args, Reader::new(Telemetry::new(anonymiser)))?;
@@ -99,11 +99,6 @@ fn refused(error: &LearnError) -> Failure {
 fn name_of(path: Option<&Path>) -> String {
     let stem = path.and_then(Path::file_stem).unwrap_or_default();
     label(&stem.to_string_lossy(), MAX_NAMESPACE_LENGTH).unwrap_or_else(|| UNNAMED.to_owned())
-}
-
-/// Provenance beside a topology file: `shop.provenance.json` beside `shop.yaml`.
-fn provenance_path(topology: &Path) -> PathBuf {
-    topology.with_extension("provenance.json")
 }
 
 fn write_beside(topology: &Path, learned: &Learned) -> Result<(), Failure> {

@@ -35,7 +35,7 @@ pub(super) mod unavailable;
 mod verdict;
 
 use super::releases;
-use super::report::{check_destinations, folder_failure, objective_status, publish, read as read_run};
+use super::report::{folder_failure, objective_status, publish, read as read_run};
 use crate::cli::{OverrideArgs, ReleaseArgs, RunArgs, RunPlace, TrialArgs};
 use crate::cpu;
 use crate::failure::Failure;
@@ -62,7 +62,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    check_destinations(args.json, &args.automation)?;
     if args.on == RunPlace::Cluster {
         on_cluster::check(args)?;
     }

@@ -17,7 +17,7 @@ use super::progress::RunProgress;
 use super::run_environment::RunEnvironment as _;
 use super::{calibrate, check_needs, create_folder, machine, provide_programs, resume, specs};
 use crate::cli::{AutomationArgs, CompareArgs, ReportArgs};
-use crate::commands::report::{Files, check_destinations, folder_failure, tables_of_runs, terminal_options};
+use crate::commands::report::{Files, folder_failure, tables_of_runs, terminal_options};
 use crate::failure::{FOUND_WORSE, Failure, INCONCLUSIVE, MEASUREMENT_FAILED};
 use crate::output;
 use arms::Arms;
@@ -31,7 +31,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    check_destinations(args.json, &args.automation)?;
     if args.self_test {
         return self_test::run(args);
     }
