@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod cpu;
 mod failure;
+mod input;
 mod interrupt;
 mod memory;
 mod noise_floor;

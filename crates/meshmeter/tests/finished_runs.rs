@@ -4,14 +4,16 @@ mod command;
 #[path = "../../report/tests/fixture/mod.rs"]
 mod fixture;
 
-use command::{meshmeter, run, stderr, stdout};
+use command::{meshmeter, run, said, start, stderr, stdout};
 use report::folder::{Existing, RunFolder};
 use results::{
     Comparison, ComparisonEnd, ComparisonVerdict, HistoryCourse, HistoryRun, InconclusiveReason, LoadResult,
     Metric, Mode, Verdict,
 };
+use rustix::fs::{CWD, FileType, mknodat};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 struct Place {
@@ -203,6 +205,91 @@ fn loads_and_results_of_others_are_compared_with_what_they_cannot_say() {
 }
 
 #[test]
+fn loads_of_other_windows_and_other_contents_are_told_apart() {
+    let place = Place::new();
+    let mut load = LoadResult::from_json(include_str!("load-result.json")).unwrap();
+    load.verdict = Verdict::usable();
+    let base = place.file("base.json", &serde_json::to_string(&load).unwrap());
+    load.response_time_us.p50 = Some(55.5);
+    let changed = place.file("changed.json", &serde_json::to_string(&load).unwrap());
+    load.duration_s = 60.0;
+    load.warmup.sent = 100;
+    let longer = place.file("longer.json", &serde_json::to_string(&load).unwrap());
+    let (status, found) = comparison(&[&base, &longer]);
+    assert_eq!(status, Some(1));
+    let settings = "settings: `window: 1 s`, `warm-up: none` → `window: 60 s`, `warm-up: yes`";
+    assert_eq!(found.environment_changes, [settings]);
+    // Both have the start of one load.
+    let file = place.text("history.jsonl");
+    for (result, said) in [(&base, "added: "), (&base, "already in the history: "), (&changed, "added: ")] {
+        let output = run(&["history", "add", &file, result]);
+        assert!(stderr(&output).contains(said), "{result}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn results_are_read_from_pipes() {
+    let place = Place::new();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/foreign_result/fortio");
+    let sample = sample.to_str().unwrap();
+    let script = r#"exec "$0" compare <(cat "$1") <(cat "$1")"#;
+    let output = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_meshmeter"), sample]).output();
+    let output = output.unwrap();
+    assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
+    // A pipe with a name waits for a writer, and says so.
+    let fifo = place.text("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let mut child = start(meshmeter().args(["compare", sample, &fifo]));
+    let waiting = said(&mut child).next();
+    assert_eq!(waiting, Some(format!("waiting for what is written to the pipe {fifo}")));
+    fs::write(&fifo, fs::read(sample).unwrap()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn wrong_paths_and_options_without_effect_are_usage_errors() {
+    let place = Place::new();
+    let (base, absent) = (place.run("base", |_| ()), place.text("absent.jsonl"));
+    let in_absent = place.text("absent/history.jsonl");
+    for arguments in [
+        ["compare", "--history", &absent, &base],
+        ["compare", "--history", &base, &base],
+        ["history", "show", &absent, "--json"],
+        ["history", "add", &in_absent, &base],
+    ] {
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    }
+    for option in [
+        "--budget=1m",
+        "--ztunnel=/z",
+        "--envoy=/e",
+        "--offline",
+        "--registry=a",
+        "--registry-cacert=b",
+        "--seed=1",
+    ] {
+        let output = run(&["compare", &base, &base, option]);
+        let name = option.split('=').next().unwrap();
+        let expected = format!("{name}: finished runs are not measured again");
+        assert!(
+            stderr(&output).contains(&expected) && output.status.code() == Some(2),
+            "{}",
+            stderr(&output)
+        );
+    }
+    // Neither can replace a run.
+    for arguments in
+        [["compare", &base, &base, "--out", &base], ["compare", "--self-test", "--repeats=4", "--out", &base]]
+    {
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("--overwrite"), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("name another folder with --out"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn history_judges_the_newest_run_or_the_given_ones() {
     let place = Place::new();
     let base = place.run("base", |_| ());
@@ -270,7 +357,7 @@ fn history_is_shown_pruned_and_mended_with_its_damaged_lines_named() {
     assert_eq!((pruned.status.code(), lines()), (Some(0), 11), "{}", stderr(&pruned));
     assert_eq!((run(&["history", "prune", &file, "--keep", "4"]).status.code(), lines()), (Some(0), 4));
     let absent = place.text("absent.jsonl");
-    assert_eq!(run(&["history", "prune", &absent, "--keep", "4"]).status.code(), Some(3));
+    assert_eq!(run(&["history", "prune", &absent, "--keep", "4"]).status.code(), Some(2));
     assert!(!Path::new(&absent).exists(), "nothing is made");
 }
 

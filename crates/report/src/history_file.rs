@@ -53,7 +53,7 @@ impl HistoryFile {
         Self::read_from(file, path)
     }
 
-    /// Reads a history from an open file; `path` is for messages.
+    /// Reads a history from a file or a pipe; `path` is its name in errors.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -180,18 +180,32 @@ impl LockedHistory {
         Ok(last != *b"\n")
     }
 
-    /// Replaces the history by these runs, all at once.
+    /// Replaces the history by some of its runs, all at once. Their lines stay as they are, with fields that a later version may
+    /// have added. `is_kept` gets each run with its number, from 0. Lines that are no runs are dropped.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written; the old one stays.
-    pub fn replace(self, runs: &[HistoryRun], path: &Path) -> Result<(), FolderError> {
-        let mut text = Vec::new();
-        for run in runs {
-            serde_json::to_writer(&mut text, run)
-                .map_err(|error| FolderError::write("write", path, io::Error::other(error)))?;
-            text.push(b'\n');
-        }
-        write_whole(path, &text)
+    /// Returns an error if the file cannot be read or written; the old one stays.
+    pub fn retain(
+        mut self,
+        path: &Path,
+        is_kept: impl Fn(usize, &HistoryRun) -> bool,
+    ) -> Result<(), FolderError> {
+        let failed = |error| FolderError::read(path, error);
+        self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        // The lock is held until the new file is in place.
+        let file = self.file.try_clone().map_err(failed)?;
+        let (mut kept, mut runs) = (Vec::new(), 0);
+        for_each_line(file, path, |Line { text, .. }| {
+            if let Ok(run) = parse(text) {
+                if is_kept(runs, &run) {
+                    kept.extend_from_slice(text.trim_ascii_end());
+                    kept.push(b'\n');
+                }
+                runs += 1;
+            }
+            Ok(())
+        })?;
+        write_whole(path, &kept)
     }
 }
 
@@ -229,6 +243,19 @@ mod tests {
     }
 
     #[test]
+    fn kept_lines_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history.jsonl");
+        (1..=3).for_each(|seed| append(&path, seed));
+        let later =
+            fs::read_to_string(&path).unwrap().replace("\"seed\":", "\"region\": {\"a\": [1]}, \"seed\":");
+        fs::write(&path, &later).unwrap();
+        let locked = LockedHistory::open(&path).unwrap();
+        locked.retain(&path, |number, run| number != 0 && run.seed != Some(3)).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), later.lines().nth(1).unwrap().to_owned() + "\n");
+    }
+
+    #[test]
     fn other_files_and_later_versions_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history.jsonl");
@@ -257,9 +284,7 @@ mod tests {
                 scope.spawn(move || (0..10).for_each(|number| append(path, 10 * writer + number)));
             }
             for _ in 0..5 {
-                let mut locked = LockedHistory::open(&path).unwrap();
-                let runs = locked.read(&path).unwrap().runs;
-                locked.replace(&runs, &path).unwrap();
+                LockedHistory::open(&path).unwrap().retain(&path, |_, _| true).unwrap();
             }
         });
         let read = HistoryFile::read(&path).unwrap();

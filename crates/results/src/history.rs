@@ -72,23 +72,61 @@ impl HistoryRun {
         self.source == RUN_SOURCE
     }
 
-    /// True if both are records of one measurement. Without a known start their figures tell; a file keeps them inexactly.
+    /// True if both are records of one measurement: their figures are those of one. A file keeps them inexactly, and a later
+    /// version may know more of them, or fewer, in a measurement whose start is known.
     #[must_use]
     pub fn is_same_run(&self, other: &Self) -> bool {
-        let is_close = |(one, other): (&HistoryFigure, &HistoryFigure)| {
-            let (one, other) = (one.estimate.estimate, other.estimate.estimate);
-            (one - other).abs() <= SAME * one.abs()
+        let counterpart = |figure: &HistoryFigure| {
+            other.figures.iter().find(|other| other.key == figure.key && other.cell == figure.cell)
+        };
+        let is_close = |figure: &HistoryFigure| {
+            counterpart(figure).map(|other| {
+                let (one, other) = (figure.estimate.estimate, other.estimate.estimate);
+                (one - other).abs() <= SAME * one.abs()
+            })
         };
         (&self.source, &self.name, &self.started_at, self.seed)
             == (&other.source, &other.name, &other.started_at, other.seed)
-            && (self.started_at.is_some()
-                || self.figures.len() == other.figures.len()
-                    && self.figures.iter().zip(&other.figures).all(is_close))
+            && (self.started_at.is_some() || self.figures.len() == other.figures.len())
+            && self.figures.iter().all(|figure| is_close(figure).unwrap_or(self.started_at.is_some()))
     }
 
     /// Short name for people: the label, or else the path.
     #[must_use]
     pub fn shown_name(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Factors, LoadPoint, Mode};
+
+    fn run(started_at: Option<&str>, figures: &[(Metric, f64)]) -> HistoryRun {
+        let cell = OwnedCellKey { mode: Mode::None, factors: Factors::new(), load: LoadPoint::of_fleet() };
+        let figure = |(key, value): &(Metric, f64)| HistoryFigure {
+            key: *key,
+            cell: cell.clone(),
+            estimate: Estimate::single(*value),
+        };
+        HistoryRun {
+            started_at: started_at.map(str::to_owned),
+            figures: figures.iter().map(figure).collect(),
+            ..HistoryRun::default()
+        }
+    }
+
+    #[test]
+    fn records_of_one_measurement_have_the_same_figures() {
+        let (p50, p99) = ((Metric::ResponseTimeP50Us, 100.0), (Metric::ResponseTimeP99Us, 300.0));
+        for start in [None, Some("2026-11-20T10:00:00Z")] {
+            let both = run(start, &[p50, p99]);
+            assert!(both.is_same_run(&run(start, &[(p50.0, 100.0 + 1e-9), p99])));
+            assert!(!both.is_same_run(&run(start, &[(p50.0, 101.0), p99])), "{start:?}: other contents");
+            assert_eq!(both.is_same_run(&run(start, &[p50])), start.is_some(), "by another version");
+        }
+        let other = run(Some("2026-11-20T11:00:00Z"), &[p50, p99]);
+        assert!(!other.is_same_run(&run(Some("2026-11-20T10:00:00Z"), &[p50, p99])));
     }
 }

@@ -6,6 +6,9 @@ use results::units::{parse_duration, parse_fraction};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Value of `--budget` without the option.
+const DEFAULT_BUDGET: Duration = Duration::from_mins(10);
+
 /// Compare two sets of settings in one run, or finished runs, and say what got worse, better, or stayed equivalent
 ///
 /// Base and head are two Envoys, two releases of Istio, or two values of any key of the experiment. Each repeat measures every
@@ -69,9 +72,9 @@ pub struct CompareArgs {
     pub margin: Option<f64>,
 
     /// Time for all trials, without --calibrate: no repeat begins that would probably exceed it. Of a self-test, time for all
-    /// comparisons
-    #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_budget)]
-    pub budget: Duration,
+    /// comparisons [default: 10m]
+    #[arg(long, value_name = "D", value_parser = parse_budget)]
+    pub budget: Option<Duration>,
 
     /// Measure each cell at most this many times, at least 4 [default: as often as the budget allows, at most 100; for each
     /// comparison of a self-test 12]
@@ -144,6 +147,11 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
+    /// Time for all trials, or of a self-test for all comparisons.
+    pub fn budget(&self) -> Duration {
+        self.budget.unwrap_or(DEFAULT_BUDGET)
+    }
+
     /// True if nothing is measured: no settings are given to compare.
     pub fn is_of_finished_runs(&self) -> bool {
         self.base.is_empty() && self.head.is_empty() && !self.self_test && self.resume.is_none()

@@ -172,6 +172,9 @@ pub(super) fn terminal_options() -> Options {
     Options { width: width.unwrap_or(80).clamp(60, 160), colours: true }
 }
 
+/// Hint on a directory with a run that the command cannot replace.
+pub(super) const ANOTHER_FOLDER: &str = "name another folder with --out";
+
 /// A directory that is not a run is a usage error; files that cannot be read or written are environment
 /// failures.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]

@@ -1,9 +1,7 @@
 //! Fields of JSON documents by their path.
 
 use super::ForeignError;
-use crate::figure::Figure;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// The value at a path; absent if a part of it is missing or null.
 pub(super) fn at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a Value> {
@@ -35,10 +33,4 @@ pub(super) fn array<'a>(document: &'a Value, path: &[&str]) -> &'a [Value] {
 pub(super) fn needed(document: &Value, path: &[&str], tool: &str) -> Result<f64, ForeignError> {
     number(document, path)
         .ok_or_else(|| ForeignError::new(format!("{tool}: it has no number `{}`", path.join("."))))
-}
-
-/// Times of an object by their keys, in a unit of so many microseconds.
-pub(super) fn times(object: &Value, keys: &[(&str, Figure)], unit_us: f64) -> BTreeMap<Figure, f64> {
-    let time = |(key, figure): &(&str, Figure)| Some((*figure, number(object, &[key])? * unit_us));
-    keys.iter().filter_map(time).collect()
 }

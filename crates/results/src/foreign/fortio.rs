@@ -3,7 +3,7 @@
 //! Times are in seconds, in buckets between fixed bounds whose width is a tenth of the value or more; percentiles are interpolated
 //! within a bucket. A request's time starts with its send.
 
-use super::fields::{array, at, count, number, text, times};
+use super::fields::{array, at, count, number, text};
 use super::{ForeignError, ForeignResult, Step, figure_of_percentile};
 use crate::figure::Figure;
 use crate::metric::Clock;
@@ -29,12 +29,11 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
     result.connections = count(document, &["NumThreads"]).and_then(|threads| usize::try_from(threads).ok());
     result.rate_completed = number(document, &["ActualQPS"]);
     result.answered = count(histogram, &["Count"]);
-    result.times_us = times(histogram, &[("Avg", Figure::Mean), ("Max", Figure::Max)], US_IN_S);
+    result.add_times(histogram, &[("Avg", Figure::Mean), ("Max", Figure::Max)], US_IN_S)?;
     for percentile in array(histogram, &["Percentiles"]) {
-        let figure = number(percentile, &["Percentile"]).and_then(figure_of_percentile);
-        if let (Some(figure), Some(value)) = (figure, number(percentile, &["Value"])) {
-            result.times_us.insert(figure, value * US_IN_S);
-        }
+        let both = number(percentile, &["Percentile"]).zip(number(percentile, &["Value"]));
+        let (at, value) = both.ok_or_else(|| ForeignError::new("fortio: a percentile lacks its Value"))?;
+        result.times_us.extend(figure_of_percentile(at).map(|figure| (figure, value * US_IN_S)));
     }
     let step = |bucket: &Value| {
         Some(Step {

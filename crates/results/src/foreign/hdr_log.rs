@@ -14,7 +14,7 @@ const TOOL: &str = "HdrHistogram log";
 const START: &str = "#[StartTime: ";
 /// Our own logs hold response times.
 const OURS: &str = "#[meshmeter ";
-/// A comment of our own logs about requests that are recorded at the greatest value.
+/// A comment of our own logs before an interval: how many of its requests are recorded at the greatest value.
 const WITHOUT_RESPONSE: &str = "#[Without a response: ";
 const US_IN_MS: f64 = 1e3;
 /// Each tag takes a histogram. Writers use a few.
@@ -30,18 +30,20 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
     let clock = if text.contains(OURS) { Clock::ResponseTime } else { Clock::ServiceTime };
     let mut result = ForeignResult::new(TOOL, clock);
     let mut by_tag: BTreeMap<&str, (LatencyHistogram, f64)> = BTreeMap::new();
-    let mut is_other_unit = false;
+    let (mut is_other_unit, mut without_response) = (false, 0_u64);
     for (number, line) in lines(text) {
         if let Some(start) = line.strip_prefix(START) {
             result.started_at = start.split_whitespace().next().map(str::to_owned);
         }
-        if line.starts_with(WITHOUT_RESPONSE) {
-            result.limit("requests without a response are recorded at its greatest value");
+        let wrong = |why: &str| ForeignError::new(format!("{TOOL}: line {number} {why}"));
+        if let Some(told) = line.strip_prefix(WITHOUT_RESPONSE) {
+            let count = told.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
+            let count = count.ok_or_else(|| wrong("does not tell how many requests have no response"))?;
+            without_response = without_response.saturating_add(count);
         }
         if line.starts_with('#') || line.starts_with("\"StartTimestamp\"") {
             continue;
         }
-        let wrong = |why: &str| ForeignError::new(format!("{TOOL}: line {number} {why}"));
         let (tag, interval) = match line.strip_prefix("Tag=") {
             Some(tagged) => tagged.split_once(',').ok_or_else(|| wrong("ends after its tag"))?,
             None => ("", line),
@@ -78,8 +80,19 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
         )));
     }
     result.duration_s = Some(seconds);
-    result.add_histogram(&histogram);
-    result.rate_completed = (seconds > 0.0).then(|| histogram.count() as f64 / seconds);
+    if without_response > histogram.count() {
+        return Err(ForeignError::new(format!(
+            "{TOOL}: it tells of {without_response} requests without a response, and has {} in all",
+            histogram.count()
+        )));
+    }
+    result.failed = without_response;
+    result.add_histogram(&histogram, without_response);
+    result.rate_completed =
+        result.answered.filter(|_| seconds > 0.0).map(|answered| answered as f64 / seconds);
+    if without_response > 0 {
+        result.limit("requests without a response rank above all others: it has no mean");
+    }
     if result.clock == Clock::ServiceTime {
         result.limit_service_time("unless its writer corrected them, which a log does not tell");
     }

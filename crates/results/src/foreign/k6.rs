@@ -4,8 +4,8 @@
 //! and without the lateness of an iteration. A summary has no histogram, and by default neither p99 nor the number of samples per
 //! metric; lines have every request.
 
-use super::fields::{at, count, number, text, times};
-use super::{ForeignError, ForeignResult, lines};
+use super::fields::{at, count, number, text};
+use super::{ForeignError, ForeignResult, Urls, lines};
 use crate::figure::Figure;
 use crate::latency_histogram::LatencyHistogram;
 use crate::metric::Clock;
@@ -52,7 +52,7 @@ pub(super) fn read_summary(document: &Value) -> Result<ForeignResult, ForeignErr
         )));
     };
     let mut result = ForeignResult::new(TOOL, Clock::ServiceTime);
-    result.times_us = times(duration, &PERCENTILES, US_IN_MS);
+    result.add_times(duration, &PERCENTILES, US_IN_MS)?;
     let requests = values(document, "http_reqs");
     result.answered = requests.and_then(|requests| count(requests, &["count"]));
     result.rate_completed = requests.and_then(|requests| number(requests, &["rate"]));
@@ -75,6 +75,7 @@ fn say_limits(result: &mut ForeignResult) {
 pub(super) fn read_lines(text_of_lines: &str) -> Result<ForeignResult, ForeignError> {
     let mut result = ForeignResult::new(TOOL, Clock::ServiceTime);
     let mut histogram = LatencyHistogram::new();
+    let mut urls = Urls::default();
     for (number_of_line, line) in lines(text_of_lines) {
         let point: Value = serde_json::from_str(line)
             .map_err(|error| ForeignError::new(format!("k6: line {number_of_line} is not JSON: {error}")))?;
@@ -87,13 +88,18 @@ pub(super) fn read_lines(text_of_lines: &str) -> Result<ForeignResult, ForeignEr
         let value = number(&point, &["data", "value"]).ok_or_else(wrong)?;
         let duration = Duration::try_from_secs_f64(value / MS_IN_S).map_err(|_| wrong())?;
         result.started_at = result.started_at.or_else(|| text(&point, &["data", "time"]));
+        let tag = |name: &str| text(&point, &["data", "tags", name]);
+        if let Some(url) = tag("url").or_else(|| tag("name")) {
+            urls.add(&url);
+        }
         if text(&point, &["data", "tags", "expected_response"]).as_deref() == Some("false") {
             result.failed += 1;
         } else {
             histogram.record(duration);
         }
     }
-    result.add_histogram(&histogram);
+    result.target = urls.target();
+    result.add_histogram(&histogram, 0);
     say_limits(&mut result);
     if result.failed > 0 {
         result.limit("requests whose response was not expected rank above all others");

@@ -12,15 +12,18 @@ mod k6;
 mod nighthawk;
 mod oha;
 mod steps;
+mod urls;
 mod vegeta;
 mod wrk;
 
 pub use steps::{Step, at_rank};
+use urls::Urls;
 
 use crate::figure::Figure;
 use crate::latency_histogram::{LatencyHistogram, RecordedValue};
 use crate::load::MAX_COUNT;
 use crate::metric::Clock;
+use crate::url::without_credentials;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -105,6 +108,28 @@ impl ForeignResult {
         }
     }
 
+    /// Takes over times of an object by their keys, in a unit of so many microseconds.
+    fn add_times(
+        &mut self,
+        object: &Value,
+        keys: &[(&str, Figure)],
+        unit_us: f64,
+    ) -> Result<(), ForeignError> {
+        for (key, figure) in keys {
+            match object.get(key) {
+                None => {}
+                Some(Value::Null) => self.limit(&format!("`{key}` has no value")),
+                Some(value) => {
+                    let value = value.as_f64().ok_or_else(|| {
+                        ForeignError(format!("{}: its `{key}` is not a number: {value}", self.tool))
+                    })?;
+                    self.times_us.insert(*figure, value * unit_us);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Percentiles of the histogram that the file does not give itself. Requests without a response rank above all.
     fn add_percentiles_of_steps(&mut self) {
         let answered = self.steps.iter().map(|step| step.count).sum::<u64>();
@@ -117,14 +142,14 @@ impl ForeignResult {
         }
     }
 
-    /// Takes over all values of a histogram.
-    fn add_histogram(&mut self, histogram: &LatencyHistogram) {
-        self.answered = Some(histogram.count());
+    /// Takes over all values of a histogram, save the greatest ones that stand for requests without a response.
+    fn add_histogram(&mut self, histogram: &LatencyHistogram, without_response: u64) {
+        self.answered = Some(histogram.count().saturating_sub(without_response));
         let step = |value: RecordedValue| {
             let to_us = value.value_us as f64;
             Step { from_us: (to_us * (1.0 - BUCKET_WIDTH) - 1.0).max(0.0), to_us, count: value.count }
         };
-        self.steps = histogram.recorded().map(step).collect();
+        self.steps = steps::without_last(histogram.recorded().map(step).collect(), without_response);
         if self.failed == 0 && histogram.count() > 0 {
             self.times_us.insert(Figure::Mean, histogram.mean_us());
             self.times_us.insert(Figure::Max, histogram.max_us());
@@ -134,10 +159,16 @@ impl ForeignResult {
 
     /// Checks what every dialect must have.
     fn checked(mut self) -> Result<Self, ForeignError> {
-        self.times_us.retain(|_, value| *value > 0.0);
+        let zeros: Vec<Figure> =
+            self.times_us.iter().filter(|(_, value)| **value == 0.0).map(|(figure, _)| *figure).collect();
+        for figure in zeros {
+            self.times_us.remove(&figure);
+            self.limit(&format!("{} is 0, which has no ratio, and is left out", figure.name()));
+        }
+        self.target = self.target.as_deref().map(without_credentials);
         let wrong = |text: String| Err(ForeignError(format!("{}: {text}", self.tool)));
         if let Some((figure, value)) =
-            self.times_us.iter().find(|(_, value)| !value.is_finite() || **value > MAX_TIME_US)
+            self.times_us.iter().find(|(_, value)| !(0.0..=MAX_TIME_US).contains(*value))
         {
             return wrong(format!("{} is {value} µs, which is not a latency", figure.name()));
         }

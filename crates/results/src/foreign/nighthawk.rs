@@ -1,7 +1,7 @@
 //! Nighthawk's JSON (`nighthawk_client --output-format json`).
 //!
 //! Protobuf's JSON: counts in quotes, durations such as `0.000059131s`. The statistics of all workers are in the result named
-//! `global`. Their percentiles are the steps of an HdrHistogram with cumulative counts; a time starts when the request is released.
+//! `global`; rate and connections of the options are those of each worker. Percentiles are the steps of an HdrHistogram with cumulative counts; a time starts when the request is released.
 
 use super::fields::{array, count, number, text};
 use super::steps::from_cumulative;
@@ -12,6 +12,8 @@ use serde_json::Value;
 
 const TOOL: &str = "nighthawk";
 const TIMES: &str = "benchmark_http_client.request_to_response";
+/// Name of the result of all workers.
+const GLOBAL: &str = "global";
 const US_IN_S: f64 = 1e6;
 
 pub(super) fn is_one(document: &Value) -> bool {
@@ -24,7 +26,7 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
     let results = array(document, &["results"]);
     let global = match results {
         [only] => only,
-        _ => results.iter().find(|result| text(result, &["name"]).as_deref() == Some("global")).ok_or_else(
+        _ => results.iter().find(|result| text(result, &["name"]).as_deref() == Some(GLOBAL)).ok_or_else(
             || ForeignError::new("nighthawk: it has results of several workers, and none named `global`"),
         )?,
     };
@@ -35,14 +37,23 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
     let mut result = ForeignResult::new(TOOL, Clock::ServiceTime);
     result.started_at = text(document, &["timestamp"]);
     result.target = text(document, &["options", "uri"]);
-    let connections = count(document, &["options", "connections"]);
+    // With `--concurrency auto` results alone tell how many there were; a single worker has none of its own.
+    let named = results.iter().filter(|result| text(result, &["name"]).as_deref() != Some(GLOBAL)).count();
+    let workers = count(document, &["options", "concurrency"]).unwrap_or(1).max(named as u64).max(1);
+    let connections = count(document, &["options", "connections"]).map(|each| each.saturating_mul(workers));
     result.connections = connections.and_then(|count| usize::try_from(count).ok());
     // A closed loop under `--rps` ignores it.
-    result.offered = number(document, &["options", "requests_per_second"]);
+    result.offered = number(document, &["options", "requests_per_second"]).map(|each| each * workers as f64);
     result.duration_s = duration(global, "execution_duration").map(|us| us / US_IN_S);
     result.answered = count(times, &["count"]);
-    result.times_us.extend(duration(times, "mean").map(|mean| (Figure::Mean, mean)));
-    result.times_us.extend(duration(times, "max").map(|max| (Figure::Max, max)));
+    for (key, figure) in [("mean", Figure::Mean), ("max", Figure::Max)] {
+        if times.get(key).is_some() {
+            let time = duration(times, key);
+            let time =
+                time.ok_or_else(|| ForeignError::new(format!("nighthawk: its `{key}` is not a time")))?;
+            result.times_us.insert(figure, time);
+        }
+    }
     let mut points = Vec::new();
     for percentile in array(times, &["percentiles"]) {
         let point = duration(percentile, "duration").zip(count(percentile, &["count"]));

@@ -3,7 +3,7 @@
 //! Times are in seconds. Its histogram has eleven bars between the fastest and the slowest response, too few for an interval. The
 //! file does not tell whether `--latency-correction` was given, which moves the start of a time to the wake-up for its request.
 
-use super::fields::{at, needed, number, times};
+use super::fields::{at, needed, number};
 use super::{ForeignError, ForeignResult};
 use crate::figure::Figure;
 use crate::metric::Clock;
@@ -29,8 +29,8 @@ pub(super) fn read(document: &Value) -> Result<ForeignResult, ForeignError> {
     let summary = at(document, &["summary"]).unwrap_or(&Value::Null);
     result.rate_completed = Some(needed(summary, &["requestsPerSec"], "oha")?);
     result.duration_s = number(summary, &["total"]);
-    result.times_us = times(summary, &[("average", Figure::Mean), ("slowest", Figure::Max)], US_IN_S);
-    result.times_us.extend(times(&document["latencyPercentiles"], &PERCENTILES, US_IN_S));
+    result.add_times(summary, &[("average", Figure::Mean), ("slowest", Figure::Max)], US_IN_S)?;
+    result.add_times(&document["latencyPercentiles"], &PERCENTILES, US_IN_S)?;
     let counts = |name: &str, counts_as: fn(&str) -> bool| -> u64 {
         let counts = at(document, &[name]).and_then(Value::as_object).into_iter().flatten();
         let counted = counts.filter(|(kind, _)| counts_as(kind)).filter_map(|(_, count)| count.as_u64());

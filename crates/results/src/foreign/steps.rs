@@ -38,6 +38,19 @@ pub fn at_rank(steps: &[Step], rank: u64) -> Option<&Step> {
     })
 }
 
+/// Steps without the last `count` responses.
+pub(super) fn without_last(mut steps: Vec<Step>, mut count: u64) -> Vec<Step> {
+    while let Some(last) = steps.last_mut().filter(|_| count > 0) {
+        let removed = last.count.min(count);
+        last.count -= removed;
+        count -= removed;
+        if last.count == 0 {
+            steps.pop();
+        }
+    }
+    steps
+}
+
 /// Steps of cumulative counts: time and the number of responses up to it.
 pub(super) fn from_cumulative(points: impl IntoIterator<Item = (f64, u64)>) -> Vec<Step> {
     let (mut from_us, mut before) = (0.0, 0);

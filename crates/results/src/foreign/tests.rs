@@ -94,6 +94,81 @@ fn oha_vegeta_and_nighthawk_have_their_units() {
 }
 
 #[test]
+fn lines_of_requests_name_their_target() {
+    assert_eq!(sample!("vegeta-lines").unwrap().target.as_deref(), Some("http://10.1.0.7/"));
+    let line = |tags: &str| {
+        format!(
+            r#"{{"metric":"http_req_duration","type":"Point","data":{{"time":"","value":1.0,"tags":{{{tags}}}}}}}"#
+        )
+    };
+    let target = |tags: &str| read(line(tags).as_bytes()).unwrap().target;
+    assert_eq!(target(r#""url":"http://u:p@a/x","name":"x""#).as_deref(), Some("http://a/x"));
+    assert_eq!(target(r#""name":"http://a/y""#).as_deref(), Some("http://a/y"));
+    assert_eq!(target(""), None);
+}
+
+#[test]
+fn nighthawk_has_rate_and_connections_of_each_worker() {
+    let text = include_str!("../../../../fuzz/corpus/foreign_result/nighthawk");
+    let of = |text: &str| {
+        let result = read(text.as_bytes()).unwrap();
+        (result.offered, result.connections)
+    };
+    assert_eq!(of(text), (Some(300.0), Some(100)));
+    let workers = text.replace(r#""worker_0","#, r#""worker_0","statistics":[]},{"name":"worker_1","#);
+    assert_eq!(of(&workers), (Some(600.0), Some(200)));
+    let named = text.replace(r#""duration": "5s","#, r#""duration": "5s", "concurrency": "4","#);
+    assert_eq!(of(&named), (Some(1200.0), Some(400)));
+    let by_machine = text.replace(r#""duration": "5s","#, r#""duration": "5s", "concurrency": "auto","#);
+    assert_eq!(of(&by_machine), (Some(300.0), Some(100)));
+}
+
+#[test]
+fn own_log_leaves_requests_without_a_response_out_of_its_mean() {
+    let mut histogram = LatencyHistogram::new();
+    (0..200).for_each(|_| histogram.record(std::time::Duration::from_millis(1)));
+    let interval = |histogram: &LatencyHistogram| {
+        let encoded = crate::NanosecondEncoder::new().encode(histogram);
+        format!("0.000,1.000,{:.3},{}\n", encoded.max_ns as f64 / 1e6, encoded.histogram)
+    };
+    let told = "#[Without a response: 5 requests, recorded at the greatest value of the histogram]\n";
+    let log = format!("#[meshmeter 0.1.0: response time]\n{told}{}", interval(&histogram.with_censored(5)));
+    let result = read(log.as_bytes()).unwrap();
+    assert_eq!((result.answered, result.failed, result.rate_completed), (Some(200), 5, Some(200.0)));
+    assert!(!result.times_us.contains_key(&Figure::Mean) && !result.times_us.contains_key(&Figure::P99));
+    assert!((result.times_us[&Figure::P50] / 1000.0 - 1.0).abs() < 0.01, "{:?}", result.times_us);
+    assert!(says(&result, "it has no mean"), "{:?}", result.limits);
+    let more = log.replace(": 5 requests", ": 500 requests");
+    assert!(read(more.as_bytes()).unwrap_err().to_string().contains("has 205 in all"));
+}
+
+#[test]
+fn damaged_percentiles_are_errors_or_notes() {
+    let fortio = include_str!("../../../../fuzz/corpus/foreign_result/fortio");
+    let oha = include_str!("../../../../fuzz/corpus/foreign_result/oha");
+    let wrk = include_str!("../../../../fuzz/corpus/foreign_result/wrk");
+    let nighthawk = include_str!("../../../../fuzz/corpus/foreign_result/nighthawk");
+    let report = include_str!("../../../../fuzz/corpus/foreign_result/vegeta-report");
+    let value = r#""p99": 0.0012"#;
+    for (text, from, to, expected) in [
+        (fortio, "\"Value\"", "\"value\"", "a percentile lacks its Value"),
+        (oha, value, r#""p99": "1.2 ms""#, "its `p99` is not a number"),
+        (oha, value, r#""p99": -0.0012"#, "which is not a latency"),
+        (wrk, "5.80ms", "5.80", "line 10 has no time"),
+        (nighthawk, r#""mean": "0.000060090s""#, r#""mean": 60"#, "its `mean` is not a time"),
+        (report, "\"99th\": ", "\"99th\": -", "which is not a latency"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = read(text.replacen(from, to, 1).as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error:?} lacks {expected:?}");
+    }
+    let without = read(oha.replace(value, r#""p99": null"#).as_bytes()).unwrap();
+    assert!(says(&without, "`p99` has no value") && !without.times_us.contains_key(&Figure::P99));
+    let zero = read(oha.replace(r#""p50": 0.00045"#, r#""p50": 0"#).as_bytes()).unwrap();
+    assert!(says(&zero, "p50 is 0"), "{:?}", zero.limits);
+}
+
+#[test]
 fn hdr_log_sums_intervals_without_a_tag() {
     let log = sample!("hdr-log").unwrap();
     assert_eq!((log.answered, log.duration_s), (Some(2400), Some(2.0)));

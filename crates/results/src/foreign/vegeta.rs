@@ -2,8 +2,8 @@
 //!
 //! Times are in nanoseconds, from the send. A report has percentiles estimated by a t-digest; lines have every request.
 
-use super::fields::{array, at, count, needed, number, text, times};
-use super::{ForeignError, ForeignResult, lines};
+use super::fields::{array, at, count, needed, number, text};
+use super::{ForeignError, ForeignResult, Urls, lines};
 use crate::figure::Figure;
 use crate::latency_histogram::LatencyHistogram;
 use crate::metric::Clock;
@@ -33,7 +33,7 @@ pub(super) fn is_line(line: &Value) -> bool {
 pub(super) fn read_report(document: &Value) -> Result<ForeignResult, ForeignError> {
     let mut result = ForeignResult::new(TOOL, Clock::ServiceTime);
     let requests = count(document, &["requests"]).unwrap_or(0);
-    result.times_us = times(&document["latencies"], &PERCENTILES, US_IN_NS);
+    result.add_times(&document["latencies"], &PERCENTILES, US_IN_NS)?;
     result.answered = Some(requests);
     result.offered = Some(needed(document, &["rate"], TOOL)?);
     result.rate_completed = number(document, &["throughput"]);
@@ -56,12 +56,16 @@ fn say_limits(result: &mut ForeignResult) {
 pub(super) fn read_lines(text_of_lines: &str) -> Result<ForeignResult, ForeignError> {
     let mut result = ForeignResult::new(TOOL, Clock::ServiceTime);
     let mut histogram = LatencyHistogram::new();
+    let mut urls = Urls::default();
     for (number_of_line, line) in lines(text_of_lines) {
         let wrong = |why: &str| ForeignError::new(format!("vegeta: line {number_of_line} {why}"));
         let request: Value =
             serde_json::from_str(line).map_err(|error| wrong(&format!("is not JSON: {error}")))?;
         let latency_ns = count(&request, &["latency"]).ok_or_else(|| wrong("has no latency"))?;
         result.started_at = result.started_at.or_else(|| text(&request, &["timestamp"]));
+        if let Some(url) = text(&request, &["url"]) {
+            urls.add(&url);
+        }
         let is_answered = text(&request, &["error"]).unwrap_or_default().is_empty()
             && count(&request, &["code"]).is_some_and(|code| code > 0);
         if is_answered {
@@ -70,7 +74,8 @@ pub(super) fn read_lines(text_of_lines: &str) -> Result<ForeignResult, ForeignEr
             result.failed += 1;
         }
     }
-    result.add_histogram(&histogram);
+    result.target = urls.target();
+    result.add_histogram(&histogram, 0);
     say_limits(&mut result);
     result
         .limit("lines do not tell the offered rate and the length of the attack: throughput is not compared");

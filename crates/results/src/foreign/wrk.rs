@@ -26,6 +26,7 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
     let mut result = ForeignResult::new(tool, clock);
     let mut spectrum: Vec<(f64, u64)> = Vec::new();
     let (mut is_in_spectrum, mut is_uncorrected, mut has_max) = (false, false, false);
+    let no_time = |number| ForeignError::new(format!("{tool}: line {number} has no time"));
     for (number, line) in lines(text) {
         is_uncorrected |= line.starts_with(UNCORRECTED);
         if is_uncorrected {
@@ -51,14 +52,14 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
             ["Running", _, "test", "@", target] => result.target = Some((*target).to_owned()),
             ["Thread", "Stats", _, _, third, ..] => has_max = *third == "Max",
             ["Latency", mean, _, third, ..] => {
-                result.times_us.extend(time_us(mean).map(|mean| (Figure::Mean, mean)));
+                result.times_us.insert(Figure::Mean, time_us(mean).ok_or_else(|| no_time(number))?);
                 // Some versions of wrk2 print a percentile in its place.
                 result.times_us.extend(time_us(third).filter(|_| has_max).map(|max| (Figure::Max, max)));
             }
             [percentile, time] if percentile.ends_with('%') => {
-                let percentile: Option<f64> = percentile.trim_end_matches('%').parse().ok();
-                let figure = percentile.and_then(figure_of_percentile);
-                result.times_us.extend(figure.zip(time_us(time)));
+                let percentile = percentile.trim_end_matches('%').parse::<f64>();
+                let both = percentile.ok().zip(time_us(time)).ok_or_else(|| no_time(number))?;
+                result.times_us.extend(figure_of_percentile(both.0).map(|figure| (figure, both.1)));
             }
             _ => read_rates(line, &mut result),
         }

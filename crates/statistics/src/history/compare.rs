@@ -133,6 +133,10 @@ pub fn compare_runs(base: &Recorded, heads: &[Recorded], request: &Request) -> C
         let mut changes = differences(&base.run, &head.run);
         changes.extend(changed_programs(&base.run, &head.run));
         draft.environment_changes.extend(changes.iter().map(|change| of(change)));
+        if let Some(reason) = of_other_kind(&base.run, &head.run) {
+            draft.failures.push(reason);
+            continue;
+        }
         if !changes.is_empty() && !request.across_environments {
             draft.failures.push(of(&unknown_environment(
                 changes.len(),
@@ -144,6 +148,17 @@ pub fn compare_runs(base: &Recorded, heads: &[Recorded], request: &Request) -> C
         compare_pair(&mut draft, &base.run, &head.run, head_run.as_deref(), request);
     }
     draft.end(arm(&[&base.run]), heads)
+}
+
+/// Reason why a run and a load are never compared, the same in either order: a cell has a mode and services, a load has none.
+fn of_other_kind(one: &HistoryRun, other: &HistoryRun) -> Option<String> {
+    let (run, load) = if one.has_modes() { (one, other) } else { (other, one) };
+    (run.has_modes() && !load.has_modes()).then(|| {
+        format!(
+            "{} is a run with modes and {} the result of a load: they have no cell in common",
+            run.run, load.run
+        )
+    })
 }
 
 fn unknown_environment(differences: usize, hint: &str) -> String {
@@ -277,7 +292,7 @@ fn margin(request: &Request) -> (f64, MarginSource) {
 
 /// Judges runs by a history.
 ///
-/// Several runs are judged together, as repeats of one state.
+/// Several runs are judged together, as repeats of one state: each figure by all runs that have it.
 #[must_use]
 pub fn compare_with_history(history: &History<'_>, heads: &[Recorded], request: &Request) -> Comparison {
     let mut draft = Draft::new(request, &heads.iter().collect::<Vec<_>>());
@@ -286,7 +301,9 @@ pub fn compare_with_history(history: &History<'_>, heads: &[Recorded], request: 
         history.runs.iter().filter(|run| !heads.iter().any(|head| head.run.is_same_run(run))).collect();
     for head in &heads[1..] {
         let mut changes = differences(&first.run, &head.run);
-        if !changes.is_empty() && !request.across_environments {
+        if let Some(reason) = of_other_kind(&first.run, &head.run) {
+            draft.failures.push(reason);
+        } else if !changes.is_empty() && !request.across_environments {
             let hint = "runs that are judged together must share one; --across-environments judges them all the same";
             draft.failures.push(format!("{}: {}", head.run.run, unknown_environment(changes.len(), hint)));
         }
@@ -298,7 +315,8 @@ pub fn compare_with_history(history: &History<'_>, heads: &[Recorded], request: 
     let used: Vec<&HistoryRun> = others
         .iter()
         .copied()
-        .filter(|run| request.across_environments || is_same(run, &first.run))
+        .filter(|run| is_same(run, &first.run) || request.across_environments)
+        .filter(|run| of_other_kind(run, &first.run).is_none())
         .collect();
     say_environments(&mut draft, &others, &used, &first.run);
     draft.finished.history = Some(HistoryUse {
@@ -327,7 +345,7 @@ fn say_environments(draft: &mut Draft, others: &[&HistoryRun], used: &[&HistoryR
             "{} of {} runs of the history are of another environment and are {}; the last of them: {}",
             foreign.len(),
             others.len(),
-            if draft.finished.across_environments { "compared all the same" } else { "left out" },
+            if used.len() == others.len() { "compared all the same" } else { "left out" },
             facts.into_iter().collect::<Vec<_>>().join("; ")
         ));
     }
@@ -340,24 +358,44 @@ fn say_environments(draft: &mut Draft, others: &[&HistoryRun], used: &[&HistoryR
 }
 
 fn judge_figures(draft: &mut Draft, used: &[&HistoryRun], heads: &[Recorded], request: &Request) {
-    let first = &heads[0].run;
     let all = series(used);
-    let compared = compared_figures(first, used[used.len() - 1]);
-    let found: Vec<(&HistoryFigure, &Series<'_>, Vec<&HistoryFigure>)> = compared
-        .iter()
-        .filter_map(|figure| {
-            let series = all.iter().find(|series| is_counterpart(first, figure, series.figure))?;
-            let is_it = |other: &&HistoryFigure| is_positive(other) && is_counterpart(first, figure, other);
-            let judged = heads.iter().filter_map(|head| head.run.figures.iter().find(is_it));
-            Some((*figure, series, judged.collect()))
-        })
-        .collect();
+    let compared = figures_of_heads(heads, used[used.len() - 1]);
+    let found: Vec<(&Series<'_>, &Vec<&HistoryFigure>)> =
+        compared.iter().filter_map(|judged| Some((judged.series(&all)?, &judged.figures))).collect();
     say_missing(draft, used, heads, &compared, &all);
-    let weights = found.iter().map(|(figure, ..)| weight(figure.key)).sum::<u32>().max(1);
-    for (figure, series, judged) in found {
-        let share = error_rate(weight(figure.key), weights);
-        draft.figures.push(judge(series, figure, &judged, share, request));
+    let weights = found.iter().map(|(_, figures)| weight(figures[0].key)).sum::<u32>().max(1);
+    for (series, figures) in found {
+        let share = error_rate(weight(figures[0].key), weights);
+        draft.figures.push(judge(series, figures, share, request));
     }
+}
+
+/// A figure of the judged runs.
+struct Judged<'a> {
+    /// The first run that has it.
+    run: &'a HistoryRun,
+    /// Of each run that has it.
+    figures: Vec<&'a HistoryFigure>,
+}
+
+impl Judged<'_> {
+    fn series<'a, 'b>(&self, all: &'b [Series<'a>]) -> Option<&'b Series<'a>> {
+        all.iter().find(|series| is_counterpart(self.run, self.figures[0], series.figure))
+    }
+}
+
+/// Figures that any of the judged runs has to compare with a history.
+fn figures_of_heads<'a>(heads: &'a [Recorded], last: &HistoryRun) -> Vec<Judged<'a>> {
+    let mut all: Vec<Judged<'a>> = Vec::new();
+    for head in heads {
+        for figure in compared_figures(&head.run, last) {
+            match all.iter_mut().find(|judged| is_counterpart(&head.run, figure, judged.figures[0])) {
+                Some(judged) => judged.figures.push(figure),
+                None => all.push(Judged { run: &head.run, figures: vec![figure] }),
+            }
+        }
+    }
+    all
 }
 
 /// Names what only the judged runs have, or only the history.
@@ -365,15 +403,12 @@ fn say_missing(
     draft: &mut Draft,
     used: &[&HistoryRun],
     heads: &[Recorded],
-    compared: &[&HistoryFigure],
+    compared: &[Judged<'_>],
     all: &[Series<'_>],
 ) {
-    let first = &heads[0].run;
-    for figure in compared
-        .iter()
-        .filter(|figure| !all.iter().any(|series| is_counterpart(first, figure, series.figure)))
-    {
-        draft.finished.not_compared.push(format!("{} is not in the history", name_of(first, figure)));
+    for judged in compared.iter().filter(|judged| judged.series(all).is_none()) {
+        let name = name_of(judged.run, judged.figures[0]);
+        draft.finished.not_compared.push(format!("{name} is not in the history"));
     }
     // What the last run has and a judged one lacks is missing data, unless it lacks the whole cell.
     let last = used[used.len() - 1];
@@ -389,13 +424,8 @@ fn say_missing(
     }
 }
 
-fn judge(
-    series: &Series<'_>,
-    figure: &HistoryFigure,
-    judged: &[&HistoryFigure],
-    share: f64,
-    request: &Request,
-) -> ComparedFigure {
+fn judge(series: &Series<'_>, judged: &[&HistoryFigure], share: f64, request: &Request) -> ComparedFigure {
+    let figure = judged[0];
     let since = change_points(&logarithms(&series.values)).last().copied();
     let history = &series.values[since.unwrap_or(0)..];
     let values: Vec<f64> = judged.iter().map(|figure| figure.estimate.estimate).collect();

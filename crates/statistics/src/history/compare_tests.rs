@@ -85,6 +85,33 @@ fn interrupted_runs_are_failures() {
     assert_eq!(compare_runs(&base, &[head], &Request::default()).verdict, ComparisonVerdict::Failed);
 }
 
+#[test]
+fn run_and_load_are_refused_alike_in_both_orders() {
+    let run = recorded(1, &[(P50, 500.0, 100.0), (P50, 1000.0, 120.0)]);
+    let mut load = recorded(2, &[(P50, 500.0, 90.0)]);
+    load.run.source = "load".to_owned();
+    for across_environments in [false, true] {
+        let request = Request { across_environments, ..Request::default() };
+        let compared = |base: &Recorded, head: &Recorded| {
+            let compared = compare_runs(base, std::slice::from_ref(head), &request);
+            (compared.verdict, compared.figures.len(), compared.failures)
+        };
+        let (verdict, figures, failures) = compared(&run, &load);
+        assert_eq!((verdict, figures), (ComparisonVerdict::Failed, 0));
+        assert_eq!(
+            failures,
+            ["runs/1 is a run with modes and runs/2 the result of a load: they have no cell in common"]
+        );
+        assert_eq!(compared(&load, &run), (verdict, figures, failures));
+    }
+    let runs = vec![load.run; 5];
+    let history = History { file: "h.jsonl", runs: &runs, skipped_lines: &[] };
+    let request = Request { across_environments: true, ..Request::default() };
+    let judged = compare_with_history(&history, &[run], &request);
+    assert_eq!((judged.verdict, judged.figures.len()), (ComparisonVerdict::Failed, 0));
+    assert!(judged.environment_changes[0].contains("are left out"), "{:?}", judged.environment_changes);
+}
+
 fn history() -> Vec<HistoryRun> {
     let value = |number: usize| 100.0 + ((number * 7) % 5) as f64 * 0.5;
     let old = (0..8).map(|number| recorded(number, &[(P50, 500.0, 0.5 * value(number))]).run);
@@ -132,4 +159,20 @@ fn judged_run_does_not_speak_for_itself_and_lost_figures_fail() {
     let none = History { runs: &[], ..history };
     let none = compare_with_history(&none, &[recorded(33, &[(P50, 500.0, 9.0)])], &Request::default());
     assert_eq!(none.verdict, ComparisonVerdict::Failed);
+}
+
+#[test]
+fn every_judged_run_has_its_own_figures() {
+    let value = |number: usize| 100.0 + ((number * 7) % 5) as f64 * 0.5;
+    let both = |number: usize, times: f64| [(P50, 500.0, value(number)), (P99, 500.0, times * value(number))];
+    let runs: Vec<HistoryRun> = (0..12).map(|number| recorded(number, &both(number, 3.0)).run).collect();
+    let history = History { file: "h.jsonl", runs: &runs, skipped_lines: &[] };
+    // The first one has no p99, and that of the second is worse.
+    let heads = [recorded(30, &both(30, 3.0)[..1]), recorded(31, &both(31, 6.0))];
+    let compared = compare_with_history(&history, &heads, &Request::default());
+    let of = |key: Metric| compared.figures.iter().find(|figure| figure.key == key).unwrap();
+    assert_eq!(of(P99).verdict, FigureVerdict::Worse, "{compared:?}");
+    assert_eq!(of(P99).head.map(|head| head.estimate), Some(6.0 * value(31)));
+    assert_eq!(of(P50).head.map(|head| head.n), Some(2));
+    assert_eq!(compared.failures, ["response_time_p99_us of sidecar at 500 requests/s is only in runs/11"]);
 }

@@ -12,7 +12,7 @@ pub(super) fn differences(one: &HistoryRun, other: &HistoryRun) -> Vec<String> {
         }
     };
     fact("measured by", &one.source, &other.source);
-    fact(if one.has_modes() { "study" } else { "target" }, &one.name, &other.name);
+    fact(if one.has_modes() || other.has_modes() { "study" } else { "target" }, &one.name, &other.name);
     all.extend(changed(&one.environment, &other.environment));
     let only = |own: &[String], others: &[String]| -> Vec<String> {
         own.iter().filter(|line| !others.contains(line)).map(|line| format!("`{line}`")).collect()
@@ -75,5 +75,7 @@ mod tests {
         let load = HistoryRun { source: "fortio".to_owned(), name: "http://a/".to_owned(), ..run(&[], &[]) };
         let said = differences(&one, &load);
         assert_eq!(said[..2], ["measured by: run → fortio", "study: sidecar-cost → http://a/"]);
+        let said = differences(&load, &one);
+        assert_eq!(said[..2], ["measured by: fortio → run", "study: http://a/ → sidecar-cost"], "mirrored");
     }
 }

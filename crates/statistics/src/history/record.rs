@@ -246,7 +246,7 @@ pub fn of_load(path: &str, result: &LoadResult) -> Recorded {
             ("Meshmeter".to_owned(), result.version.clone()),
             ("load".to_owned(), load_text(&cell.load)),
         ]),
-        settings: vec![format!("threads: {}", result.threads), format!("streams: {}", result.streams)],
+        settings: settings_of_load(result),
         trials: 1,
         valid: usize::from(failures.is_empty()),
         figures,
@@ -256,6 +256,18 @@ pub fn of_load(path: &str, result: &LoadResult) -> Recorded {
         .push("load: a result does not record its machine: whether both are the same is unknown".to_owned());
     run.limits.push("load: an interval covers the requests of one load alone".to_owned());
     Recorded { run, failures, missing: Vec::new() }
+}
+
+/// Options of a load that change its figures: of a short window, or without a warm-up, the start is a greater part. The window
+/// of merged results is from the earliest start to the latest end, which is another one in each.
+fn settings_of_load(result: &LoadResult) -> Vec<String> {
+    let window = || format!("window: {} s", result.duration_s);
+    let warmup = if result.warmup.sent > 0 { "yes" } else { "none" };
+    [format!("threads: {}", result.threads), format!("streams: {}", result.streams)]
+        .into_iter()
+        .chain(result.merged.is_none().then(window))
+        .chain([format!("warm-up: {warmup}")])
+        .collect()
 }
 
 /// The line of another generator's result.

@@ -2,14 +2,16 @@
 
 use super::subject;
 use crate::cli::{CompareArgs, TrialArgs};
-use crate::commands::history::{history_failure, read_history};
-use crate::commands::report::{folder_failure};
+use crate::commands::history::read_history;
+use crate::commands::report::{ANOTHER_FOLDER, folder_failure};
 use crate::commands::run::compare::{Outputs, report_in};
 use crate::failure::Failure;
+use components::Overrides;
 use report::folder::{COMPARISON_FILE, COMPARISON_REPORT_FILE, FolderError, RUN_FILES, write_comparison};
 use report::history_file::HistoryFile;
 use results::Comparison;
 use statistics::history::{History, Recorded, Request, compare_runs, compare_with_history};
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,6 +35,7 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
 fn check_options(args: &CompareArgs) -> Result<(), Failure> {
     let TrialArgs { retakes, duration, pacing, noise_floor, calibrate, scale, set, seed } = &args.trials;
     let given = [
+        ("--budget", args.budget.is_some()),
         ("--repeats", args.repeats.is_some()),
         ("--dry-run", args.dry_run),
         ("--retakes", retakes.is_some()),
@@ -43,9 +46,14 @@ fn check_options(args: &CompareArgs) -> Result<(), Failure> {
         ("--scale", scale.is_some()),
         ("--set", !set.is_empty()),
         ("--seed", seed.is_some()),
+        ("--offline", args.releases.offline),
     ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Failure::usage(format!("{option}: finished runs are not measured again"))
+    let given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| OsString::from(option));
+    // Options before their values.
+    let of_programs = Overrides::from(&args.overrides).arguments().into_iter();
+    let of_releases = args.releases.hub.arguments().into_iter();
+    match given.chain(of_programs).chain(of_releases).next().map(|option| option.display().to_string()) {
+        Some(option) => Err(Failure::usage(format!("{option}: finished runs are not measured again"))
             .with_hint(settings_hint())),
         None => Ok(()),
     }
@@ -60,8 +68,12 @@ fn check_folder(folder: &Path, overwrite: bool) -> Result<(), Failure> {
     let has = |name: &str| folder.join(name).exists();
     let is_own = |name: &str| [COMPARISON_FILE, COMPARISON_REPORT_FILE].contains(&name);
     let has_run = RUN_FILES.iter().any(|name| !is_own(name) && has(name));
-    if has_run || has(COMPARISON_FILE) && !overwrite {
-        return Err(folder_failure(FolderError::HasRun { path: folder.to_owned() }));
+    let failure = || folder_failure(FolderError::HasRun { path: folder.to_owned() });
+    if has_run {
+        return Err(failure().with_hint(ANOTHER_FOLDER));
+    }
+    if has(COMPARISON_FILE) && !overwrite {
+        return Err(failure());
     }
     Ok(())
 }
@@ -95,8 +107,11 @@ fn read_all(paths: &[&Path]) -> Result<Vec<Recorded>, Failure> {
 fn newest(history: &mut HistoryFile, file: &Path) -> Result<Recorded, Failure> {
     if let Some(last) = history.skipped.last().filter(|_| history.ends_damaged) {
         let reason = format!("its last line, {}, cannot be read: {}", last.number, last.reason);
-        return Err(history_failure(FolderError::Read { path: file.to_owned(), source: reason.into() })
-            .with_hint("name the run to judge, or add it again"));
+        return Err(Failure::environment(&FolderError::Read {
+            path: file.to_owned(),
+            source: reason.into(),
+        })
+        .with_hint("name the run to judge, or add it again"));
     }
     match history.runs.pop() {
         Some(run) => Ok(Recorded { run, failures: Vec::new(), missing: Vec::new() }),

@@ -2,13 +2,13 @@
 
 use crate::commands::report::folder_failure;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::tell;
 use report::RunData;
 use results::foreign::{self, DIALECTS};
 use results::{LOAD_SCHEMA, LoadResult};
 use serde::Deserialize;
 use statistics::history::{FinishedRun, Recorded, of_foreign, of_load, of_run};
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn of_file(path: &Path) -> Result<Recorded, Failure> {
 pub fn contents(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let mut text = Vec::new();
-    let opened = File::open(path).and_then(|file| file.take(MAX_RESULT_BYTES + 1).read_to_end(&mut text));
+    let opened = input::open(path).and_then(|file| file.take(MAX_RESULT_BYTES + 1).read_to_end(&mut text));
     opened.map_err(|error| Failure::from_usage(&error).about(&format!("read {name}")))?;
     if text.len() as u64 > MAX_RESULT_BYTES {
         return Err(Failure::usage(format!("read {name}: it is larger than 256 MiB")));

@@ -3,11 +3,13 @@
 use super::finished::subject;
 use crate::cli::{AddArgs, HistoryArgs, HistoryCommand, PruneArgs, ShowArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::input;
 use crate::output::{self, tell};
 use report::folder::FolderError;
 use report::history_file::{HistoryFile, LockedHistory};
 use results::HistoryRun;
 use statistics::history::course;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -21,7 +23,9 @@ pub fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
 
 /// Reads a history, and says which of its lines cannot be read.
 pub(super) fn read_history(file: &Path) -> Result<HistoryFile, Failure> {
-    let history = HistoryFile::read(file).map_err(history_failure)?;
+    let opened = input::open(file);
+    let opened = opened.map_err(|source| FolderError::Read { path: file.to_owned(), source: source.into() });
+    let history = opened.and_then(|opened| HistoryFile::read_from(opened, file)).map_err(history_failure)?;
     say_skipped(&history, file);
     Ok(history)
 }
@@ -37,10 +41,16 @@ fn say_skipped(history: &HistoryFile, file: &Path) {
     }
 }
 
-/// Hints of run directories do not fit a history.
+/// A path that is not that of a history is a usage error. Hints of run directories do not fit a history.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
-pub(super) fn history_failure(error: FolderError) -> Failure {
-    Failure::environment(&error)
+fn history_failure(error: FolderError) -> Failure {
+    use ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    let is_of_path = match &error {
+        FolderError::Read { .. } => true,
+        FolderError::Write { source, .. } => matches!(source.kind(), NotFound | IsADirectory | NotADirectory),
+        _ => false,
+    };
+    if is_of_path { Failure::from_usage(&error) } else { Failure::environment(&error) }
 }
 
 fn add(args: &AddArgs) -> Result<ExitCode, Failure> {
@@ -106,10 +116,11 @@ fn prune(args: &PruneArgs) -> Result<ExitCode, Failure> {
         let started = run.started_at.as_deref().and_then(|time| time.parse::<jiff::Timestamp>().ok());
         started.zip(args.before).is_none_or(|(started, before)| started >= before)
     };
-    let kept: Vec<HistoryRun> = history.runs.into_iter().skip(first_kept).filter(is_kept).collect();
-    if kept.len() < all {
-        locked.replace(&kept, file).map_err(history_failure)?;
+    let is_kept = |number: usize, run: &HistoryRun| number >= first_kept && is_kept(run);
+    let kept = history.runs.iter().enumerate().filter(|(number, run)| is_kept(*number, run)).count();
+    if kept < all {
+        locked.retain(file, is_kept).map_err(history_failure)?;
     }
-    tell!("kept {} of {all} runs", kept.len());
+    tell!("kept {kept} of {all} runs");
     Ok(ExitCode::SUCCESS)
 }

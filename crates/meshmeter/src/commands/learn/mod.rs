@@ -7,6 +7,7 @@ mod summary;
 use crate::cli::{LearnArgs, provenance_path};
 use crate::commands::report;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::{self, Destination, destination};
 use experiment::topology::file::{MAX_NAMESPACE_LENGTH, label};
 use learn::prometheus::{AnswerError, Reader};
@@ -57,7 +58,7 @@ fn read(args: &LearnArgs, mut reader: Reader) -> Result<Telemetry, Failure> {
         return Err(failure.with_hint("two Prometheuses count the requests of a mesh twice"));
     }
     for path in files {
-        let file = File::open(path)
+        let file = input::open(Path::new(path))
             .map_err(|error| Failure::usage(format!("read the answers `{path}`: {error}")))?;
         reader.read(BufReader::new(file)).map_err(|error| unreadable(path, &error))?;
     }
@@ -73,7 +74,7 @@ fn read_objects(args: &LearnArgs, anonymiser: Option<Anonymiser>) -> Result<Obje
         let unreadable = |error: &dyn std::fmt::Display| {
             Failure::usage(format!("read the objects `{}`: {error}", path.display()))
         };
-        let file = File::open(path).map_err(|error| unreadable(&error))?;
+        let file = input::open(path).map_err(|error| unreadable(&error))?;
         objects.read(BufReader::new(file)).map_err(|error| unreadable(&error))?;
     }
     Ok(objects)

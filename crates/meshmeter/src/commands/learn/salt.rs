@@ -2,10 +2,11 @@
 
 use crate::cli::LearnArgs;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::tell;
 use crate::random;
 use learn::Anonymiser;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ pub(super) fn anonymiser(
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let unusable = |reason: &str| Failure::usage(format!("read the salt `{}`: {reason}", path.display()));
-    let file = File::open(path).map_err(|error| unusable(&error.to_string()))?;
+    let file = input::open(path).map_err(|error| unusable(&error.to_string()))?;
     let mut salt = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut salt).map_err(|error| unusable(&error.to_string()))?;
     let salt = salt.trim_ascii().to_vec();

@@ -1,8 +1,9 @@
 //! Files that an experiment names, relative to the directory of the experiment file.
 
+use crate::input;
 use experiment::Files;
 use experiment::file::{MAX_FILE_BYTES, nearest};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Error, ErrorKind, Read, Result as IoResult};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Returns an error if the file cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read_text(path: &Path) -> IoResult<String> {
-    read_limited(File::open(path)?)
+    read_limited(input::open(path)?)
 }
 
 /// Reads a whole text, with the size limit of an experiment file.

@@ -37,10 +37,10 @@ impl Arms {
         let settings = [args.base.clone(), args.head.clone()];
         let cells = cells(&single, &settings)?;
         let time = Plan::comparison(&single[0], &single[1], &cells, seed).estimated_time();
-        let looks = repeats_within(args.budget, time, args.repeats.map(usize::from))?;
+        let looks = repeats_within(args.budget(), time, args.repeats.map(usize::from))?;
         let mut arms = sources.parse(args, looks)?;
         arms.iter_mut().for_each(|arm| arm.seed = Some(seed));
-        Ok(Self::new(arms, cells, settings, args.budget, args.margin))
+        Ok(Self::new(arms, cells, settings, args.budget(), args.margin))
     }
 
     /// Reads both arms of a comparison that is to be continued, as they were resolved when it began.

@@ -7,7 +7,7 @@
 use super::arms::{Arms, repeats_within};
 use super::{check_environment, compare, measured, new_folder, report_in};
 use crate::cli::CompareArgs;
-use crate::commands::report::{Files, folder_failure, terminal_options, write};
+use crate::commands::report::{ANOTHER_FOLDER, Files, folder_failure, terminal_options, write};
 use crate::commands::run::clock::SystemClock;
 use crate::commands::run::on_lab::{self, OnLab};
 use crate::commands::run::run_environment::RunEnvironment as _;
@@ -42,13 +42,15 @@ const MIN_EFFECT_US: f64 = 0.1;
 
 /// Runs comparisons until the budget is spent.
 pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    check_settings(&args.trials.set)?;
     let seed = args.trials.seed.unwrap_or_else(draw_seed);
     let nothing = self_test::series(InjectedEffect::Nothing, 0.0, 0.0);
     let mut single = arms(args, &nothing, 1, seed)?;
     let most = args.repeats.map_or(REPEATS, usize::from);
-    let repeats = repeats_within(args.budget, single.plan.estimated_time(), Some(most))?;
+    let repeats = repeats_within(args.budget(), single.plan.estimated_time(), Some(most))?;
     let folder = args.out.clone().unwrap_or_else(|| default_folder("self-test"));
-    RunFolder::check(&folder, Existing::Keep).map_err(folder_failure)?;
+    RunFolder::check(&folder, Existing::Keep)
+        .map_err(|error| folder_failure(error).with_hint(ANOTHER_FOLDER))?;
     if let Some(status) = provide_programs(&single.base, &single.plan, &args.overrides, &args.releases)? {
         return Ok(status);
     }
@@ -64,12 +66,30 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     })
 }
 
+/// Refuses settings that the self-test changes in its heads: given for both arms, they change the base alone.
+fn check_settings(settings: &[String]) -> Result<(), Failure> {
+    for setting in settings {
+        let key = setting.split('=').next().unwrap_or_default().trim();
+        let is_injected = |effect: &InjectedEffect| {
+            let rest = effect.name().strip_prefix(key);
+            *effect != InjectedEffect::Nothing
+                && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if let Some(effect) = InjectedEffect::ALL.into_iter().find(is_injected) {
+            let problem =
+                format!("--set {setting}: the self-test sets {} itself, as a known effect", effect.name());
+            return Err(Failure::usage(problem).with_hint("--effect sets how large the known effects are"));
+        }
+    }
+    Ok(())
+}
+
 /// A result without comparisons.
 fn empty(args: &CompareArgs, seed: u64, repeats: usize, nothing: SelfTestSeries) -> ComparisonSelfTest {
     ComparisonSelfTest {
         schema: COMPARISON_SELF_TEST_SCHEMA.to_owned(),
         seed,
-        budget_s: args.budget.as_secs_f64(),
+        budget_s: args.budget().as_secs_f64(),
         elapsed_s: 0.0,
         repeats,
         effect: args.effect,
@@ -93,7 +113,7 @@ fn arms(args: &CompareArgs, series: &SelfTestSeries, repeats: usize, seed: u64) 
     let both = [read(&[])?, read(&settings)?];
     let cells = compared_cells(&both[0], &both[1], &[])
         .map_err(|reason| Failure::usage(format!("compare base and head: {reason}")))?;
-    Ok(Arms::new(both, cells, [Vec::new(), settings], args.budget, args.margin))
+    Ok(Arms::new(both, cells, [Vec::new(), settings], args.budget(), args.margin))
 }
 
 /// A self-test under way.
@@ -112,7 +132,7 @@ impl SelfTest<'_> {
         let mut longest = Duration::ZERO;
         for number in 0.. {
             let began = self.clock.now();
-            let left = self.args.budget.saturating_sub(began);
+            let left = self.args.budget().saturating_sub(began);
             if left <= longest {
                 break;
             }
@@ -220,6 +240,17 @@ fn settings(series: &SelfTestSeries) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_known_effects_are_refused() {
+        let check = |setting: &str| check_settings(&[setting.to_owned()]);
+        for setting in ["server.cpu-time=1ms", "proxy.cpu-time=1ms", "server={cpu-time: 1ms}"] {
+            assert!(format!("{:?}", check(setting).unwrap_err()).contains("the self-test sets"), "{setting}");
+        }
+        for setting in ["load.rate=200", "proxy.workers=2", "server.cpu-times=1ms", "serve=1"] {
+            assert!(check(setting).is_ok(), "{setting}");
+        }
+    }
 
     #[test]
     fn effects_are_the_asked_fraction_of_what_was_measured() {
