@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// File name for standard output.
 const STDOUT: &str = "-";
@@ -98,6 +99,10 @@ pub fn check(outputs: &[Output]) -> Result<(), Failure> {
 /// An output option of a command line, and its destination.
 pub type NamedOutput = (String, Destination);
 
+/// Files that the command line has as outputs, with their options. Inputs that other files name are compared with them as they are
+/// opened.
+static OVERWRITTEN: OnceLock<Vec<(String, (u64, u64))>> = OnceLock::new();
+
 /// What to do about two uses of one file.
 const HINT: &str = "name a file of its own for each";
 
@@ -112,7 +117,7 @@ pub fn check_distinct(outputs: &[NamedOutput]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports an output that would overwrite an input.
+/// Reports an output of the command line that would overwrite an input.
 pub fn check_inputs(
     outputs: &[NamedOutput],
     mut inputs: impl Iterator<Item = PathBuf>,
@@ -121,16 +126,22 @@ pub fn check_inputs(
         Destination::Stdout => None,
         Destination::File(path) => Some((option.clone(), identity(path)?)),
     };
-    let existing: Vec<_> = outputs.iter().filter_map(existing).collect();
+    let existing = OVERWRITTEN.get_or_init(|| outputs.iter().filter_map(existing).collect());
     if existing.is_empty() {
         return Ok(());
     }
-    let found = inputs.find_map(|input| {
-        let file = identity(&input)?;
-        let (option, _) = existing.iter().find(|(_, output)| *output == file)?;
-        Some(format!("{option} would overwrite the input {}", input.display()))
-    });
-    found.map_or(Ok(()), |both| Err(Failure::usage(both).with_hint(HINT)))
+    inputs.try_for_each(|input| {
+        let Some(option) = overwriting(&input) else { return Ok(()) };
+        let both = format!("{option} would overwrite the input {}", input.display());
+        Err(Failure::usage(both).with_hint(HINT))
+    })
+}
+
+/// The output option that would overwrite a file, which may be one that another file names.
+pub fn overwriting(input: &Path) -> Option<&'static str> {
+    let existing = OVERWRITTEN.get().filter(|existing| !existing.is_empty())?;
+    let file = identity(input)?;
+    existing.iter().find(|(_, output)| *output == file).map(|(option, _)| option.as_str())
 }
 
 /// Device and number of a regular file, by whatever name. Pipes and devices can be read and written.

@@ -80,7 +80,11 @@ impl Files for FilesBeside {
     fn locate(&self, path: &str) -> Result<PathBuf, String> {
         let path = self.folder.join(path);
         let found = path.canonicalize().map_err(|error| format!("find {}: {error}", path.display()))?;
-        if found.is_file() { Ok(found) } else { Err(format!("{} is not a file", found.display())) }
+        if !found.is_file() {
+            return Err(format!("{} is not a file", found.display()));
+        }
+        input::check(&found).map_err(|error| format!("find {}: {error}", path.display()))?;
+        Ok(found)
     }
 
     fn locate_program(&self, path: &str) -> Result<PathBuf, String> {
