@@ -260,9 +260,10 @@ fn outputs_that_are_inputs_are_refused_before_anything_is_written() {
     let output = scene.command("history add RESULT RESULT").output().unwrap();
     assert!(stderr(&output).contains("FILE would overwrite the input"), "{}", stderr(&output));
     // An experiment names its topology.
-    fs::write(at("experiment.yaml"), "name: a\ntopology: TOPOLOGY\nmodes: [none]\n").unwrap();
+    fs::write(at("shop.yaml"), "services: []").unwrap();
+    fs::write(at("experiment.yaml"), "name: a\ntopology: shop.yaml\nmodes: [none]\n").unwrap();
     let experiment = format!("run {} --dry-run --junit", scene.path("experiment.yaml"));
-    let output = scene.command(&experiment).arg(at("TOPOLOGY")).output().unwrap();
+    let output = scene.command(&experiment).arg(at("shop.yaml")).output().unwrap();
     assert!(stderr(&output).contains("--junit would overwrite it"), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(2));
     // What the command writes by itself is written once; earlier reports and other files of the folder may be replaced.

@@ -4,6 +4,7 @@
 use super::report::{Files, folder_failure, terminal_options};
 use crate::cli::SizeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::input;
 use crate::output::{self, tell};
 use experiment::environment::error_chain;
 use report::RunData;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use statistics::control_plane::size::size_control_plane;
 use statistics::size::{MeasuredRun, size};
 use std::collections::BTreeMap;
-use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -118,7 +119,9 @@ fn prices(args: &SizeArgs) -> Result<Option<Prices>, Failure> {
 
 fn prices_of_file(path: &Path) -> Result<Prices, Failure> {
     let about = format!("read prices from {}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| Failure::from_usage(&error).about(&about))?;
+    let text = input::open(path)
+        .and_then(io::read_to_string)
+        .map_err(|error| Failure::from_usage(&error).about(&about))?;
     let file: PricesFile = serde_saphyr::from_str(&text).map_err(|error| {
         let hint = "expected cpu-hour and gb-hour, and optionally per-replica-hour and currency";
         Failure::usage(error_chain(&error)).about(&about).with_hint(hint)

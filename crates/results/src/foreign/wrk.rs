@@ -51,7 +51,7 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
             }
             ["Running", _, "test", "@", target] => result.target = Some((*target).to_owned()),
             ["Thread", "Stats", _, _, third, ..] => has_max = *third == "Max",
-            ["Latency", mean, _, third, ..] => {
+            ["Latency", mean, _, third, ..] if *mean != "Distribution" => {
                 result.times_us.insert(Figure::Mean, time_us(mean).ok_or_else(|| no_time(number))?);
                 // Some versions of wrk2 print a percentile in its place.
                 result.times_us.extend(time_us(third).filter(|_| has_max).map(|max| (Figure::Max, max)));
