@@ -22,7 +22,10 @@ impl Urls {
         self.urls.insert(url.to_owned());
         if self.urls.len() > MAX_URLS {
             self.are_origins = true;
-            self.urls = self.urls.iter().map(|url| origin(url).to_owned()).take(MAX_URLS).collect();
+            self.urls = self.urls.iter().map(|url| origin(url).to_owned()).collect();
+            if self.urls.len() > MAX_URLS {
+                self.urls.pop_last();
+            }
         }
     }
 

@@ -26,7 +26,8 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
     let mut result = ForeignResult::new(tool, clock);
     let mut spectrum: Vec<(f64, u64)> = Vec::new();
     let (mut is_in_spectrum, mut is_uncorrected, mut has_max) = (false, false, false);
-    let no_time = |number| ForeignError::new(format!("{tool}: line {number} has no time"));
+    // A line whose time is none, unless it is the last one of a file that was cut short.
+    let mut without_time = None;
     for (number, line) in lines(text) {
         is_uncorrected |= line.starts_with(UNCORRECTED);
         if is_uncorrected {
@@ -52,14 +53,18 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
             ["Running", _, "test", "@", target] => result.target = Some((*target).to_owned()),
             ["Thread", "Stats", _, _, third, ..] => has_max = *third == "Max",
             ["Latency", mean, _, third, ..] if *mean != "Distribution" => {
-                result.times_us.insert(Figure::Mean, time_us(mean).ok_or_else(|| no_time(number))?);
+                let mean = time_us(mean);
+                without_time = without_time.or(mean.is_none().then_some(number));
+                result.times_us.extend(mean.map(|mean| (Figure::Mean, mean)));
                 // Some versions of wrk2 print a percentile in its place.
                 result.times_us.extend(time_us(third).filter(|_| has_max).map(|max| (Figure::Max, max)));
             }
             [percentile, time] if percentile.ends_with('%') => {
-                let percentile = percentile.trim_end_matches('%').parse::<f64>();
-                let both = percentile.ok().zip(time_us(time)).ok_or_else(|| no_time(number))?;
-                result.times_us.extend(figure_of_percentile(both.0).map(|figure| (figure, both.1)));
+                let percentile = percentile.trim_end_matches('%').parse::<f64>().ok();
+                let both = percentile.zip(time_us(time));
+                without_time = without_time.or(both.is_none().then_some(number));
+                let named = |(percentile, time)| Some((figure_of_percentile(percentile)?, time));
+                result.times_us.extend(both.and_then(named));
             }
             _ => read_rates(line, &mut result),
         }
@@ -77,6 +82,9 @@ pub(super) fn read(text: &str) -> Result<ForeignResult, ForeignError> {
     }
     if result.answered.is_none() {
         return Err(ForeignError::new(format!("{tool}: it has no line `N requests in …`: it was cut short")));
+    }
+    if let Some(number) = without_time {
+        return Err(ForeignError::new(format!("{tool}: line {number} has no time")));
     }
     Ok(result)
 }
