@@ -268,7 +268,11 @@ fn outputs_that_are_inputs_are_refused_before_anything_is_written() {
     assert_eq!(output.status.code(), Some(2));
     // What the command writes by itself is written once; earlier reports and other files of the folder may be replaced.
     let output = scene.command("report FOLDER --csv").arg(at("run/report.html")).output().unwrap();
-    assert!(stderr(&output).contains("DIR and --csv cannot both write to"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--csv and the command itself cannot both write to"),
+        "{}",
+        stderr(&output)
+    );
     fs::write(at("run/table.csv"), "an earlier table").unwrap();
     let output = scene.command("report FOLDER --csv").arg(at("run/table.csv")).output().unwrap();
     assert_ran(&output, "report --csv run/table.csv");

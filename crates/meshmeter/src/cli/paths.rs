@@ -75,7 +75,8 @@ pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<(), Failu
             } else {
                 inputs.push(path);
                 if is_report && id == "folder" && ["output", "beside"].iter().all(|id| !has(matches, id)) {
-                    into_folders.extend(files_of(&OF_REPORT.map(|name| path.join(name))));
+                    let files = OF_REPORT.map(|name| Destination::File(path.join(name)));
+                    into_folders.extend(files.map(|file| ("the command itself".to_owned(), file)));
                 }
             }
         }
