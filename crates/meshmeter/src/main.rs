@@ -12,6 +12,7 @@ mod noise_floor;
 mod open_files;
 mod other_programs;
 mod output;
+mod paths;
 mod progress;
 mod random;
 mod search;
@@ -21,7 +22,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     build::declare();
-    let cli = match cli::Cli::parse_or_report() {
+    let check = |command: &_, matches: &_| paths::check(command, matches).map_err(|failure| failure.report());
+    let cli = match cli::Cli::parse_or_report(check) {
         Ok(cli) => cli,
         Err(status) => return status,
     };

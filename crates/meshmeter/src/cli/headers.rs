@@ -1,9 +1,8 @@
 //! Headers as options: `Name: value`, or `@FILE` with one header per line, so that secrets need not be on the command line.
 
-use crate::input;
 use http::{HeaderName, HeaderValue};
+use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
 
 /// Maximum size of a file with headers, bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
@@ -71,7 +70,7 @@ impl GivenHeaders {
 }
 
 fn read(path: &str) -> Result<String, String> {
-    let file = input::open(Path::new(path)).map_err(|error| error.to_string())?;
+    let file = File::open(path).map_err(|error| error.to_string())?;
     let mut content = String::new();
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut content).map_err(|error| error.to_string())?;
     if content.len() as u64 > MAX_FILE_BYTES {

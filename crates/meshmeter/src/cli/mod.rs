@@ -16,7 +16,6 @@ mod learn;
 mod load;
 mod man;
 mod noise;
-mod paths;
 mod report;
 mod run;
 mod schema;
@@ -64,7 +63,7 @@ pub use topology::{
 pub use trials::TrialArgs;
 pub use view::ViewArgs;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::env;
 use std::process::ExitCode;
 
@@ -78,12 +77,14 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Parses the command line, and checks its paths. Prints usage errors, help and version, for which it returns the exit
-    /// status.
-    pub fn parse_or_report() -> Result<Self, ExitCode> {
+    /// Parses the command line. Prints usage errors, help and version, for which it returns the exit status. `check` gets the
+    /// definitions of the options and their values, and prints what is wrong with them.
+    pub fn parse_or_report(
+        check: impl FnOnce(&clap::Command, &ArgMatches) -> Result<(), ExitCode>,
+    ) -> Result<Self, ExitCode> {
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(env::args_os()).map_err(usage_error::report)?;
-        paths::check(&command, &matches).map_err(|failure| failure.report())?;
+        check(&command, &matches)?;
         Self::from_arg_matches(&matches).map_err(|error| usage_error::report(error.format(&mut command)))
     }
 }

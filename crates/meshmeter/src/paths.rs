@@ -3,7 +3,7 @@
 //! The definitions of all options are walked, so that commands have no check of their own: an option with a path is an input
 //! unless [`OUTPUTS`] names it.
 
-use super::learn::provenance_path;
+use crate::cli::provenance_path;
 use crate::failure::Failure;
 use crate::output::Destination;
 use crate::output::destination::{NamedOutput, check_distinct, check_inputs};
@@ -44,7 +44,7 @@ const REPORT: &str = "report";
 const OF_REPORT: [&str; 3] = [REPORT_FILE, SUMMARY_FILE, COMPARISON_REPORT_FILE];
 
 /// Reports outputs of a parsed command line that collide with an input or with each other. Nothing is written yet.
-pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
+pub fn check(command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, own)) = matches.subcommand() {
         (command, matches) = (command.find_subcommand(name).expect("it was parsed"), own);
