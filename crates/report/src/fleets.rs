@@ -194,7 +194,7 @@ impl Tables<'_> {
             let [.., last] = times.clone();
             let mut row: TableRow = vec![
                 label.as_str().into(),
-                crate::table::valid_trials(cell.valid, cell.places(), cell.retakes).into(),
+                crate::table::valid_trials(cell.valid, cell.places(), cell.retakes, "").into(),
                 format::count(fleet.proxies).into(),
                 complete.into(),
                 converged,

@@ -16,6 +16,7 @@ use crate::sentences;
 use document::{Case, Kind, Status, Suite};
 use jiff::Timestamp;
 use results::{Cell, DriverObjective, TrialOutcome, TrialRecord, UnavailableMode, with_factors};
+use statistics::is_excluded;
 use statistics::objective::{ObjectiveCheck, checks};
 use statistics::words;
 
@@ -109,10 +110,10 @@ fn unavailable_mode(run: &RunData, unavailable: &UnavailableMode) -> Case {
 
 /// A case for a trial that failed or is excluded; `None` for a valid trial.
 fn trial_case(run: &RunData, trial: &TrialRecord) -> Option<Case> {
-    let kind = match (trial.outcome, trial.verdict.valid) {
+    let kind = match (trial.outcome, is_excluded(trial)) {
         (TrialOutcome::Failed, _) => Kind::Error,
-        (_, true) => return None,
-        (_, false) => Kind::Skipped,
+        (_, false) => return None,
+        (_, true) => Kind::Skipped,
     };
     let first = trial.verdict.reasons.first().map_or("no reason recorded", String::as_str);
     let mut status = Status::new(kind, first.split(':').next().unwrap_or_default(), first.to_owned());

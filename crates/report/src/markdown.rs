@@ -58,6 +58,7 @@ pub fn render_size(result: &SizeResult) -> String {
     let parts = SizeParts::new(result);
     let lines = |texts: &[String]| list(texts.iter().map(String::as_str));
     let mut page = Page::default();
+    parts.warnings.iter().for_each(|warning| page.add(&format!("**{}**\n\n", escape(warning))));
     page.add(&format!("{}\n", escape(&parts.opening)));
     for answer in &parts.answers {
         page.add(&format!("\n## {}\n", escape(&answer.place)));

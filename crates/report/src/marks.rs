@@ -126,10 +126,10 @@ pub fn notes(summary: &Summary) -> Vec<String> {
     let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
     let place = |cell: &Cell| format!("{} at {}", cell.mode, labels.label(cell.conditions()));
     let measured = || summary.cells.iter().filter(|cell| cell.valid > 0);
-    // Trials without a usable median are listed as excluded.
+    // Excluded trials are listed as such.
     let is_partly = |cell: &&Cell| {
-        let excluded = cell.places() - cell.valid.min(cell.places());
-        cell.spoiled.iter().any(|spoiled| spoiled.trials != excluded)
+        let without_median = cell.places() - cell.valid.min(cell.places());
+        cell.spoiled.iter().any(|spoiled| spoiled.trials != without_median)
     };
     let with_spoiled = measured().filter(is_partly);
     let spoiled = with_spoiled.map(|cell| format!("{}: {}", place(cell), spoiled(cell)));

@@ -3,7 +3,8 @@
 
 use crate::format::{self, Interval, SizeUnit};
 use crate::sentences::size::{
-    binding, currency, size_basis, size_name, size_opening, size_place, size_recommendation, size_without_one,
+    beside_number, binding, currency, size_basis, size_name, size_next_run, size_opening, size_place,
+    size_recommendation, size_without_one,
 };
 use results::{Estimate, SizeAnswer, SizeNote, SizeOption, SizeResult};
 use serde::Serialize;
@@ -17,6 +18,8 @@ const SCOPE: &str = "Intervals are 95 % and cover these runs alone; other payloa
 pub(crate) struct SizeParts {
     /// The first answer.
     pub headline: String,
+    /// Caveats for the whole answer, said before anything else.
+    pub warnings: Vec<String>,
     /// The question and the machine.
     pub opening: String,
     pub answers: Vec<AnswerParts>,
@@ -32,7 +35,7 @@ pub(crate) struct SizeParts {
 pub(crate) struct AnswerParts {
     /// Component, mode and load.
     pub place: String,
-    /// The recommended option, and what remains of it without one replica.
+    /// The recommended option, what remains of it without one replica, and the run that would find what one carries.
     pub said: Vec<String>,
     pub header: Vec<String>,
     /// A row per size; the first cell is its name.
@@ -49,6 +52,7 @@ impl SizeParts {
         let first = answers.iter().find_map(|answer| answer.said.first());
         Self {
             headline: first.map_or_else(|| "Not answered".to_owned(), Clone::clone),
+            warnings: result.notes.iter().map(|note| note.text.clone()).collect(),
             opening: size_opening(result),
             answers,
             refusals: refusals.collect(),
@@ -86,11 +90,14 @@ impl AnswerParts {
                 figure(planned.memory_bytes.as_ref(), memory.bytes()),
             ];
             row.extend(has_cost.then(|| figure(planned.monthly_cost.as_ref(), 1.0)));
-            row.push(format::digits(planned.without_one.remaining_rps));
-            row.extend(has_headroom.then(|| format::digits(planned.without_one.remaining_rps_with_headroom)));
+            let without = &planned.without_one;
+            let rate = |rps: f64| beside_number(rps, result.asked.target_rps);
+            row.push(rate(without.remaining_rps));
+            row.extend(has_headroom.then(|| rate(without.remaining_rps_with_headroom)));
             row
         };
-        let said = [size_recommendation(result, answer), size_without_one(result, answer)];
+        let said =
+            [size_recommendation(result, answer), size_without_one(result, answer), size_next_run(answer)];
         Self {
             place: size_place(answer),
             said: said.into_iter().flatten().collect(),
@@ -115,6 +122,7 @@ fn capacity(option: &SizeOption) -> String {
     let rps = &option.capacity.rps;
     match (rps.low, rps.high) {
         (Some(low), None) => format!("{} or more", format::digits(low)),
+        _ if option.capacity.lower_bound => format!("{} or more", Interval::new(rps).text()),
         _ => Interval::new(rps).text(),
     }
 }
@@ -122,6 +130,9 @@ fn capacity(option: &SizeOption) -> String {
 /// The planned number, and the interval.
 fn replicas(option: &SizeOption) -> String {
     let (planned, count) = (option.planned.replicas, option.replicas);
+    if option.planned.upper_bound {
+        return format!("at most {planned}");
+    }
     match (count.low, count.high) {
         (Some(low), Some(high)) if low != high => format!("{planned} ({low}–{high})"),
         _ => planned.to_string(),

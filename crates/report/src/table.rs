@@ -311,11 +311,11 @@ fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Ma
     mark(cell, figure, estimate.map_or(0, |estimate| estimate.n))
 }
 
-/// Number of valid trials of a cell: `3 of 3`, `3 of 3, 1 rerun`.
+/// Number of valid trials of a cell, of those without reruns, with their name: `3 of 3`, `3 of 3 trials valid, 1 rerun`.
 #[must_use]
-pub fn valid_trials(valid: usize, trials: usize, retakes: usize) -> String {
+pub fn valid_trials(valid: usize, trials: usize, retakes: usize, name: &str) -> String {
     let again = if retakes > 0 { format!(", {retakes} rerun") } else { String::new() };
-    format!("{valid} of {trials}{again}")
+    format!("{valid} of {trials}{name}{again}")
 }
 
 /// Name of the baseline that the modes are compared with.

@@ -154,7 +154,7 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
     }
     lines.extend(marks::notes(summary).into_iter().map(|note| format!("{STAR} {note}.")));
     let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
-    for cell in summary.cells.iter().filter(|cell| cell.valid < cell.trials) {
+    for cell in summary.cells.iter().filter(|cell| cell.excluded > 0) {
         let load = labels.label(cell.conditions());
         let why = if cell.valid == 0 { format!(": {}", cell.verdict) } else { String::new() };
         let trials = format::counted(cell.trials as u64, "trial", "trials");
@@ -164,7 +164,7 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
         };
         lines.push(format!(
             "Excluded: {} of {trials}{again} of {} at {load}{why}",
-            cell.trials - cell.valid,
+            cell.excluded,
             cell.mode
         ));
     }

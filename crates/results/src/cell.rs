@@ -36,6 +36,9 @@ pub struct Cell {
     pub trials: usize,
     /// Repeats with a usable median. Each other figure has its own number of trials: `n` of its estimate.
     pub valid: usize,
+    /// Number of `trials`, reruns included, that are excluded: their median is unusable.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub excluded: usize,
     /// Number of `trials` in which the target did not keep up with the offered rate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub saturated_trials: usize,

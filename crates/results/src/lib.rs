@@ -66,6 +66,7 @@ mod run_progress;
 mod scaling;
 mod search;
 mod service;
+mod shell;
 mod size;
 mod summary;
 mod tracing;
@@ -175,6 +176,7 @@ pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };
 pub use service::{ServiceRecord, ServiceSummary};
+pub use shell::shell_word;
 pub use size::{
     BindingResource, Capacity, CapacityBasis, Prices, ReplicaCount, SIZE_SCHEMA, SizeAnswer, SizeMachine,
     SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizePlan, SizeQuestion, SizeResult, SizeRun,

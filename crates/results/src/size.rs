@@ -28,6 +28,9 @@ pub struct SizeResult {
     pub machine: Option<SizeMachine>,
     /// Runs that the answer is based on.
     pub runs: Vec<SizeRun>,
+    /// Caveats for the whole answer, such as runs that were cut short. Every output says them first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<SizeNote>,
     /// One answer per mode, proxy and values of factors that are not sizes. Empty if the question is refused.
     pub answers: Vec<SizeAnswer>,
     /// Reasons why there is no answer at all.
@@ -114,6 +117,9 @@ pub struct SizeRun {
     pub name: String,
     /// Trials recorded.
     pub trials: usize,
+    /// Trials planned; the recorded ones can be more, since trials are rerun, or fewer in a run that was cut short.
+    #[serde(default)]
+    pub planned: usize,
 }
 
 /// Number of replicas of one proxy in one mode.
@@ -212,6 +218,9 @@ pub struct SizeOption {
     pub utilisation: f64,
     /// Remaining capacity if one replica fails.
     pub without_one: WithoutOne,
+    /// Command that measures the capacity, if the runs did not reach it; absent if only a larger machine would show more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_run: Option<String>,
     /// Caveats: what the run does not support.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<SizeNote>,
@@ -222,6 +231,9 @@ pub struct SizeOption {
 pub struct Capacity {
     /// Requests per second. `high` is absent if the sweep ended before the limit.
     pub rps: Estimate,
+    /// True if the runs did not reach the capacity: a replica carries `rps` or more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lower_bound: bool,
     /// How it was determined.
     pub basis: CapacityBasis,
     /// Highest offered rate that is supported (open loop).
@@ -302,6 +314,9 @@ pub struct ReplicaCount {
 pub struct SizePlan {
     /// From [`Self::replica_rps`].
     pub replicas: u64,
+    /// True if the runs did not reach the capacity of a replica: at most `replicas` are needed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub upper_bound: bool,
     /// Requests per second that a replica carries at least: the one-sided lower end of its capacity. Without an
     /// interval, the estimate.
     pub replica_rps: f64,
@@ -398,6 +413,8 @@ impl SizeNote {
 pub enum SizeNoteKind {
     /// Refusal: the runs were measured on different machines, kernels or versions of Meshmeter.
     MixedMachines,
+    /// Runs that were cut short, or have interrupted trials.
+    CutShort,
     /// Refusal: the runs have no such mode, component or payload.
     NotMeasured,
     /// Refusal: no trial is valid.

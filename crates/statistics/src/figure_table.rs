@@ -33,9 +33,10 @@ impl Difference {
         Self { estimate, p_value, freedom, is_relative: false }
     }
 
-    /// The estimate for a difference that is not shown among all that a run tests. If its own interval excludes zero, the
+    /// The estimate for a difference that is not shown among all that a run tests. If its interval excludes zero, the
     /// interval of one less this level takes its place: it holds for all of these differences together. Zero is never excluded
     /// there, since the test at this level does not exclude it; the test is of logarithms, so that both can differ by a little.
+    /// `alone` is kept of the greatest of several, whose interval already holds for all of them.
     pub(crate) fn not_shown(&self, level: f64) -> Estimate {
         let own = self.estimate;
         let (Some(low), Some(high)) = (own.low, own.high) else { return own };
@@ -50,7 +51,8 @@ impl Difference {
             }
             false => own.estimate + (end - own.estimate) * factor,
         };
-        let (low, high, alone) = (further(low).min(0.0), further(high).max(0.0), Some([low, high]));
+        let alone = own.alone.or(Some([low, high]));
+        let (low, high) = (further(low).min(0.0), further(high).max(0.0));
         Estimate { low: Some(low), high: Some(high), alone, ..own }
     }
 }

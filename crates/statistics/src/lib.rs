@@ -61,5 +61,5 @@ pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveCheck, ObjectiveOutcome, check_result, is_missed, objective_met};
 pub use summary::summarize;
-pub use trials::TrialsByCell;
+pub use trials::{TrialsByCell, is_excluded};
 pub use unanswered_waits::UnansweredWaits;

@@ -38,7 +38,7 @@ pub(crate) use estimates::resolution_us;
 use crate::figure_table::Difference;
 use crate::findings::resources::CpuScaling;
 use crate::trials::{
-    ERRORS, SATURATED, TrialsByCell, censored, is_valid, kind_of, reason_kind, shows_saturation, usable,
+    ERRORS, SATURATED, TrialsByCell, censored, is_excluded, kind_of, reason_kind, shows_saturation, usable,
 };
 use crate::{control_plane, findings, objective, published, retakes, scaling};
 use components::components;
@@ -210,6 +210,10 @@ fn cell(
     let places = all.len() - retakes;
     let verdict = verdict(all, valid.len(), places);
     let totals = totals::totals(key.key(), tables);
+    let whole = drivers::Whole {
+        response_time_us: tables.percentiles(key.key(), Clock::ResponseTime),
+        rate_completed: tables.mean(Subject::Path, Metric::RateCompleted, key.key()),
+    };
     let errors = ErrorShare::new(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests)));
     let mut cell = Cell {
         mode,
@@ -217,6 +221,7 @@ fn cell(
         load: key.load.clone(),
         trials: all.len(),
         valid: valid.len(),
+        excluded: all.iter().filter(|trial| is_excluded(trial)).count(),
         saturated_trials: saturated_trials(all),
         error_trials: error_trials(all),
         failed_trials: all.iter().filter(|trial| trial.outcome == TrialOutcome::Failed).count(),
@@ -227,15 +232,15 @@ fn cell(
         events_beyond: events_beyond(trials, key.key()),
         objective: None,
         retakes,
-        response_time_us: tables.percentiles(key.key(), Clock::ResponseTime),
+        response_time_us: whole.response_time_us,
         service_time_us: tables.percentiles(key.key(), Clock::ServiceTime),
         distribution: distribution::distribution(&verdict, all),
         verdict,
         added_us: comparison::added_to_floor(mode, key.conditions(), comparisons),
-        rate_completed: tables.mean(Subject::Path, Metric::RateCompleted, key.key()),
+        rate_completed: whole.rate_completed,
         errors: errors.fraction,
         errors_high: errors.high,
-        drivers: drivers::drivers(&experiment.objective, all, places),
+        drivers: drivers::drivers(&experiment.objective, all, places, Some(whole)),
         services: services::services(all),
         edges: edges::edges(all),
         gateways: gateways::gateways(all),
@@ -277,7 +282,7 @@ fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
     if trials.is_empty() {
         return NOT_MEASURED.to_owned();
     }
-    let invalid = trials.iter().filter(|trial| !is_valid(trial));
+    let invalid = trials.iter().filter(|trial| is_excluded(trial));
     let kind = commonest_kind(invalid.map(|trial| reason_kind(trial)), valid, places);
     let happened = [(SATURATED, saturated_trials(trials)), (ERRORS, error_trials(trials))];
     let happened = happened.into_iter().filter(|(_, count)| *count > 0);

@@ -232,6 +232,13 @@ pub(crate) fn is_valid(trial: &TrialRecord) -> bool {
     is_usable(trial, Figure::P50)
 }
 
+/// True for an excluded trial: its median is in no estimate. Every output counts excluded trials by this rule, each take by
+/// itself.
+#[must_use]
+pub fn is_excluded(trial: &TrialRecord) -> bool {
+    !is_valid(trial)
+}
+
 /// Kind of a reason: the text before its colon.
 pub(crate) fn kind_of(reason: &str) -> &str {
     reason.split(':').next().unwrap_or_default().trim()

@@ -215,7 +215,6 @@ pub(super) fn entry(
         format!("{at} {}{}{}.", compared(&of), call.unwrap_or_default(), proxies.unwrap_or_default())
     };
     Said::with_names(&[entry.unwrap_or_default(), call_name], text)
-        .and(&run.chance([&added.content.added.difference]))
 }
 
 /// The only service that no other calls.

@@ -4,8 +4,11 @@ use super::said::Said;
 use super::{
     Context, MAX_LINE, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput, word_factors,
 };
+use super::word_factors::judged;
+use crate::marks::mark;
+use experiment::HeadlineFigure;
 use results::finding::{Added, Headline, OfCell, Value};
-use results::{FindingVerdict, Metric, Mode, OwnedCellKey};
+use results::{Cell, Figure, FindingVerdict, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
 /// The answer, and the far corner of several factors behind it.
@@ -52,8 +55,11 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
         Headline::Capacity(_) => headlines::capacity(&all!(Capacity).collect::<Vec<_>>()),
         Headline::Proxies(_) => headlines::proxies(run, &all!(Proxies).collect::<Vec<_>>()).into(),
         Headline::Added(added) if all!(Call).next().is_some() => {
-            let call = all!(Call).next();
-            headlines::entry(run, |of| compared(run, added, of), added, call, all!(Proxies).next())
+            let (call, wanted) = (all!(Call).next(), all!(Added).nth(1));
+            let differences = [added].into_iter().chain(wanted);
+            let compared = |of: &str| compared(run, added, of) + &behind_median(run, added, wanted);
+            headlines::entry(run, compared, added, call, all!(Proxies).next())
+                .and(&run.chance(differences.map(|added| &added.content.added.difference)))
         }
         Headline::Fleet(_) => fleets::convergence(&all!(Fleet).collect::<Vec<_>>(), true),
         Headline::Effect(_) => sizes::held(run, &all!(Effect).collect::<Vec<_>>()),
@@ -84,6 +90,46 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
     }
 }
 
+/// Clause on the percentile that a topology's headline wants, behind a median that leads because the percentile cannot be judged;
+/// with the reason.
+fn behind_median(run: &Context<'_>, median: &OfCell<Added>, wanted: Option<&OfCell<Added>>) -> String {
+    let figure = match run.experiment.headline {
+        Some(HeadlineFigure::P50) => return String::new(),
+        Some(HeadlineFigure::P90) => Metric::ResponseTimeP90Us,
+        _ => Metric::ResponseTimeP99Us,
+    };
+    if median.content.value.figure != Metric::ResponseTimeP50Us {
+        return String::new();
+    }
+    let name = percentile_name(figure);
+    let what = match wanted.map(|wanted| &wanted.content.added) {
+        Some(added) => format!("{name} {}", judged(&added.difference, added.verdict, words::latency)),
+        None => format!("{name} is not compared"),
+    };
+    let why = why_not(run, median, figure.spoiled_by()).map(|why| format!(" ({why})"));
+    format!("; {what}{}", why.unwrap_or_default())
+}
+
+/// Reason why a percentile of a cell, or of its baseline, is not that of every trial, or rests on few events, such as `sidecar:
+/// unusable in 2 of 3 trials: other-processes`.
+fn why_not(run: &Context<'_>, added: &OfCell<Added>, figure: Figure) -> Option<String> {
+    let modes = [added.place.mode, added.content.added.against];
+    let is_of = |cell: &&Cell, mode: Mode| cell.mode == mode && cell.conditions().covers(added.place.conditions());
+    let cells = modes.map(|mode| run.summary.cells.iter().find(|cell| is_of(cell, mode)));
+    let of_cell = |cell: &Cell| {
+        let times = cell.response_time_us?;
+        let mode = words::mode(cell.mode);
+        if times.censored(figure).is_some() {
+            return Some(format!("{mode}: among requests without a response"));
+        }
+        let n = times.figure(figure).map_or(0, |estimate| estimate.n);
+        let reason = mark(cell, figure, n)?.reason;
+        let (first, rest) = reason.split_at(1);
+        Some(format!("{mode}: {}{}", first.to_lowercase(), rest.trim_end_matches('.')))
+    };
+    cells.into_iter().flatten().find_map(of_cell)
+}
+
 fn is_shown(added: &Added) -> bool {
     added.added.verdict == FindingVerdict::Shown
 }
@@ -94,7 +140,8 @@ fn compared(run: &Context<'_>, added: &OfCell<Added>, of: &str) -> String {
     let (what, difference) = (percentile(added), &added.added.difference);
     if difference.low.is_none() {
         let by = higher_or_lower(difference, words::latency);
-        return format!("{what}{of} of {subject} is {by}; one trial each shows no difference");
+        let whose = if of.is_empty() { format!(" of {subject}") } else { format!("{of} with {subject}") };
+        return format!("{what}{whose} is {by}; one trial of each cannot show a difference");
     }
     if is_shown(added) {
         return format!("{subject} {}{of}{}", changes(added), relative(added));

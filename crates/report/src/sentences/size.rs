@@ -32,7 +32,7 @@ pub fn fill_size(result: &mut SizeResult) {
         let of_options = answer.options.iter_mut().flat_map(|option| &mut option.notes);
         answer.notes.iter_mut().chain(of_options)
     }));
-    for note in notes {
+    for note in notes.chain(&mut result.notes) {
         note.text = text(note, &asked);
     }
 }
@@ -43,6 +43,9 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
     match note.kind {
         SizeNoteKind::MixedMachines => {
             format!("The runs are of different machines, and a capacity holds on its own: {detail}.")
+        }
+        SizeNoteKind::CutShort => {
+            format!("Run cut short: {detail}. The answer is from the recorded trials alone.")
         }
         SizeNoteKind::NotMeasured => format!("The runs did not measure {detail}."),
         SizeNoteKind::NoValidTrial => format!("No trial can be used for {detail}."),
@@ -186,10 +189,14 @@ pub fn binding(option: &SizeOption) -> &'static str {
 pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
     let option = answer.recommendation()?;
     let planned = &option.planned;
-    let replicas = format::counted(planned.replicas, "replica", "replicas");
+    let at_most = if planned.upper_bound { "at most " } else { "" };
+    let replicas = format!("{at_most}{}", format::counted(planned.replicas, "replica", "replicas"));
     let size = if option.size.is_empty() { String::new() } else { format!(" of {}", size_name(option)) };
     let estimate = format::count(option.replicas.estimate);
     let range = match (option.replicas.low, option.replicas.high) {
+        _ if planned.upper_bound => {
+            format!(" (the runs did not reach what a replica carries: {} or more)", rate(planned.replica_rps))
+        }
         (Some(low), Some(high)) if low != high => {
             format!(" ({estimate} by the estimate, {low}–{high} by its interval)")
         }
@@ -227,21 +234,49 @@ pub fn size_without_one(result: &SizeResult, answer: &SizeAnswer) -> Option<Stri
     let remaining = planned.replicas - 1;
     let carry = if remaining == 1 { "carries" } else { "carry" };
     let kept = if headroom > 0.0 {
-        let kept = rate(without.remaining_rps_with_headroom);
+        let kept = beside(without.remaining_rps_with_headroom, result.asked.target_rps);
         format!(", {kept} with headroom {}", format::percent(headroom))
     } else {
         String::new()
     };
     let target = match (without.carries_target, without.carries_target_with_headroom) {
+        (false, _) if planned.upper_bound => "not shown to be enough for the target",
         (false, _) => "less than the target",
         (true, true) => "enough for the target",
         (true, false) => "enough for the target without headroom",
     };
+    let or_more = if planned.upper_bound { " or more" } else { "" };
     Some(format!(
-        "Without one, {} {carry} {}{kept}: {target}.",
+        "Without one, {} {carry} {}{or_more}{kept}: {target}.",
         format::count(remaining),
-        rate(without.remaining_rps)
+        beside(without.remaining_rps, result.asked.target_rps)
     ))
+}
+
+/// Advice on the run that finds what a replica carries, if the given ones did not reach it.
+#[must_use]
+pub fn size_next_run(answer: &SizeAnswer) -> Option<String> {
+    let option = answer.recommendation().filter(|option| option.planned.upper_bound)?;
+    Some(match &option.next_run {
+        Some(command) => format!("To find what a replica carries: `{command}`"),
+        None => "To find what a replica carries, measure on a machine with more CPUs.".to_owned(),
+    })
+}
+
+/// A rate beside the target, rounded only as far as what is said of both stays true.
+fn beside(rps: f64, target_rps: f64) -> String {
+    format!("{} requests/s", beside_number(rps, target_rps))
+}
+
+/// A rate without its unit: [`beside`].
+pub(crate) fn beside_number(rps: f64, target_rps: f64) -> String {
+    let text = format::digits(rps);
+    let shown: f64 = text.parse().unwrap_or(rps);
+    match (rps < target_rps, shown < target_rps.round()) {
+        (true, true) | (false, false) => text,
+        (true, false) => format!("{:.0}", rps.floor()),
+        (false, true) => format!("{:.0}", rps.ceil()),
+    }
 }
 
 /// A rate with the digits that tables have.

@@ -181,7 +181,7 @@ pub(super) fn few_samples(few: &About<Event, Value>) -> String {
 pub(super) fn single_trials(group: &[&OfCell<Empty>]) -> Said {
     let cells: Vec<String> = group.iter().map(|one| words::brief_place(one.place.key())).collect();
     let count = format::counted(cells.len() as u64, "cell has", "cells have");
-    Said::from(format!("{count} a single valid trial, which has no interval and shows no difference."))
+    Said::from(format!("{count} a single valid trial, which has no interval and cannot show a difference."))
         .and(&format!("{}.", words::sentence(&words::list(&cells))))
 }
 

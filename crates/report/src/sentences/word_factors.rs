@@ -41,7 +41,7 @@ pub(super) fn headline(run: &Context<'_>, group: &[&ValuesHeadline]) -> Said {
             let are = if first.n == 1 { "is" } else { "are" };
             format!("{}{same}. {} of {of} differences {are} shown.", shown.join("; "), first.n)
         }
-        (true, FindingVerdict::CannotTell) => format!("one repeat shows no difference{same}."),
+        (true, FindingVerdict::CannotTell) => format!("one repeat cannot show a difference{same}."),
         (true, _) => {
             let nearest = group
                 .first()
@@ -106,7 +106,7 @@ pub(super) fn judged(
     match verdict {
         FindingVerdict::Shown => by,
         FindingVerdict::NotShown => format!("{by}, not shown"),
-        FindingVerdict::CannotTell => format!("{by} in one repeat, which shows no difference"),
+        FindingVerdict::CannotTell => format!("{by} in one repeat, which cannot show a difference"),
     }
 }
 

@@ -12,7 +12,9 @@ use std::fmt::Write as _;
 #[must_use]
 pub fn size_text(result: &SizeResult, options: Options) -> String {
     let parts = SizeParts::new(result);
-    let mut lines = wrapped(&parts.opening, options);
+    let warnings = parts.warnings.iter().flat_map(|warning| wrapped(warning, options));
+    let mut lines: Vec<String> = warnings.map(|line| bold(&line, options)).collect();
+    lines.extend(wrapped(&parts.opening, options));
     for answer in &parts.answers {
         lines.push(String::new());
         lines.extend(answer_lines(answer, options));

@@ -13,7 +13,7 @@ use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
 use results::finding::{self, GreatestAdded, OfCell, Value};
-use results::{Cell, Figure, Finding, FindingVerdict, Metric, Mode, OwnedCellKey, Role, TrialRecord};
+use results::{Cell, Estimate, Figure, Finding, FindingVerdict, Metric, Mode, OwnedCellKey, Role, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// With fewer drivers the median is not a useful reference.
@@ -171,7 +171,8 @@ pub(crate) struct Greatest {
     name: String,
     /// Mean of the candidate's figure.
     value: f64,
-    candidates: usize,
+    /// Number of candidates, each of which is compared with its reference.
+    pub(crate) candidates: usize,
     /// Difference to the reference, as tested by the run.
     pub(crate) difference: Difference,
     /// Whether the difference is shown, among everything that the run tests.
@@ -201,7 +202,10 @@ impl Greatest {
         // Any of the candidates could have been the greatest (Bonferroni).
         let p_value =
             interval::p_value_of_mean(by).map(|p_value| (p_value * candidates.len() as f64).min(1.0));
-        let estimate = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
+        let simultaneous = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
+        let own = interval::mean(by, resolution(greatest))?;
+        let alone = own.low.zip(own.high).filter(|_| own.excludes_zero()).map(|(low, high)| [low, high]);
+        let estimate = Estimate { alone, ..simultaneous };
         Some(Self {
             cell: reported.cell.clone(),
             of: reported.of,

@@ -11,7 +11,7 @@ use crate::interval;
 use crate::published::{GATEWAY_CPU, gateway_cpu_limit_cores};
 use experiment::HeadlineFigure;
 use experiment::definition::Factor;
-use results::finding::{About, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
+use results::finding::{About, Added, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
 use results::{
     BACKGROUND_SERVICES, Cell, Finding, FindingVerdict, LoadPoint, Metric, Mode, Role, is_of_components,
 };
@@ -156,7 +156,8 @@ fn of_factor(
     effect.into_iter().chain(values).collect()
 }
 
-/// Latency that the first mode with proxies adds at the entry of a topology, the slowest call, and the CPU of all proxies.
+/// Latency that the first mode with proxies adds at the entry of a topology, the slowest call, and the CPU of all proxies. The 99th
+/// percentile leads unless the file chooses; if it cannot be judged, the median leads and the percentile follows.
 fn entry(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
     if matches!(figure, Some(HeadlineFigure::Throughput | HeadlineFigure::Cpu)) {
         return Vec::new();
@@ -164,16 +165,23 @@ fn entry(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
     let metric = if figure.is_some() { time(figure) } else { Metric::ResponseTimeP99Us };
     let cells = run.reference_cells();
     let Some(cell) = cells.into_iter().find(|cell| !cell.edges.is_empty()) else { return Vec::new() };
-    let added = latency::added_to_floor(cell, metric)
-        .or_else(|| latency::added_to_floor(cell, Metric::ResponseTimeP50Us))
-        .map(Headline::Added);
-    let Some(added) = added else { return Vec::new() };
+    let wanted = latency::added_to_floor(cell, metric);
+    let is_judged = |added: &OfCell<Added>| added.content.added.difference.low.is_some();
+    let can_lead = |added: &OfCell<Added>| is_judged(added) && run.resolves(cell, metric.spoiled_by());
+    let median = latency::added_to_floor(cell, Metric::ResponseTimeP50Us)
+        .filter(|median| wanted.is_none() || is_judged(median));
+    let median = median.filter(|_| metric != Metric::ResponseTimeP50Us && !wanted.as_ref().is_some_and(can_lead));
+    let added: Vec<Headline> = median.into_iter().chain(wanted).map(Headline::Added).collect();
+    if added.is_empty() {
+        return added;
+    }
     let slowest = cell.slowest_call().map(|(edge, value)| {
         let figure = Value { figure: Metric::ResponseTimeP99Us, value };
         let subject = format!("{} → {}", edge.from, edge.to);
         Headline::Call(OfCell::new(cell, About { subject, figure }))
     });
-    [Some(added), slowest, all_proxies(cell).map(Headline::Proxies)].into_iter().flatten().collect()
+    let beside = [slowest, all_proxies(cell).map(Headline::Proxies)];
+    added.into_iter().chain(beside.into_iter().flatten()).collect()
 }
 
 /// CPU of all proxies of a cell.

@@ -5,7 +5,7 @@ use super::run::Run;
 use crate::copies::grouped;
 use crate::objective::is_within;
 use crate::summary::distribution::is_saturated;
-use crate::trials::{are_enough, events_beyond, is_valid, reason_kind};
+use crate::trials::{are_enough, events_beyond, is_excluded, reason_kind};
 use experiment::Objective;
 use results::finding::{
     About, Decisive, DriversObjective, Empty, Event, ExcludedTrials, Judged, ObjectiveOutcome, OfCell,
@@ -152,7 +152,7 @@ pub(super) fn excluded(run: &Run<'_>) -> Vec<Finding> {
         findings.push(Finding::CutShort(Trials { n: recorded, of: planned }));
     }
     let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
-    for trial in run.trials.all().iter().filter(|trial| !is_valid(trial)) {
+    for trial in run.trials.all().iter().filter(|trial| is_excluded(trial)) {
         reasons.entry(reason_kind(trial)).or_default().push(trial);
     }
     for (reason, trials) in reasons {

@@ -73,6 +73,7 @@ pub(super) fn capacity<'a>(objective: &Objective, sized: &'a Sized<'a>) -> Resul
         found.notes.push(SizeNote::new(SizeNoteKind::NoObjective));
     }
     found.binds = binding(sized, &found);
+    found.capacity.lower_bound = is_lower_bound(&found);
     let limiting = found.limiting.unwrap_or(found.carried);
     if limiting.limited_by_generator {
         found.notes.push(SizeNote::new(SizeNoteKind::GeneratorLimited));
@@ -83,6 +84,13 @@ pub(super) fn capacity<'a>(objective: &Objective, sized: &'a Sized<'a>) -> Resul
         found.notes.push(SizeNote::new(SizeNoteKind::SingleTrial));
     }
     Ok(found)
+}
+
+/// True if the load ended, or the generator or the machine was full, before the replica was.
+fn is_lower_bound(found: &Found<'_>) -> bool {
+    let sweep_ended = found.notes.iter().any(|note| note.kind == SizeNoteKind::SweepEnded);
+    let of_others = [BindingResource::Load, BindingResource::Generator, BindingResource::Machine];
+    sweep_ended || of_others.contains(&found.binds)
 }
 
 fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
@@ -122,6 +130,7 @@ fn no_throughput(measured: &[&MeasuredCell<'_>]) -> SizeNote {
 fn found<'a>(carried: &'a MeasuredCell<'a>, rps: Estimate, basis: CapacityBasis) -> Found<'a> {
     let capacity = Capacity {
         rps,
+        lower_bound: false,
         basis,
         carried_rps: carried.cell.load.rate,
         missed_rps: None,

@@ -3,7 +3,7 @@
 //! Pure logic: measurements of runs and a question become a [`SizeResult`], which the `report` crate turns
 //! into sentences. [`groups`] sorts cells into answers and sizes, [`settings`] decides which runs make one
 //! sweep. [`capacity`] computes what one replica carries, [`usage`] what it uses, and [`option`] multiplies.
-//! [`basis`] has the programs and filters that were there, and published figures.
+//! [`next_run`] finds a capacity that the runs did not reach. [`basis`] has the programs and filters that were there, and published figures.
 //! Nothing is extrapolated: rates are interpolated only between measured ones, and everything else that an
 //! answer relies on is in its notes.
 //!
@@ -13,19 +13,21 @@
 mod basis;
 mod capacity;
 mod groups;
+mod next_run;
 mod option;
 mod settings;
 mod usage;
 
 use crate::summary::summarize;
 use crate::trials::{is_throttled, kind_of};
-use experiment::{Experiment, Objective};
+use experiment::{Experiment, Objective, Plan};
 use groups::Group;
 pub(crate) use option::HOURS_PER_MONTH;
 use results::{
-    Figure, Host, Role, SIZE_SCHEMA, SizeAnswer, SizeMachine, SizeNote, SizeNoteKind, SizeOption,
-    SizeQuestion, SizeResult, SizeRun, Summary, TrialRecord, Verdict,
+    CellKey, Figure, Host, Role, SIZE_SCHEMA, SizeAnswer, SizeMachine, SizeNote, SizeNoteKind, SizeOption,
+    SizeQuestion, SizeResult, SizeRun, Summary, TrialOutcome, TrialRecord, Verdict,
 };
+use std::collections::HashSet;
 
 /// Confidence level of every interval.
 const CONFIDENCE: f64 = 0.95;
@@ -62,6 +64,7 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
         formula: Vec::new(),
         machine: None,
         runs: runs.iter().map(described).collect(),
+        notes: runs.iter().filter_map(cut_short).collect(),
         answers: Vec::new(),
         refusals: Vec::new(),
     };
@@ -103,6 +106,7 @@ struct Asked<'a> {
 /// A run prepared for sizing: with the objective of the question, and without reasons for throttling by a
 /// proxy's own CPU limit.
 struct SizedRun {
+    directory: String,
     experiment: Experiment,
     trials: Vec<TrialRecord>,
     summary: Summary,
@@ -114,7 +118,7 @@ impl SizedRun {
         let trials: Vec<TrialRecord> = run.trials.iter().map(without_own_throttling).collect();
         let seed = experiment.seed.unwrap_or_default();
         let summary = summarize(&experiment, seed, trials.len(), &run.host, &trials);
-        Self { experiment, trials, summary }
+        Self { directory: run.directory.clone(), experiment, trials, summary }
     }
 }
 
@@ -147,7 +151,29 @@ fn without_own_throttling(trial: &TrialRecord) -> TrialRecord {
 }
 
 pub(crate) fn described(run: &MeasuredRun) -> SizeRun {
-    SizeRun { directory: run.directory.clone(), name: run.experiment.name.clone(), trials: run.trials.len() }
+    SizeRun {
+        directory: run.directory.clone(),
+        name: run.experiment.name.clone(),
+        trials: run.trials.len(),
+        planned: Plan::new(&run.experiment, run.experiment.seed.unwrap_or_default()).trials.len(),
+    }
+}
+
+/// Note on a run that lacks planned trials, or that the user interrupted in a trial.
+fn cut_short(run: &MeasuredRun) -> Option<SizeNote> {
+    let SizeRun { directory, planned, .. } = described(run);
+    let places: HashSet<(CellKey<'_>, usize)> =
+        run.trials.iter().map(|trial| (trial.cell(), trial.repeat)).collect();
+    let is_interrupted = |trial: &&TrialRecord| trial.outcome == TrialOutcome::Interrupted;
+    let interrupted = run.trials.iter().filter(is_interrupted).count();
+    let recorded = format!("{directory} has {} of {planned} planned trials", places.len());
+    let detail = match interrupted {
+        0 if places.len() >= planned => return None,
+        0 => recorded,
+        1 => format!("{recorded}, one of them interrupted"),
+        several => format!("{recorded}, {several} of them interrupted"),
+    };
+    Some(SizeNote::naming(SizeNoteKind::CutShort, detail))
 }
 
 fn machine(host: &Host) -> SizeMachine {
@@ -218,7 +244,7 @@ pub(crate) fn mixed_components(runs: &[MeasuredRun]) -> Option<SizeNote> {
 fn answer(asked: &Asked<'_>, group: &Group<'_>, runs: &[SizedRun]) -> Result<SizeAnswer, SizeNote> {
     let (mut options, mut left_out): (Vec<SizeOption>, Vec<(String, SizeNote)>) = (Vec::new(), Vec::new());
     for sized in &group.options {
-        match option::option(asked, group, sized) {
+        match option::option(asked, group, sized, &runs[sized.run].directory) {
             Ok(option) => options.push(option),
             Err(refusal) => left_out.push((sized.name(), refusal)),
         }

@@ -9,7 +9,7 @@
 
 use super::groups::{Group, MeasuredCell, Sized};
 use super::settings::differing_sections;
-use super::{Asked, SECONDS_PER_DAY, capacity, usage};
+use super::{Asked, SECONDS_PER_DAY, capacity, next_run, usage};
 use crate::interval;
 use results::{
     Capacity, Estimate, Figure, Prices, ReplicaCount, Role, SizeMeasurement, SizeNote, SizeNoteKind,
@@ -25,6 +25,7 @@ pub(super) fn option(
     asked: &Asked<'_>,
     group: &Group<'_>,
     sized: &Sized<'_>,
+    directory: &str,
 ) -> Result<SizeOption, SizeNote> {
     let found = capacity::capacity(&asked.objective, sized)?;
     let (target, headroom) = (asked.question.target_rps, asked.question.headroom);
@@ -44,6 +45,8 @@ pub(super) fn option(
     if group.component.ends_with("ztunnel") {
         notes.push(SizeNote::new(SizeNoteKind::SharedPerNode));
     }
+    let is_bound = found.capacity.lower_bound;
+    let next_run = is_bound.then(|| next_run::command(group, sized, found.binds, directory)).flatten();
     Ok(SizeOption {
         run: sized.run,
         further_runs: sized.further_runs.clone(),
@@ -65,6 +68,7 @@ pub(super) fn option(
         capacity_per_day: rps.map(|rps| rps * (1.0 - headroom) * count * SECONDS_PER_DAY),
         utilisation: target / (count * rps.estimate),
         without_one: without_one(asked, replicas.estimate, rps.estimate),
+        next_run,
         notes,
     })
 }
@@ -136,6 +140,7 @@ fn plan(
     let used = used_by_fixed(asked, sized, capacity, planned, replica_memory);
     SizePlan {
         replicas: planned,
+        upper_bound: capacity.lower_bound,
         replica_rps,
         cpu_cores: used.cpu_cores,
         memory_bytes: used.memory_bytes,

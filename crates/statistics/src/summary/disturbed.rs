@@ -122,7 +122,7 @@ fn of_parts(
 }
 
 fn driver_figures(trial: &TrialRecord) -> Figures {
-    let drivers = drivers::drivers(&Objective::default(), &[trial], 1);
+    let drivers = drivers::drivers(&Objective::default(), &[trial], 1, None);
     let of_driver = |driver: &results::DriverSummary| {
         let place = place(&driver.namespace, &driver.name);
         let rate = (place.clone(), Metric::RateCompleted.key(), driver.rate_completed);

@@ -1,7 +1,8 @@
 //! Results of each driver of a cell.
 //!
 //! Each driver has its own verdict: if its figures are spoiled, the figures of the others are not. A driver
-//! has one value per repeat and figure, from the first take in which the figure is usable.
+//! has one value per repeat and figure, from the first take in which the figure is usable. The only driver of a cell has the
+//! figures of the cell: one figure has one interval.
 
 use super::errors::ErrorShare;
 use super::estimates::{commonest_kind, estimate, percentiles_alone, with_censored};
@@ -9,13 +10,19 @@ use crate::objective::driver_objective;
 use crate::trials::{is_unanswered, kind_of, shows_saturation};
 use experiment::Objective;
 use results::{
-    DisturbedFigures, DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord,
+    DisturbedFigures, DriverSummary, DriverView, Estimate, Figure, HistogramSummary, LoadResult, Percentiles,
+    TrialRecord,
 };
 use std::collections::BTreeMap;
 
 /// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number
-/// of repeats with a trial.
-pub(super) fn drivers(objective: &Objective, trials: &[&TrialRecord], places: usize) -> Vec<DriverSummary> {
+/// of repeats with a trial, `whole` has the figures of the cell if they are known.
+pub(super) fn drivers(
+    objective: &Objective,
+    trials: &[&TrialRecord],
+    places: usize,
+    whole: Option<Whole>,
+) -> Vec<DriverSummary> {
     let mut takes: Vec<((&str, &str), Vec<Take<'_>>)> = Vec::new();
     let mut positions: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for trial in trials {
@@ -28,7 +35,15 @@ pub(super) fn drivers(objective: &Objective, trials: &[&TrialRecord], places: us
             takes[position].1.push(Take { repeat: trial.repeat, view });
         }
     }
-    takes.into_iter().filter_map(|(_, takes)| driver(objective, &takes, places)).collect()
+    let whole = whole.filter(|_| takes.len() == 1);
+    takes.into_iter().filter_map(|(_, takes)| driver(objective, &takes, places, whole)).collect()
+}
+
+/// Figures of a cell's load.
+#[derive(Clone, Copy)]
+pub(super) struct Whole {
+    pub response_time_us: Option<Percentiles>,
+    pub rate_completed: Option<Estimate>,
 }
 
 /// A driver in one trial.
@@ -37,7 +52,12 @@ struct Take<'a> {
     view: DriverView<'a>,
 }
 
-fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<DriverSummary> {
+fn driver(
+    objective: &Objective,
+    takes: &[Take<'_>],
+    places: usize,
+    whole: Option<Whole>,
+) -> Option<DriverSummary> {
     let first = takes.first()?.view;
     let first_takes = |figure: Figure, may_be_unanswered: bool| -> Vec<&LoadResult> {
         let mut first: BTreeMap<usize, &LoadResult> = BTreeMap::new();
@@ -56,7 +76,11 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
     let times = |figure: Figure| {
         timed(figure).into_iter().map(|result| &result.response_time_us).collect::<Vec<&HistogramSummary>>()
     };
-    let response = percentiles_alone(times).map(|times| with_censored(times, timed));
+    let alone = || Whole {
+        response_time_us: percentiles_alone(times).map(|times| with_censored(times, timed)),
+        rate_completed: estimate(usable(Figure::Throughput).iter().map(|result| result.rate.completed)),
+    };
+    let Whole { response_time_us, rate_completed } = whole.unwrap_or_else(alone);
     let kinds = takes.iter().map(|take| take.view).filter(|view| !view.is_valid()).map(|view| kind(&view));
     let errors = ErrorShare::new(takes.iter().filter_map(|take| Some(&take.view.result?.requests)));
     let mut summary = DriverSummary {
@@ -65,8 +89,8 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
         target: first.target.to_owned(),
         valid,
         verdict: commonest_kind(kinds, valid, places),
-        response_time_us: response,
-        rate_completed: estimate(usable(Figure::Throughput).iter().map(|result| result.rate.completed)),
+        response_time_us,
+        rate_completed,
         errors: errors.fraction,
         errors_high: errors.high,
         objective: None,

@@ -114,7 +114,7 @@ impl Tested {
         let both = [Some(self.difference), self.beside.filter(|_| self.statement.is_two_forms())];
         let exclude_zero = both.iter().flatten().all(|difference| difference.estimate.excludes_zero());
         if shown && exclude_zero {
-            self.judgement(FindingVerdict::Shown, |one| one.estimate)
+            self.judgement(FindingVerdict::Shown, |one| Estimate { alone: None, ..one.estimate })
         } else {
             self.judgement(FindingVerdict::NotShown, |one| one.not_shown(level))
         }
@@ -150,7 +150,7 @@ pub(super) struct Subjects<'a> {
 pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) -> usize {
     let (testable, others): (Vec<&Tested>, Vec<&Tested>) =
         tested.iter().partition(|tested| tested.difference.p_value.is_some());
-    let count = testable.len();
+    let count = testable.iter().map(|tested| subjects.comparisons_of(tested.statement)).sum();
     let mut figures: Vec<Vec<&Tested>> = Vec::new();
     for tested in testable {
         match figures.iter_mut().find(|figure| figure[0].statement.is_alike(tested.statement)) {
@@ -176,6 +176,14 @@ pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) -> usize {
 }
 
 impl Subjects<'_> {
+    /// Number of comparisons that a statement rests on: the greatest of several was compared like each of the others.
+    fn comparisons_of(&self, statement: Statement) -> usize {
+        match statement {
+            Statement::Greatest(index) => self.greatest[index].candidates,
+            _ => 1,
+        }
+    }
+
     fn write(&mut self, statement: Statement, judgement: &Judgement) {
         let Judgement { verdict, difference: estimate, beside } = *judgement;
         match statement {

@@ -1,6 +1,7 @@
 //! How to use a lab that is up, as text for people.
 
 use lab::registry::{Access, ControlPlaneAccess};
+use results::shell_word;
 use std::fmt::Write as _;
 
 /// Ways to use a lab, one command per line.
@@ -24,7 +25,7 @@ pub fn access(text: &mut String, access: &Access) {
 
 fn control_plane(text: &mut String, access: &ControlPlaneAccess) {
     let ControlPlaneAccess { kubeconfig, api, discovery, namespace, proxy_status, .. } = access;
-    let kubeconfig = quoted(&kubeconfig.to_string_lossy());
+    let kubeconfig = shell_word(&kubeconfig.to_string_lossy());
     let _ = writeln!(
         text,
         "\n  objects: the API at {api}, from any shell of this user; client and server are in namespace {namespace}\
@@ -40,16 +41,7 @@ fn control_plane(text: &mut String, access: &ControlPlaneAccess) {
 
 /// A command line that can be pasted into a shell.
 fn command(words: &[String]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A shell word (POSIX, 2.2.2): quoted if the shell would interpret any of its characters.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -107,9 +99,9 @@ mod tests {
 
     #[test]
     fn quoted_words_survive_shell_parsing() {
-        assert_eq!(quoted("http://localhost:15000/stats"), "http://localhost:15000/stats");
-        assert_eq!(quoted("a?b&c"), "'a?b&c'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(shell_word("http://localhost:15000/stats"), "http://localhost:15000/stats");
+        assert_eq!(shell_word("a?b&c"), "'a?b&c'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
     }
 }

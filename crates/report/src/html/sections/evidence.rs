@@ -5,6 +5,7 @@ use super::filters::{self, FilterRow};
 use crate::format;
 use results::{CellKey, HopProof, HopProtocol, Mode, ProxyProof, PublishedFigure, TrialRecord};
 use serde::Serialize;
+use statistics::is_excluded;
 use statistics::copies::{CopyNames, MAX_UNFOLDED, grouped, local_name};
 use std::collections::HashMap;
 
@@ -106,7 +107,7 @@ pub fn path(context: &Context) -> Option<PathSection> {
             rows.extend(path_rows(context, cell, together));
         }
     }
-    let proven = context.run.trials.iter().filter(|trial| trial.verdict.valid).all(|trial| trial.path.proven);
+    let proven = context.run.trials.iter().filter(|trial| !is_excluded(trial)).all(|trial| trial.path.proven);
     let traced = context.run.trials.iter().any(|trial| trial.path.tracing.is_some());
     let hops = context.modes.iter().flat_map(|mode| hop_rows(context, *mode)).collect();
     let cells = context.run.summary.cells.iter();
@@ -148,7 +149,7 @@ fn together(context: &Context, cell: CellKey<'_>, each: &[Counted]) -> Vec<Count
 }
 
 fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
-    let valid = context.run.trials.iter().filter(|trial| trial.mode == mode && trial.verdict.valid);
+    let valid = context.run.trials.iter().filter(|trial| trial.mode == mode && !is_excluded(trial));
     let hops = HopProof::of_all(valid.map(|trial| trial.path.hops.as_slice()));
     let row = |hop: &HopProof| HopRow {
         mode: mode.name(),
@@ -172,7 +173,7 @@ fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
 }
 
 fn valid_trials<'a>(context: &'a Context, cell: CellKey<'_>) -> Vec<&'a TrialRecord> {
-    context.trials.of(cell).iter().copied().filter(|trial| trial.verdict.valid).collect()
+    context.trials.of(cell).iter().copied().filter(|trial| !is_excluded(trial)).collect()
 }
 
 /// Counters of each proxy over the valid trials of a cell.

@@ -5,6 +5,7 @@ use crate::format;
 use experiment::environment::Scenario;
 use results::{FilterProbe, TrialRecord};
 use serde::Serialize;
+use statistics::is_excluded;
 
 /// One filter in one cell, over the valid trials.
 #[derive(Debug, Serialize)]
@@ -21,7 +22,7 @@ pub fn rows(context: &Context) -> Vec<FilterRow> {
     let mut rows = Vec::new();
     for at in context.conditions.all() {
         for cell in context.modes.iter().map(|mode| at.cell(*mode)) {
-            let trials = context.trials.of(cell).iter().copied().filter(|trial| trial.verdict.valid);
+            let trials = context.trials.of(cell).iter().copied().filter(|trial| !is_excluded(trial));
             let trials: Vec<&TrialRecord> = trials.collect();
             let Some(first) = trials.first() else { continue };
             for (position, filter) in first.path.filters.iter().enumerate() {

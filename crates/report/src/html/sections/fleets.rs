@@ -11,6 +11,7 @@ use crate::html::style::ModeStyle;
 use crate::witnesses::{WitnessRow, rows};
 use results::{Conditions, FleetEvent, FleetResult, TrialRecord};
 use serde::Serialize;
+use statistics::is_excluded;
 
 /// Maximum number of timelines, to limit the size of the page.
 const MAX_TIMELINES: usize = 24;
@@ -66,7 +67,7 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
     let with_series = with_fleet.iter().filter(|(_, fleet)| !fleet.series.is_empty());
     let witnessed = |at: Conditions<'_>| {
         let of_condition =
-            with_fleet.iter().filter(|(trial, _)| trial.verdict.valid && trial.conditions() == at);
+            with_fleet.iter().filter(|(trial, _)| !is_excluded(trial) && trial.conditions() == at);
         let rows = rows(of_condition.flat_map(|(_, fleet)| &fleet.witnesses));
         (!rows.is_empty()).then(|| Witnessed { label: context.conditions.label(at), rows })
     };
@@ -86,7 +87,7 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
 
 fn timeline(context: &Context, trial: &TrialRecord, fleet: &FleetResult) -> Timeline {
     let number = trial.index + 1;
-    let state = if trial.verdict.valid { "" } else { ", excluded" };
+    let state = if is_excluded(trial) { ", excluded" } else { "" };
     let label = context.conditions.label(trial.conditions());
     let caption = format!("Trial {number}, {label}, repeat {}{state}", trial.repeat + 1);
     let class = ModeStyle::for_mode(trial.mode).class;

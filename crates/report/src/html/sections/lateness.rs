@@ -7,6 +7,7 @@ use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use results::{Cell, CellKey, SpinPauses, TrialRecord};
 use serde::Serialize;
+use statistics::is_excluded;
 use statistics::copies::Spread;
 
 /// The 99th percentile of each trial, by mode.
@@ -69,7 +70,7 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     let dots = late().map(|(trial, us)| Dot {
         value: us / unit.us(),
         track: 0,
-        marker: if trial.verdict.valid { style.marker } else { Marker::Cross },
+        marker: if is_excluded(trial) { Marker::Cross } else { style.marker },
         class: format!("mark {}", style.class),
         tip: format!("{}, trial {}: {}", cell.mode, trial.index + 1, unit.time(us)),
     });

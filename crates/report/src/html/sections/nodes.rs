@@ -2,6 +2,7 @@
 
 use crate::format::{self, cores};
 use results::{NodeUsage, TrialRecord};
+use statistics::is_excluded;
 use std::collections::BTreeMap;
 
 /// Maximum number of nodes shown: the busiest ones.
@@ -10,7 +11,7 @@ const MAX_SHOWN: usize = 8;
 /// Usage of each node, as a name and a text, the busiest first. Empty for a lab.
 pub fn nodes(trials: &[TrialRecord]) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<&str, Vec<&NodeUsage>> = BTreeMap::new();
-    for node in trials.iter().filter(|trial| trial.verdict.valid).flat_map(|trial| &trial.nodes) {
+    for node in trials.iter().filter(|trial| !is_excluded(trial)).flat_map(|trial| &trial.nodes) {
         by_name.entry(&node.name).or_default().push(node);
     }
     let busy = |node: &NodeUsage| Some(node.busy_cores);

@@ -251,7 +251,7 @@ impl GlanceRow {
             mode: row.mode.name(),
             factors: row.factors.clone(),
             class: crate::html::style::ModeStyle::for_mode(row.mode).class,
-            valid: valid_trials(row.valid, row.trials, row.retakes),
+            valid: valid_trials(row.valid, row.trials, row.retakes, ""),
             all_valid: row.valid == row.trials,
             no_figures: row.no_figures.clone().filter(|_| row.spoiled.percentiles[0].is_none()),
             p50: percentile(0),

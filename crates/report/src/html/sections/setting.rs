@@ -11,6 +11,7 @@ use results::{
     Cell, ComponentVersion, Floor, LoadResult, Mode, Pauses, ProxyBuild, ProxySetup, RetakeSummary,
 };
 use serde::Serialize;
+use statistics::is_excluded;
 use std::collections::BTreeSet;
 
 /// The machine and the versions.
@@ -111,7 +112,7 @@ fn machine_in_trials(context: &Context) -> Vec<Fact> {
         .run
         .trials
         .iter()
-        .filter(|trial| trial.verdict.valid)
+        .filter(|trial| !is_excluded(trial))
         .filter_map(|trial| trial.machine.as_ref())
         .collect();
     if seen.is_empty() {

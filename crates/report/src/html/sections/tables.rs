@@ -86,7 +86,7 @@ fn times(context: &Context, cells: &[&Cell], shown: &ResultTable) -> Option<Tabl
     let row = |cell: &&Cell| {
         let times = cell.response_time_us.as_ref();
         let mut row = place(context, cell);
-        row.push(valid_trials(cell.valid, cell.places(), cell.retakes).into());
+        row.push(valid_trials(cell.valid, cell.places(), cell.retakes, "").into());
         row.extend(FULL.map(|(_, figure)| match times {
             Some(_) => shown.unit.percentile(times, figure).text().into(),
             None => format::ABSENT.into(),

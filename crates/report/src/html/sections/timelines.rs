@@ -6,6 +6,7 @@ use crate::html::charts::timeline::{self, Axes, Span};
 use crate::html::style::ModeStyle;
 use results::TrialRecord;
 use serde::Serialize;
+use statistics::is_excluded;
 
 /// Maximum number of spans over the charts of all trials, to limit the size of the page.
 const MAX_SPANS: usize = 4000;
@@ -55,7 +56,7 @@ pub fn charts<'a>(trials: impl Iterator<Item = &'a TrialRecord>, spans: usize) -
 
 fn figure(trial: &TrialRecord, duration_s: f64, spans: &[Span], axes: &Axes) -> Chart {
     let number = trial.index + 1;
-    let state = if trial.verdict.valid { "" } else { ", excluded" };
+    let state = if is_excluded(trial) { ", excluded" } else { "" };
     let caption = format!("Trial {number}, {}, repeat {}{state}", trial.mode, trial.repeat + 1);
     let class = ModeStyle::for_mode(trial.mode).class;
     let svg = timeline::chart(&format!("seconds-{number}"), &caption, class, spans, axes, duration_s);

@@ -11,6 +11,7 @@ use crate::svg::Marker;
 use crate::table::valid_trials;
 use results::{CellKey, Figure, Retake, TrialRecord, UnavailableMode};
 use serde::Serialize;
+use statistics::is_excluded;
 use std::collections::BTreeMap;
 
 /// One chart per load.
@@ -113,16 +114,18 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
             });
         }
     }
-    let valid = trials.iter().filter(|trial| trial.verdict.valid).count();
     Some(Row {
         label: mode.name().to_owned(),
         symbol: Some((style.marker, style.class)),
-        value: {
-            let again = trials.iter().filter(|trial| trial.take() > 1).count();
-            format!("{} valid{}", valid_trials(valid, trials.len() - again, again), unanswered(trials))
-        },
+        value: format!("{}{}", validity(context, cell), unanswered(trials)),
         mark: if dots.is_empty() { Mark::Nothing } else { Mark::Dots(dots) },
     })
+}
+
+/// `8 of 8 trials valid, 2 rerun`.
+fn validity(context: &Context, key: CellKey<'_>) -> String {
+    let cell = context.run.summary.cells.iter().find(|cell| cell.key() == key);
+    cell.map_or_else(String::new, |cell| valid_trials(cell.valid, cell.places(), cell.retakes, " trials valid"))
 }
 
 /// `, p99 > 10 s in 2`: trials whose percentiles fall among requests without a response, and so have no
@@ -249,15 +252,15 @@ struct Note {
 
 impl LeftOut {
     pub fn new(context: &Context) -> Self {
-        let (valid, invalid): (Vec<&TrialRecord>, Vec<&TrialRecord>) =
-            context.run.trials.iter().partition(|trial| trial.verdict.valid);
+        let (excluded, valid): (Vec<&TrialRecord>, Vec<&TrialRecord>) =
+            context.run.trials.iter().partition(|trial| is_excluded(trial));
         let partly: Vec<&TrialRecord> =
             valid.into_iter().filter(|trial| !trial.verdict.spoiled_figures().is_empty()).collect();
         Self {
             recorded: context.run.summary.trials_recorded,
             planned: context.run.summary.trials_planned,
-            kinds: kinds(&[invalid.as_slice(), partly.as_slice()].concat()),
-            trials: invalid.iter().map(|trial| left_out(context, trial)).collect(),
+            kinds: kinds(&[excluded.as_slice(), partly.as_slice()].concat()),
+            trials: excluded.iter().map(|trial| left_out(context, trial)).collect(),
             partly: partly.iter().map(|trial| left_out(context, trial)).collect(),
             refused: context.run.host.refused_modes.clone(),
             hints: by_text(&context.run.trials, |trial| &trial.hints),
@@ -294,7 +297,7 @@ fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
     let mut all = context.run.trials.iter();
     let later = all.find(|other| other.retake.as_ref().is_some_and(|retake| retake.of == trial.index));
     let later = later.map(|later| {
-        let valid = if later.verdict.valid { "which is valid" } else { "which is not valid either" };
+        let valid = if is_excluded(later) { "which is excluded too" } else { "which is valid" };
         format!("Rerun as trial {}, {valid}.", later.index + 1)
     });
     let takes: Vec<String> = earlier.into_iter().chain(later).collect();
@@ -303,7 +306,7 @@ fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
 
 /// Notes of the valid trials.
 fn notes(trials: &[TrialRecord]) -> Vec<Note> {
-    by_text(trials.iter().filter(|trial| trial.verdict.valid), |trial| &trial.verdict.notes)
+    by_text(trials.iter().filter(|trial| !is_excluded(trial)), |trial| &trial.verdict.notes)
 }
 
 /// Distinct texts of the trials, each with the numbers of its trials.
