@@ -7,6 +7,7 @@ use crate::format;
 use results::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Figure, Host, Metric, Role};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Environment of runs on a cluster, as recorded in `host.json`.
 const CLUSTER: &str = "cluster";
@@ -94,17 +95,17 @@ const COMPONENT_FIGURES: [(&str, &str, f64, Metric); 3] = [
 ];
 
 impl SideBySide {
-    /// Compares two runs, cell by cell.
+    /// Compares two runs in these folders, cell by cell.
     #[must_use]
-    pub fn new(first: &RunData, second: &RunData) -> Self {
-        let runs = [first, second];
+    pub fn new(runs: [&RunData; 2], folders: [&Path; 2]) -> Self {
+        let [first, second] = runs;
         let cells = runs.iter().flat_map(|run| &run.summary.cells);
         let labels = ConditionLabels::new(cells.map(Cell::conditions));
         let label = |cell: &Cell| format!("{} at {}", cell.mode, labels.label(cell.conditions()));
-        let environments = runs.map(|run| environment(&run.host));
+        let environments = distinguished(runs.map(|run| environment(&run.host)), folders);
         let lacking = |run: &RunData, other: &RunData, where_else: &str| -> Vec<String> {
             let missing = run.summary.cells.iter().filter(|cell| counterpart(run, cell, other).is_none());
-            missing.map(|cell| format!("{} is not in the run {where_else}", label(cell))).collect()
+            missing.map(|cell| format!("{} is missing in {where_else}", label(cell))).collect()
         };
         let mut unmatched = lacking(first, second, &environments[1]);
         unmatched.extend(lacking(second, first, &environments[0]));
@@ -163,6 +164,20 @@ fn environment(host: &Host) -> String {
     } else {
         format!("lab ({})", host.cpu_model)
     }
+}
+
+/// Names of two runs; equal ones are followed by the name of the folder, or if these are equal too, by its path.
+fn distinguished(names: [String; 2], folders: [&Path; 2]) -> [String; 2] {
+    if names[0] != names[1] {
+        return names;
+    }
+    let paths = folders.map(|folder| folder.display().to_string());
+    let last = folders.map(|folder| folder.file_name().map(|name| name.to_string_lossy().into_owned()));
+    let labels = match last {
+        [Some(one), Some(other)] if one != other => [one, other],
+        _ => paths,
+    };
+    [0, 1].map(|run: usize| format!("{}, {}", names[run], labels[run]))
 }
 
 /// The cell of another run that measured the same.

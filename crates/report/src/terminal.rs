@@ -162,11 +162,7 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
             0 => String::new(),
             retakes => format!(" ({retakes} rerun)"),
         };
-        lines.push(format!(
-            "Excluded: {} of {trials}{again} of {} at {load}{why}",
-            cell.excluded,
-            cell.mode
-        ));
+        lines.push(format!("Excluded: {} of {trials}{again} of {} at {load}{why}", cell.excluded, cell.mode));
     }
     lines
 }

@@ -108,7 +108,7 @@ fn comparisons_render_completely() {
     let pages = [
         ("comparison", render_comparison(&fixture::comparisons::comparison())),
         ("killed comparison", render_comparison(&fixture::comparisons::killed_comparison())),
-        ("side by side", render_side_by_side(&SideBySide::new(&run, &run))),
+        ("side by side", render_side_by_side(&SideBySide::new([&run, &run], ["a", "b"].map(Path::new)))),
     ];
     let (seen, errors) = look_at(&pages);
     assert_eq!(seen.len(), pages.len() * FRAMES.len());

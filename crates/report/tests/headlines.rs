@@ -5,7 +5,7 @@ mod fixture;
 use experiment::{Experiment, HeadlineFigure};
 use fixture::designs::{DESIGNS, Design};
 use report::RunData;
-use results::{Mode, TrialRecord};
+use results::{Figure, Figures, Mode, TrialRecord};
 
 /// The headline of a run whose experiment asks for this figure.
 fn headline(trials: Vec<TrialRecord>, figure: Option<HeadlineFigure>) -> String {
@@ -66,6 +66,37 @@ fn topology_leads_with_its_entry_the_slowest_call_and_all_proxies() {
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// A topology with these trials of sidecars without a usable 99th percentile.
+fn disturbed_tail(is_disturbed: fn(&TrialRecord) -> bool) -> Vec<TrialRecord> {
+    let mut trials = fixture::tiered::tiered_trials(1);
+    for trial in trials.iter_mut().filter(|trial| trial.mode == Mode::Sidecar && is_disturbed(trial)) {
+        let reason = "other-processes: others took 1.20 cores (rustc 1.20)";
+        trial.verdict.spoil(reason, Figures::times_from(Figure::P99));
+    }
+    trials
+}
+
+#[test]
+fn topology_leads_with_its_median_where_the_tail_cannot_be_judged() {
+    let opening = "At 400/s a sidecar in every pod adds ";
+    let one = headline(disturbed_tail(|trial| trial.repeat > 0), None);
+    let tail = " in one repeat, which cannot show a difference (sidecar: unusable in 2 of 3 trials: other-processes)";
+    assert!(one.starts_with(opening) && one.contains(" to the median of tiered-1/a (+"), "{one}");
+    assert!(one.contains("p99 +") && one.contains(tail), "{one}");
+    let none = headline(disturbed_tail(|_| true), None);
+    let tail = "p99 is not compared (sidecar: unusable in 3 of 3 trials: other-processes)";
+    assert!(none.starts_with(opening) && none.contains(tail), "{none}");
+    for part in ["slowest call ", " proxies use "] {
+        assert!(one.contains(part) && none.contains(part), "{part}: {one} {none}");
+    }
+    // With one repeat nothing can lead but the percentile itself.
+    let single = disturbed_tail(|_| false).into_iter().filter(|trial| trial.repeat == 0).collect();
+    let single = headline(single, None);
+    let opening = "At 400/s p99 of tiered-1/a with a sidecar in every pod is ";
+    assert!(single.starts_with(opening), "{single}");
+    assert!(single.contains(" higher; one trial of each cannot show a difference"), "{single}");
 }
 
 /// The headline of a simulated run whose experiment asks for this figure.

@@ -6,6 +6,7 @@ use report::RunData;
 use report::side_by_side::{Row, SideBySide};
 use report::terminal::{Options, render};
 use results::{ExpectedStatuses, Figure, Figures, Mode, TrialRecord};
+use std::path::Path;
 
 /// At 1000/s, 40 requests of the sidecar's first trial have no response after a second. With the gateway, the
 /// generator is late at p99 in two trials.
@@ -58,7 +59,7 @@ fn percentile_among_unanswered_requests_is_shown_as_lower_bound() {
     let page = report::html::render(&run);
     assert!(page.contains("<span>&gt;\u{a0}1000\u{a0}ms"), "p99 of the sidecar");
 
-    let beside = SideBySide::new(&run, &run);
+    let beside = SideBySide::new([&run, &run], ["a", "b"].map(Path::new));
     let is_it = |row: &&Row| row.figure == "p99" && row.cell.starts_with("sidecar at 1000");
     let row = beside.rows.iter().find(is_it).expect("p99 is known not to be a number");
     assert_eq!((row.texts[0].as_str(), row.ratio), (">\u{a0}1000\u{a0}ms", None));

@@ -8,7 +8,7 @@ use report::format::{Interval, TimeUnit, cores_interval};
 use report::table::{Difference, ResultTable};
 use report::terminal::{Options, render};
 use report::{RunData, html, markdown};
-use results::{Estimate, Figure, Mode, Summary};
+use results::{Cell, Estimate, Figure, Finding, FindingKind, FindingVerdict, Mode, Summary};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -211,6 +211,123 @@ fn no_text_contradicts_the_interval_beside_it() {
     }
     assert_eq!(counts.len(), 6, "{counts:?}");
     assert!(counts.values().all(|count| *count > 50) && corrected > 3, "{counts:?}, {corrected}");
+}
+
+/// A topology of three tenants, or of one, whose sidecars add what chance may or may not explain to the medians of calls, the 99th
+/// percentiles of drivers and the CPU of services.
+fn topology(seed: u64) -> RunData {
+    let mut chance = Chance::new(seed);
+    let mut trials = fixture::tiered::tiered_trials(if seed % 2 == 0 { 1 } else { 3 });
+    for trial in &mut trials {
+        let of_mode = if trial.mode == Mode::None { 1.0 } else { 1.0 + 0.04 * (seed % 6) as f64 };
+        let mut noisy = |value: f64| value * of_mode * (0.02 * chance.normal()).exp();
+        for times in trial.edges.iter_mut().filter_map(|edge| edge.response_time_us.as_mut()) {
+            times.p50 = Some(noisy(200.0));
+        }
+        for usage in &mut trial.components {
+            (usage.cpu_user_s, usage.cpu_system_s) = (noisy(0.03), noisy(0.03));
+        }
+        for (place, driver) in trial.drivers.iter_mut().enumerate() {
+            let slower = if place == 2 { of_mode } else { 1.0 };
+            let times = &mut driver.result.as_mut().expect("the fixture has a result").response_time_us;
+            times.p99 = Some(slower * noisy(1000.0));
+        }
+    }
+    fixture::run(trials)
+}
+
+/// Interval of a figure of the only copy of a call or service in a cell.
+fn interval_of(cell: &Cell, kind: FindingKind, name: &str) -> Option<[f64; 2]> {
+    let of_call = cell.edges.iter().find(|edge| {
+        let local = |end: &str| end.rsplit('/').next().unwrap_or_default().to_owned();
+        format!("{} → {}", local(&edge.from), local(&edge.to)) == name
+    });
+    let of_service = cell.services.iter().find(|service| service.name == name);
+    let estimate = match kind {
+        FindingKind::GreatestAddedTime => of_call?.response_time_us?.p50?,
+        _ => of_service?.total_cpu_cores.or(of_service?.cpu_cores)?,
+    };
+    Some([estimate.low?, estimate.high?])
+}
+
+#[test]
+fn calls_services_and_drivers_say_why_they_are_not_shown_beside_disjoint_intervals() {
+    let of_greatest =
+        [FindingKind::SlowestDriver, FindingKind::GreatestAddedTime, FindingKind::GreatestAddedCpu];
+    let (mut shown, mut corrected, mut disjoint) = (0, 0, 0);
+    for seed in 0..60 {
+        let run = topology(seed);
+        of_json(&serde_json::to_value(&run.summary).expect("a summary is JSON"));
+        for stated in run.summary.findings.iter().filter(|one| of_greatest.contains(&one.finding.kind())) {
+            let kind = stated.finding.kind();
+            let greatest = match &stated.finding {
+                Finding::SlowestDriver(one) => &one.content,
+                Finding::GreatestAddedTime(one) | Finding::GreatestAddedCpu(one) => &one.content.greatest,
+                other => panic!("{other:?}"),
+            };
+            let is_shown = greatest.verdict == FindingVerdict::Shown;
+            let says_why = stated.detail.contains(" comparisons in this run, chance is not excluded.");
+            assert_eq!(says_why, greatest.difference.alone.is_some(), "seed {seed}: {stated:?}");
+            assert!(!is_shown || !says_why, "seed {seed}: {stated:?}");
+            (shown, corrected) = (shown + usize::from(is_shown), corrected + usize::from(says_why));
+            if says_why {
+                for (name, output) in outputs(&run) {
+                    assert!(output.contains("chance is not excluded"), "{name}, seed {seed}");
+                }
+            }
+            if kind == FindingKind::SlowestDriver || seed % 2 == 1 {
+                continue;
+            }
+            let ends = [Mode::None, Mode::Sidecar].map(|mode| {
+                let cell = run.summary.cells.iter().find(|cell| cell.mode == mode).expect("a cell");
+                interval_of(cell, kind, &greatest.subject).expect("an interval")
+            });
+            if ends[0][1] < ends[1][0] {
+                disjoint += 1;
+                assert!(is_shown || says_why, "seed {seed}: {ends:?}, {stated:?}");
+            }
+        }
+    }
+    assert!(shown > 10 && corrected > 5 && disjoint > 10, "{shown}, {corrected}, {disjoint}");
+}
+
+#[test]
+fn excluded_trials_have_one_number_in_all_outputs() {
+    for trials in [fixture::usual_trials(), fixture::retaken_trials(), fixture::invalid_trials()] {
+        let run = fixture::run(trials);
+        let excluded: usize = run.summary.cells.iter().map(|cell| cell.excluded).sum();
+        let recorded = run.summary.trials_recorded;
+        let are = if excluded == 1 { "is" } else { "are" };
+        let sentence = format!("{excluded} of {recorded} trials {are} excluded from the estimates");
+        assert!(run.summary.findings.iter().any(|stated| stated.text.starts_with(&sentence)), "{sentence}");
+        for (name, output) in outputs(&run) {
+            let lines = output.lines().filter_map(|line| line.split_once("Excluded: ")?.1.split(' ').next());
+            let listed: usize = lines.map(|count| count.parse::<usize>().expect("a number")).sum();
+            assert!(output.contains(&sentence), "{name}: {sentence}");
+            assert!(name == "HTML" || listed == excluded, "{name}: {listed}, not {excluded}");
+            let flag = format!("<span class=\"flag\">{excluded} of {recorded} trials</span>");
+            assert!(name != "HTML" || output.contains(&flag), "{flag}: {output}");
+        }
+        let junit = report::junit::render(&run);
+        let cases = run.trials.iter().filter(|trial| statistics::is_excluded(trial)).count();
+        assert_eq!(cases, excluded);
+        assert_eq!(junit.matches("name=\"trial ").count(), excluded, "{junit}");
+    }
+}
+
+#[test]
+fn only_driver_of_a_cell_has_the_intervals_of_the_cell() {
+    let run = fixture::run(fixture::usual_trials());
+    let columns = ["p50_us_low", "p50_us_high", "p99_us_low", "rate_completed_high"];
+    let fields = |table: &str| -> Vec<Vec<String>> {
+        let mut lines = table.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+        let names = lines.next().expect("a header");
+        let place = |column: &&str| names.iter().position(|name| name == column).expect("a column");
+        lines.map(|line| columns.iter().map(|column| line[place(column)].clone()).collect()).collect()
+    };
+    let of_cells = fields(&report::cells_csv::table(&run.summary));
+    assert_eq!(of_cells, fields(&report::drivers_csv::drivers(&run.summary)));
+    assert!(of_cells.iter().flatten().filter(|field| !field.is_empty()).count() > 12, "{of_cells:?}");
 }
 
 /// Every verdict of an effect in JSON agrees with the interval beside it.

@@ -7,6 +7,10 @@ use report::html;
 use report::side_by_side::SideBySide;
 use report::terminal::{Options, side_by_side_text};
 use results::ComponentVersion;
+use std::path::Path;
+
+/// Folders of the runs.
+const FOLDERS: [&str; 2] = ["runs/whole", "runs/part"];
 
 /// The same trials, as if they had run on a cluster.
 fn on_cluster(run: &RunData) -> RunData {
@@ -26,7 +30,7 @@ fn on_cluster(run: &RunData) -> RunData {
 #[test]
 fn environments_are_named_and_differences_listed() {
     let lab = fixture::run(fixture::usual_trials());
-    let compared = SideBySide::new(&lab, &on_cluster(&lab));
+    let compared = SideBySide::new([&lab, &on_cluster(&lab)], FOLDERS.map(Path::new));
     assert_eq!(compared.environments[1], "Kubernetes 1.36.3 (1 Kubernetes node)");
     let shown: Vec<_> = compared.rows.iter().filter_map(|row| row.ratio).collect();
     assert!(!shown.is_empty() && shown.iter().all(|ratio| (ratio - 1.0).abs() < 1e-9), "{shown:?}");
@@ -54,10 +58,15 @@ fn runs_of_one_kind_have_no_explanation_and_missing_cells_are_named() {
     let whole = fixture::run(fixture::usual_trials());
     let mut part = whole.clone();
     let left_out = part.summary.cells.pop().expect("cells");
-    let compared = SideBySide::new(&whole, &part);
+    let compared = SideBySide::new([&whole, &part], FOLDERS.map(Path::new));
     assert!(compared.explanations.is_empty() && compared.differences.is_empty());
     assert_eq!(compared.unmatched.len(), 1);
     assert!(compared.unmatched[0].starts_with(&left_out.mode.to_string()), "{:?}", compared.unmatched);
+    let machine = "lab (AMD EPYC 9354P 32-Core Processor)";
+    assert_eq!(compared.environments, ["whole", "part"].map(|name| format!("{machine}, {name}")));
+    assert!(compared.unmatched[0].ends_with(&format!("is missing in {machine}, part")));
+    let compared = SideBySide::new([&whole, &part], ["a/run", "b/run"].map(Path::new));
+    assert_eq!(compared.environments, ["a/run", "b/run"].map(|path| format!("{machine}, {path}")));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use generated::{ClosedLoop, OpenLoop, proxy, record, run_of, times};
 use generated_clients::Clients;
 use results::{
     BindingResource, ComponentUsage, DriverRecord, MachineUsage, Mode, Prices, Rates, Role, SizeAnswer,
-    SizeNoteKind, SizeQuestion, SizeResult, Verdict,
+    SizeNoteKind, SizeQuestion, SizeResult, TrialOutcome, Verdict,
 };
 use statistics::size::{MeasuredRun, size};
 use statistics::summary::summarize;
@@ -245,7 +245,43 @@ fn sweep_that_ends_below_limit_has_no_upper_end() {
         assert_eq!((option.replicas.low, option.replicas.high), (Some(1), Some(10)));
         assert!(kinds(&result).contains(&SizeNoteKind::SweepEnded));
         assert_eq!(option.binds, BindingResource::Load);
+        assert!(option.capacity.lower_bound && option.planned.upper_bound, "{option:?}");
+        let command = option.next_run.as_deref().expect("a command");
+        assert!(command.starts_with("meshmeter run ") && command.contains("load.clients="), "{command}");
     }
+}
+
+#[test]
+fn capacity_that_the_replica_itself_limits_is_no_bound() {
+    for (run, objective) in [(ClosedLoop::default().run(1), ""), (OpenLoop::default().run(1), "p99=20ms")] {
+        let result = ask(&question(50_000.0), objective, &[run]);
+        assert!(result.notes.is_empty(), "{:?}", result.notes);
+        for option in result.answers.iter().flat_map(|answer| &answer.options) {
+            assert!(!option.capacity.lower_bound && !option.planned.upper_bound, "{option:?}");
+            assert_eq!(option.next_run, None);
+        }
+    }
+}
+
+#[test]
+fn run_that_was_cut_short_or_interrupted_is_noted_for_the_whole_answer() {
+    let whole = ClosedLoop::default().run(1);
+    let note = |run: MeasuredRun| {
+        let result = ask(&question(50_000.0), "", &[run]);
+        assert!(result.is_answered(), "{:?}", result.refusals);
+        let note = result.notes.into_iter().next().expect("a note");
+        assert_eq!(note.kind, SizeNoteKind::CutShort);
+        note.detail.expect("a detail")
+    };
+    let mut short = whole.clone();
+    short.trials.truncate(15);
+    let planned = whole.trials.len();
+    assert_eq!(note(short), format!("{} has 15 of {planned} planned trials", whole.directory));
+    let mut interrupted = whole.clone();
+    interrupted.trials[3].outcome = TrialOutcome::Interrupted;
+    let expected =
+        format!("{} has {planned} of {planned} planned trials, one of them interrupted", whole.directory);
+    assert_eq!(note(interrupted), expected);
 }
 
 #[test]

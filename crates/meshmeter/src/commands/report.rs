@@ -111,9 +111,9 @@ pub(super) fn write(destination: &Destination, text: &str) -> Result<(), Failure
 }
 
 /// Prints two runs side by side.
-fn compare(run: &RunData, other: &Path, args: &ReportArgs) -> Result<ExitCode, Failure> {
-    let other = RunData::read(other).map_err(folder_failure)?;
-    let compared = SideBySide::new(run, &other);
+fn compare(run: &RunData, folder: &Path, args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let other = RunData::read(folder).map_err(folder_failure)?;
+    let compared = SideBySide::new([run, &other], [&args.folder, folder]);
     let mut files = Files::default();
     files.write("report", args.output.as_deref(), || report::html::render_side_by_side(&compared))?;
     files.print(|| {

@@ -1,7 +1,7 @@
 //! The same answer on the terminal, as Markdown, as a page and as JSON.
 
-use super::command::{stderr, stdout};
-use super::{json, size};
+use super::command::{self, stderr, stdout};
+use super::{changed, json, size};
 use std::fs;
 use std::path::Path;
 
@@ -70,5 +70,48 @@ fn terminal_markdown_page_and_json_have_the_same_sentences_and_figures() {
     }
     for note in answer.notes.iter().chain(answer.options.iter().flat_map(|option| &option.notes)) {
         assert!(terminal.contains(&flat(&note.text)), "{}", note.text);
+    }
+}
+
+/// Of a run whose rates end far below what a proxy carries, in part and whole.
+#[test]
+fn number_that_is_a_bound_says_so_in_all_outputs_and_its_advice_plans() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).to_str().expect("a plain name").to_owned();
+    let (page, markdown) = (path("size.html"), path("size.md"));
+    let run = changed(scratch.path(), "run", "", "");
+    let asked = ["--target", "50k", "--from", &run];
+    let written = size(&[&asked[..], &["--output", &page, "--markdown", &markdown]].concat());
+    assert!(written.status.success(), "{}", stderr(&written));
+    let result = json(&size(&[&asked[..], &["--json"]].concat()));
+    assert!(result.notes.is_empty(), "{:?}", result.notes);
+    let (page, markdown) = (fs::read_to_string(page).unwrap(), fs::read_to_string(markdown).unwrap());
+    let texts = [flat(&stdout(&written)), flat(&markdown), flat(&page)];
+    for answer in &result.answers {
+        let option = answer.recommendation().expect("a recommendation");
+        assert!(option.capacity.lower_bound && option.planned.upper_bound, "{option:?}");
+        let command = option.next_run.as_deref().expect("a command");
+        let count = option.planned.replicas;
+        let firm = format!("Needed: {count} replicas");
+        let headline =
+            format!("Needed: at most {count} replicas (the runs did not reach what a replica carries: ");
+        for text in &texts {
+            assert!(text.contains(&headline) && !text.contains(&firm), "{headline}: {text}");
+            assert!(text.matches(&format!("at most {count}")).count() >= 2, "the table too: {text}");
+            assert!(text.contains(&flat(command)), "{command}: {text}");
+        }
+        let words: Vec<&str> = command.split(' ').map(|word| word.trim_matches('\'')).collect();
+        let planned = command::run(&[&words[1..], &["--dry-run"]].concat());
+        assert!(planned.status.success(), "{command}: {}", stderr(&planned));
+    }
+    assert!(page.contains("<h1 id=\"headline\">Needed: at most "), "{page}");
+    let trials = Path::new(&run).join("trials.jsonl");
+    let lines = fs::read_to_string(&trials).unwrap();
+    fs::write(&trials, lines.lines().take(20).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let short = size(&[&asked[..], &["--markdown", &path("short.md")]].concat());
+    for text in [stdout(&short), fs::read_to_string(path("short.md")).unwrap()] {
+        let said = text.trim_start_matches('*');
+        assert!(said.starts_with("Run cut short: "), "{text}");
+        assert!(flat(said).contains(" of 30 planned trials"), "{text}");
     }
 }

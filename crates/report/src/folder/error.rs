@@ -81,7 +81,10 @@ impl FolderError {
                         .to_owned(),
                 )
             }
-            Self::Write { .. } => Some("name a folder with --out that can be made and written to".to_owned()),
+            Self::Write { .. } => {
+                let options = "`meshmeter run` takes it with --out, `meshmeter report` with --output";
+                Some(format!("name a place that can be made and written to: {options}"))
+            }
             Self::Read { .. } => None,
         }
     }

@@ -1,10 +1,10 @@
 //! Response times.
 
 use super::said::Said;
+use super::word_factors::judged;
 use super::{
     Context, MAX_LINE, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput, word_factors,
 };
-use super::word_factors::judged;
 use crate::marks::mark;
 use experiment::HeadlineFigure;
 use results::finding::{Added, Headline, OfCell, Value};
@@ -114,7 +114,8 @@ fn behind_median(run: &Context<'_>, median: &OfCell<Added>, wanted: Option<&OfCe
 /// unusable in 2 of 3 trials: other-processes`.
 fn why_not(run: &Context<'_>, added: &OfCell<Added>, figure: Figure) -> Option<String> {
     let modes = [added.place.mode, added.content.added.against];
-    let is_of = |cell: &&Cell, mode: Mode| cell.mode == mode && cell.conditions().covers(added.place.conditions());
+    let is_of =
+        |cell: &&Cell, mode: Mode| cell.mode == mode && cell.conditions().covers(added.place.conditions());
     let cells = modes.map(|mode| run.summary.cells.iter().find(|cell| is_of(cell, mode)));
     let of_cell = |cell: &Cell| {
         let times = cell.response_time_us?;

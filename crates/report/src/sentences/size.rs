@@ -386,3 +386,20 @@ fn published(figures: &[PublishedFigure]) -> String {
     let differs = if differs.is_empty() { String::new() } else { format!(" Differences: {differs}.") };
     format!("Published ({}): {beside}.{differs}", figures[0].source)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_beside_a_target_are_rounded_only_as_far_as_the_comparison_stays_true() {
+        let shown = |rps: f64| beside_number(rps, 50_000.0);
+        assert_eq!(shown(49_950.0), "49950");
+        assert_eq!(shown(49_999.6), "49999");
+        assert_eq!(shown(50_049.0), "50000");
+        assert_eq!(shown(48_321.0), "48300");
+        assert_eq!(beside_number(49_960.0, 49_955.0), "50000");
+        assert_eq!(beside_number(74_960.0, 74_980.0), "74960");
+        assert_eq!(beside_number(74_940.0, 74_930.0), "74940");
+    }
+}

@@ -13,7 +13,9 @@ use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
 use results::finding::{self, GreatestAdded, OfCell, Value};
-use results::{Cell, Estimate, Figure, Finding, FindingVerdict, Metric, Mode, OwnedCellKey, Role, TrialRecord};
+use results::{
+    Cell, Estimate, Figure, Finding, FindingVerdict, Metric, Mode, OwnedCellKey, Role, TrialRecord,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// With fewer drivers the median is not a useful reference.

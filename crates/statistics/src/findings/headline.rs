@@ -11,7 +11,9 @@ use crate::interval;
 use crate::published::{GATEWAY_CPU, gateway_cpu_limit_cores};
 use experiment::HeadlineFigure;
 use experiment::definition::Factor;
-use results::finding::{About, Added, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline};
+use results::finding::{
+    About, Added, GatewayCapacity, Headline, Measured, OfCell, Usage, Value, ValuesHeadline,
+};
 use results::{
     BACKGROUND_SERVICES, Cell, Finding, FindingVerdict, LoadPoint, Metric, Mode, Role, is_of_components,
 };
@@ -170,7 +172,8 @@ fn entry(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
     let can_lead = |added: &OfCell<Added>| is_judged(added) && run.resolves(cell, metric.spoiled_by());
     let median = latency::added_to_floor(cell, Metric::ResponseTimeP50Us)
         .filter(|median| wanted.is_none() || is_judged(median));
-    let median = median.filter(|_| metric != Metric::ResponseTimeP50Us && !wanted.as_ref().is_some_and(can_lead));
+    let median =
+        median.filter(|_| metric != Metric::ResponseTimeP50Us && !wanted.as_ref().is_some_and(can_lead));
     let added: Vec<Headline> = median.into_iter().chain(wanted).map(Headline::Added).collect();
     if added.is_empty() {
         return added;

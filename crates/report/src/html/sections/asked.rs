@@ -10,14 +10,37 @@ use results::units::format_duration;
 
 /// Settings of the control plane; empty if all are defaults.
 pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
+    of_all_values(experiment, |one| control_plane(one, modes))
+}
+
+/// Settings that slow down proxies or the service; empty if there are none.
+pub fn of_service(experiment: &Experiment) -> String {
+    of_all_values(experiment, |one| service(&one.server, &one.proxy))
+}
+
+/// Parts of each combination of the factors' values; those that only some have are marked.
+pub(super) fn of_all_values(experiment: &Experiment, parts: impl Fn(&Experiment) -> Vec<String>) -> String {
+    let of_each: Vec<Vec<String>> = experiment.each_combination().map(|(_, one)| parts(one)).collect();
+    let mut distinct: Vec<&String> = Vec::new();
+    for part in of_each.iter().flatten() {
+        if !distinct.contains(&part) {
+            distinct.push(part);
+        }
+    }
+    let text = |part: &String| match of_each.iter().all(|parts| parts.contains(part)) {
+        true => part.clone(),
+        false => format!("{part} (in some cells)"),
+    };
+    distinct.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn control_plane(experiment: &Experiment, modes: &[Mode]) -> Vec<String> {
     if experiment.mesh != MeshKind::Istio {
-        return String::new();
+        return Vec::new();
     }
     let settings = &experiment.istio;
     let mut parts = of_requests(settings);
-    let varies = experiment.factors.iter().any(|factor| factor.key == "istio.telemetry");
     match settings.telemetry {
-        _ if varies => {}
         TelemetrySetting::Auto => {}
         TelemetrySetting::On => parts.push("Istio’s telemetry".to_owned()),
         TelemetrySetting::Off => parts.push("no telemetry of Istio’s".to_owned()),
@@ -52,7 +75,7 @@ pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
     if let Some(extra) = &settings.extra {
         parts.push(counted(extra.objects.len(), "further object", "further objects"));
     }
-    parts.join(", ")
+    parts
 }
 
 /// Settings that act on each request or connection.
@@ -83,8 +106,7 @@ fn of_requests(settings: &MeshSettings) -> Vec<String> {
     parts
 }
 
-/// Settings that slow down proxies or the service; empty if there are none.
-pub fn of_service(server: &ServerSettings, proxy: &ProxySettings) -> String {
+fn service(server: &ServerSettings, proxy: &ProxySettings) -> Vec<String> {
     let limit = |cores: Option<f64>, whose: &str| {
         cores.map(|cores| format!("{whose} limited to {}", format::cores(cores)))
     };
@@ -95,8 +117,7 @@ pub fn of_service(server: &ServerSettings, proxy: &ProxySettings) -> String {
         format!("{} of the requests answered with an error", format::percent(server.error_fraction))
     });
     let limits = [limit(proxy.cpu_limit_cores, "each proxy"), limit(server.cpu_limit_cores, "the service")];
-    let parts: Vec<String> = [delay, cpu_time, errors].into_iter().chain(limits).flatten().collect();
-    parts.join(", ")
+    [delay, cpu_time, errors].into_iter().chain(limits).flatten().collect()
 }
 
 fn counted(count: usize, one: &str, several: &str) -> String {
@@ -139,7 +160,19 @@ istio:
         let experiment = Experiment::parse(EVERYTHING, "everything").unwrap();
         let with_spaces = |text: String| text.replace('\u{a0}', " ");
         insta::assert_snapshot!(with_spaces(of_control_plane(&experiment, &experiment.modes)), @"12.5 % of the requests traced, 500 authorization rules by path, 1 authorization rule by identity, a token (JWT) verified per request, a Lua script of the experiment's own, the WebAssembly module count.wasm, 1 retry, routes that give up after 2s, sidecars with only their own namespace, DNS captured by the proxies, addresses auto-allocated, ECDSA keys of the proxies, 300 background services of 1 address each, an ingress gateway (mutual TLS with clients, described by the Gateway API), 1 further object");
-        insta::assert_snapshot!(with_spaces(of_service(&experiment.server, &experiment.proxy)), @"answers after 5ms, 20 % of the requests answered with an error, each proxy limited to 0.500 cores, the service limited to 2.00 cores");
+        insta::assert_snapshot!(with_spaces(of_service(&experiment)), @"answers after 5ms, 20 % of the requests answered with an error, each proxy limited to 0.500 cores, the service limited to 2.00 cores");
+    }
+
+    #[test]
+    fn every_value_of_a_factor_is_described() {
+        let text = "{name: a, mesh: istio, modes: [sidecar], load: {rate: 100}, proxy: {cpu: [250m, 1]}, \
+                    istio: {retries: 2, authorization: {paths: [0, 500]}}}";
+        let experiment = Experiment::parse(text, "factors").unwrap();
+        let rules = "500 authorization rules by path (in some cells)";
+        assert_eq!(of_control_plane(&experiment, &experiment.modes), format!("2 retries, {rules}"));
+        let limits = ["0.250", "1.00"]
+            .map(|cores| format!("each proxy limited to {cores}\u{a0}cores (in some cells)"));
+        assert_eq!(of_service(&experiment), limits.join(", "));
     }
 
     #[test]
@@ -147,6 +180,6 @@ istio:
         let text = "name: a\nmesh: istio\nmodes: [none, sidecar]\nload: {rate: 100}\n";
         let experiment = Experiment::parse(text, "defaults").unwrap();
         assert_eq!(of_control_plane(&experiment, &experiment.modes), "");
-        assert_eq!(of_service(&experiment.server, &experiment.proxy), "");
+        assert_eq!(of_service(&experiment), "");
     }
 }

@@ -5,8 +5,8 @@ use super::filters::{self, FilterRow};
 use crate::format;
 use results::{CellKey, HopProof, HopProtocol, Mode, ProxyProof, PublishedFigure, TrialRecord};
 use serde::Serialize;
-use statistics::is_excluded;
 use statistics::copies::{CopyNames, MAX_UNFOLDED, grouped, local_name};
+use statistics::is_excluded;
 use std::collections::HashMap;
 
 /// Counters of the proxies.

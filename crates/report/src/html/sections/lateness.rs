@@ -7,8 +7,8 @@ use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use results::{Cell, CellKey, SpinPauses, TrialRecord};
 use serde::Serialize;
-use statistics::is_excluded;
 use statistics::copies::Spread;
+use statistics::is_excluded;
 
 /// The 99th percentile of each trial, by mode.
 pub fn lateness(context: &Context) -> Vec<Chart> {

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::nodes::nodes;
 use crate::calibration::{run_resolution, sentences};
 use crate::format::{self, TimeUnit};
+use experiment::Experiment;
 use experiment::environment::AccessLog;
 use experiment::mesh_settings::ZtunnelPlacement;
 use results::{
@@ -209,7 +210,7 @@ impl Method {
             shared_load: context.conditions.shared(),
             proxies: proxies(context),
             asked: asked::of_control_plane(&context.run.experiment, &context.modes),
-            held_back: asked::of_service(&context.run.experiment.server, &context.run.experiment.proxy),
+            held_back: asked::of_service(&context.run.experiment),
             expected_status: context
                 .run
                 .experiment
@@ -234,20 +235,25 @@ fn proxies(context: &Context) -> String {
     if context.modes.iter().all(|mode| matches!(mode, Mode::None | Mode::ControlPlane)) {
         return String::new();
     }
-    let mut parts: Vec<String> = builds(&context.run.summary.cells).into_iter().collect();
-    parts.extend([
+    let builds = builds(&context.run.summary.cells).into_iter();
+    let settings = asked::of_all_values(experiment, |one| proxy_settings(one, &context.modes));
+    builds.chain([settings]).collect::<Vec<_>>().join(", ")
+}
+
+fn proxy_settings(experiment: &Experiment, modes: &[Mode]) -> Vec<String> {
+    let mut parts = vec![
         format::counted(experiment.proxy.workers as u64, "worker thread", "worker threads"),
         match experiment.proxy.access_log {
             AccessLog::Off => "no access log".to_owned(),
             AccessLog::Text => "access log as text".to_owned(),
             AccessLog::Json => "access log as JSON".to_owned(),
         },
-    ]);
+    ];
     // The name of each egress mode says whether it uses mutual TLS.
-    if context.modes.iter().any(|mode| !mode.is_egress() && *mode != Mode::None) {
+    if modes.iter().any(|mode| !mode.is_egress() && *mode != Mode::None) {
         parts.push(format!("mutual TLS between them: {}", experiment.proxy.mtls.name()));
     }
-    if context.modes.iter().any(|mode| mode.is_ambient()) {
+    if modes.iter().any(|mode| mode.is_ambient()) {
         parts.push(match experiment.istio.ztunnel {
             ZtunnelPlacement::Shared => {
                 "one ztunnel for both pods, as on one node: its CPU and memory are those of both sides"
@@ -256,7 +262,7 @@ fn proxies(context: &Context) -> String {
             ZtunnelPlacement::PerPod => "a ztunnel in each pod".to_owned(),
         });
     }
-    parts.join(", ")
+    parts
 }
 
 /// Envoy builds that the control plane configured, and whether Istio's telemetry was on; `None` if it
