@@ -86,7 +86,7 @@ fn observers(cell: &Cell) -> [TableCell; 4] {
 }
 
 fn own_columns(has_limit: bool) -> Vec<Column> {
-    let on_terminal = ["", "generator", "gateway", "destination", "they"];
+    let on_terminal = ["", "generator", "gateway", "destination", "counts"];
     let mut columns: Vec<Column> = on_terminal.into_iter().map(Column::only_terminal).collect();
     columns.extend([Column::name("Gateway"), Column::number("CPU").terminal("cores")]);
     columns.extend(has_limit.then(|| Column::number("Throttled").terminal("throttled")));

@@ -135,7 +135,7 @@ fn versions_and_sizes_of_the_mesh_lead_by_the_figure_of_the_experiment() {
         ..DESIGNS[6]
     };
     let own = simulated(sizes, None);
-    assert!(own.starts_with("Each other service of the mesh costs "), "{own}");
+    assert!(own.starts_with("Each background service of the mesh costs "), "{own}");
     let names = ["median", "p90", "p99", "proxy CPU per request"];
     let figures = [HeadlineFigure::P50, HeadlineFigure::P90, HeadlineFigure::P99, HeadlineFigure::Cpu];
     for (figure, name) in figures.into_iter().zip(names) {

@@ -25,6 +25,9 @@ pub struct ControlPlaneSize {
     pub machine: Option<SizeMachine>,
     /// Runs that the answer is based on.
     pub runs: Vec<SizeRun>,
+    /// Caveats for the whole answer, said first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<ControlPlaneNote>,
     /// One answer per kind of fleet and values of factors that the laws do not contain.
     pub answers: Vec<ControlPlaneAnswer>,
     /// Reasons why there is no answer.
@@ -158,6 +161,8 @@ impl ControlPlaneNote {
 pub enum ControlPlaneNoteKind {
     /// Refusal: the runs were measured on different machines, kernels or versions of Meshmeter.
     MixedMachines,
+    /// Runs that were cut short, or have interrupted trials.
+    CutShort,
     /// Refusal: no run has a fleet of this kind.
     NotMeasured,
     /// Refusal: no trial is valid.

@@ -9,3 +9,16 @@ pub fn shell_word(word: &str) -> String {
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_words_survive_shell_parsing() {
+        assert_eq!(shell_word("http://localhost:15000/stats"), "http://localhost:15000/stats");
+        assert_eq!(shell_word("a?b&c"), "'a?b&c'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

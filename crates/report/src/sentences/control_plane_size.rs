@@ -31,7 +31,7 @@ pub fn fill_control_plane_size(result: &mut ControlPlaneSize) {
     result.published = PUBLISHED.map(str::to_owned).to_vec();
     let kind = result.asked.kind.clone();
     let of_answers = result.answers.iter_mut().flat_map(|answer| &mut answer.notes);
-    for note in result.refusals.iter_mut().chain(of_answers) {
+    for note in result.refusals.iter_mut().chain(of_answers).chain(&mut result.notes) {
         note.text = text(note, kind.as_deref());
     }
 }
@@ -42,6 +42,7 @@ fn text(note: &ControlPlaneNote, kind: Option<&str>) -> String {
         ControlPlaneNoteKind::MixedMachines => {
             format!("The runs are of different machines, and costs hold on their own: {detail}.")
         }
+        ControlPlaneNoteKind::CutShort => super::size::cut_short(detail),
         ControlPlaneNoteKind::NotMeasured => match kind.filter(|_| !detail.is_empty()) {
             Some(kind) => format!("The runs have no fleet of {kind}; measured: {detail}."),
             None => "The runs have no fleet: `meshmeter run control-plane` measures one.".to_owned(),

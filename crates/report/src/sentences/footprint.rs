@@ -99,8 +99,8 @@ pub(super) fn rejected_updates(updates: &RejectedUpdates) -> Said {
             "In mode {mode} {rejecting} of {proxies} proxies rejected updates of their configuration, such as {name}; they do \
              not hold what they were sent."
         ),
-        (_, name) => format!(
-            "In mode {mode} {name} rejected updates of its configuration; it does not hold what it was sent."
-        ),
+        (_, name) => {
+            format!("In mode {mode} {name} rejected updates of its configuration; it lacks what istiod sent.")
+        }
     })
 }

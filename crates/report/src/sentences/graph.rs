@@ -45,7 +45,7 @@ pub(super) fn added_time(run: &Context<'_>, added: &OfCell<GreatestAdded>) -> Sa
                 "{place}: each of {candidates} calls between services is shorter than with {against}; {by} in {name}."
             ),
             FindingVerdict::Shown => format!(
-                "{place}: of {candidates} calls {name} grew most, by {} to {} in the median; compared with {against}.",
+                "{place}: of {candidates} calls {name} slowed down most, by {} to a median of {}; compared with {against}.",
                 words::latency(&greatest.difference),
                 words::latency_value(greatest.value.value),
             ),
@@ -75,7 +75,7 @@ pub(super) fn added_cpu(run: &Context<'_>, added: &OfCell<GreatestAdded>) -> Sai
                 )
             }
             FindingVerdict::Shown => format!(
-                "{place}: of {candidates} services {name} grew most in CPU, by {} to {}; with the proxies in its pods, compared \
+                "{place}: CPU of {name} rose most of {candidates} services, by {} to {}; with the proxies in its pods, compared \
                  with {against}.",
                 words::cores(&greatest.difference),
                 words::cores_value(greatest.value.value),

@@ -34,7 +34,7 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
     let cpu = || {
         let cpu = all!(Cpu).next();
         cpu.map_or_else(String::new, |cpu| {
-            format!("; it uses {} a proxy", words::cores_value(cpu.content.value))
+            format!("; each proxy uses {}", words::cores_value(cpu.content.value))
         })
     };
     let median = |of: &OwnedCellKey, figure: Metric, text: &str| {
@@ -158,7 +158,7 @@ fn changes(added: &Added) -> String {
         return format!("adds {} to {what}", words::latency(difference));
     }
     let less = difference.map_reversed(std::ops::Neg::neg);
-    format!("takes {} off {what}", words::latency(&less))
+    format!("lowers {what} by {}", words::latency(&less))
 }
 
 /// ` (×7.1)`, relative to the baseline.
@@ -201,7 +201,7 @@ pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
     };
     let against = format!("Compared with {}.", words::mode(first.content.added.against));
     let pauses = match group.iter().any(|added| added.content.share.is_some()) {
-        true => " Pauses of the machine can make this p99.",
+        true => " Pauses of the machine can cause this p99.",
         false => "",
     };
     let chance = run.chance(group.iter().map(|added| &added.content.added.difference));

@@ -55,7 +55,7 @@ fn is_shown(step: &Step) -> bool {
     step.is_shown_worse()
 }
 
-/// Example: `sidecar 0.25 ms (0.24–0.26) above gateway (none shown to ambient)`.
+/// Example: `sidecar 0.25 ms (0.24–0.26) above gateway (not shown to differ from ambient)`.
 fn clause(of_mode: &[&Standing]) -> String {
     let mode = words::mode(of_mode[0].place().mode);
     let shown = steps(of_mode).filter(|step| is_shown(step));
@@ -74,7 +74,7 @@ fn clause(of_mode: &[&Standing]) -> String {
     if alike.is_empty() {
         format!("{mode} {by}")
     } else {
-        format!("{mode} {by} (none shown to {})", words::list(&alike))
+        format!("{mode} {by} (not shown to differ from {})", words::list(&alike))
     }
 }
 

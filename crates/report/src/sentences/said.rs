@@ -5,6 +5,7 @@
 //! whole text.
 
 use crate::format::cut;
+use statistics::words;
 
 /// Maximum length of a line, characters.
 pub const MAX_LINE: usize = 100;
@@ -67,7 +68,7 @@ impl From<String> for Said {
         }
         if let Some((line, rest)) = breaks(&text).last() {
             let line = line.trim_end_matches('.').to_owned() + ".";
-            return Self { line, detail: rest.trim_start().to_owned() };
+            return Self { line, detail: beginning(rest.trim_start()) };
         }
         let mut line: String = text.chars().take(MAX_LINE - 1).collect();
         // Not within a figure, where there is another place.
@@ -80,6 +81,12 @@ impl From<String> for Said {
         let line = line.trim_end_matches(", not").trim_end_matches([',', ':', ' ']).to_owned() + "…";
         Self { line, detail: text }
     }
+}
+
+/// The rest of a text as a text of its own, with a capital letter; names of percentiles keep theirs.
+fn beginning(rest: &str) -> String {
+    let is_percentile = rest.chars().nth(1).is_some_and(|second| second.is_ascii_digit());
+    if is_percentile { rest.to_owned() } else { words::sentence(rest) }
 }
 
 /// Both parts of the text at each end of a clause or sentence where the first part is a line, outside brackets. The first part
@@ -123,7 +130,7 @@ mod tests {
         let said = Said::from(text);
         assert_eq!(
             (said.line.as_str(), said.detail.as_str()),
-            (&*format!("{}.", "a".repeat(40)), &*format!("{} (a; b); c. D.", "b".repeat(60)))
+            (&*format!("{}.", "a".repeat(40)), &*format!("B{} (a; b); c. D.", "b".repeat(59)))
         );
         let short = Said::from("One. Two; three.".to_owned());
         assert_eq!((short.line.as_str(), short.detail.as_str()), ("One. Two; three.", ""));

@@ -11,7 +11,7 @@ use statistics::words;
 /// The formula, one line per figure. Every input is in the result.
 const FORMULA: [&str; 9] = [
     "replicas = ⌈target ÷ (capacity of a replica × (1 − headroom))⌉; its interval has the capacity's upper end, then its lower end",
-    "planned replicas = ⌈target ÷ (one-sided 95 % lower end of the capacity × (1 − headroom))⌉; tables and costs are of the plan",
+    "planned replicas = ⌈target ÷ (one-sided 95 % lower end of the capacity × (1 − headroom))⌉; tables and costs are of the plan; an upper bound where the runs did not reach the capacity",
     "cheapest = least expected cost: of the replicas needed, averaged over the interval of the capacity",
     "CPU of a replica = its CPU limit; without one CPU per request at its share of the target × that share ÷ (1 − headroom)",
     "memory of a replica = measured working set at its capacity; its interval reaches to the first load that is not carried",
@@ -44,9 +44,7 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
         SizeNoteKind::MixedMachines => {
             format!("The runs are of different machines, and a capacity holds on its own: {detail}.")
         }
-        SizeNoteKind::CutShort => {
-            format!("Run cut short: {detail}. The answer is from the recorded trials alone.")
-        }
+        SizeNoteKind::CutShort => cut_short(detail),
         SizeNoteKind::NotMeasured => format!("The runs did not measure {detail}."),
         SizeNoteKind::NoValidTrial => format!("No trial can be used for {detail}."),
         SizeNoteKind::ObjectiveNeverMet => {
@@ -56,8 +54,8 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
             "No measured load is shown to meet the objective: {detail}. More repeats make intervals narrower, lower loads may meet it."
         ),
         SizeNoteKind::TargetBeyondSweep => format!(
-            "Target beyond the sweep: the run measured at most {detail} requests/s in all, not {target}. Replicas are taken to \
-             carry N times what one does; load balancing, and what they share, was not measured."
+            "Target beyond the sweep: the run measured at most {detail} requests/s in all, not {target}. N replicas are \
+             assumed to carry N times what one carries; load balancing and shared resources were not measured."
         ),
         SizeNoteKind::SweepEnded => {
             "The highest measured load is carried: a replica may carry more, which the run does not show.".to_owned()
@@ -102,7 +100,7 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
             "Requests are those of the drivers; each becomes calls between several services.".to_owned()
         }
         SizeNoteKind::FilterServices => {
-            format!("Services that its filters ask are in no figure, and take CPU of their own: {detail}.")
+            format!("Services that its filters call use CPU of their own and are in no figure: {detail}.")
         }
         SizeNoteKind::MixedComponents => format!("The runs have different versions of components: {detail}."),
         SizeNoteKind::MixedSettings => format!(
@@ -110,6 +108,11 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
         ),
         SizeNoteKind::SizeLeftOut => format!("Left out: {detail}."),
     }
+}
+
+/// Note on runs that lack planned trials.
+pub(super) fn cut_short(detail: &str) -> String {
+    format!("Run cut short: {detail}. The answer is from the recorded trials alone.")
 }
 
 /// The question that the answer is about, and its scope.

@@ -53,10 +53,10 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> Said {
     let sizes = run.summary.factor_effects.iter().find(is_it).map_or(&[][..], |effect| &effect.values);
     let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
     let measured = format!(
-        "Measured in mode {mode} before the load, in meshes of {} other services.",
+        "Measured in mode {mode} before the load, in meshes of {} background services.",
         words::list(&sizes)
     );
-    Said::from(format!("Each other service of the mesh costs {}.", costs.join("; ")))
+    Said::from(format!("Each background service of the mesh costs {}.", costs.join("; ")))
         .and(&measured)
         .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }
@@ -85,7 +85,7 @@ fn propagation(run: &Context<'_>, group: &[&Effect]) -> Said {
         format!("{later} at {}", effect.subject)
     });
     let later = later.collect::<Vec<_>>().join("; ");
-    Said::from(format!("Per 1000 other services a change is propagated {later}."))
+    Said::from(format!("Per 1000 background services a change is propagated {later}."))
         .and(&format!("Mode {}.", group[0].mode))
         .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }
@@ -97,7 +97,7 @@ fn requests(run: &Context<'_>, group: &[&Effect]) -> Said {
     let (smallest, largest) = (values.first().unwrap_or(&0.0), values.last().unwrap_or(&0.0));
     let offered = group[0].load.as_ref().map(words::offered).unwrap_or_default();
     let text = format!(
-        "{largest} other services instead of {smallest} ({}, {}): {}.",
+        "{largest} background services instead of {smallest} ({}, {}): {}.",
         words::mode(group[0].mode),
         offered.replacen(" requests/s", "/s", 1),
         changes(group)

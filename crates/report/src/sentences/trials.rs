@@ -106,8 +106,8 @@ pub(super) fn noisy_machine(Trials { n: reruns, .. }: Trials) -> String {
 pub(super) fn late_generator(run: &Context<'_>, late: &LateGenerator) -> String {
     let Trials { n, of } = late.trials;
     format!(
-        "With {} the generator was late in {n} of {of} trials, in {} of all others: more than by chance. The mode may be what \
-         holds it up, and its figures are of the trials in which it did not.",
+        "With {} the generator was late in {n} of {of} trials, in {} of all others: more than by chance. The mode itself may \
+         delay it; its figures are of the trials in which the generator was on time.",
         run.subject(late.mode),
         late.of_all_modes.saturating_sub(n)
     )

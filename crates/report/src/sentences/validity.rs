@@ -116,8 +116,8 @@ pub(super) fn machine_pauses(run: &Context<'_>, group: &[&OfCell<MachinePauses>]
         [only] => only.clone(),
         cells => format!("{} cells", cells.len()),
     };
-    let said = Said::from(format!("Pauses of this machine can make {name} of {of}."))
-        .and(&format!("As long as what it has above the median, they reach about {share} of the requests."));
+    let said = Said::from(format!("Pauses of this machine can cause {name} of {of}."))
+        .and(&format!("Pauses as long as its excess over the median affect about {share} of the requests."));
     if cells.len() > 1 { said.and(&format!("Cells: {}.", words::list(&cells))) } else { said }
 }
 
@@ -172,9 +172,7 @@ pub(super) fn few_samples(few: &About<Event, Value>) -> String {
         (Event::Requests, true) => "request",
         (Event::Requests, false) => "requests",
     };
-    format!(
-        "{name} rests on as few as {fewest:.0} {events} in a trial; too few to say more of it than the table shows."
-    )
+    format!("{name} rests on as few as {fewest:.0} {events} in a trial, too few for a finding.")
 }
 
 /// Cells with a single valid trial.

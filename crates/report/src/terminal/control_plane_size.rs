@@ -17,7 +17,9 @@ const SCOPE: &str =
 #[must_use]
 pub fn control_plane_size_text(result: &ControlPlaneSize, options: Options) -> String {
     let wrapped = |text: &str| wrap(&format::unbroken(&plain(text)), options.width);
-    let mut lines = wrapped(&control_plane_opening(result));
+    let warnings = result.notes.iter().flat_map(|note| wrapped(&note.text));
+    let mut lines: Vec<String> = warnings.map(|line| bold(&line, options)).collect();
+    lines.extend(wrapped(&control_plane_opening(result)));
     for answer in &result.answers {
         lines.push(String::new());
         lines.extend(wrapped(&control_plane_place(answer)).iter().map(|line| bold(line, options)));

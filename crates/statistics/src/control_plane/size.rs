@@ -7,11 +7,11 @@ mod asked;
 
 use super::linear::{FittedLaw, Unresolved, over_repeats};
 use super::{Group, Laws, groups};
-use crate::size::{HOURS_PER_MONTH, MeasuredRun, described, mixed_components, one_machine};
+use crate::size::{HOURS_PER_MONTH, MeasuredRun, cut_short, described, mixed_components, one_machine};
 use asked::Changes;
 use results::{
     CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
-    ControlPlaneQuestion, ControlPlaneSize, Estimate, IstiodCount, MeasuredRange,
+    ControlPlaneQuestion, ControlPlaneSize, Estimate, IstiodCount, MeasuredRange, SizeNote,
 };
 use std::collections::BTreeSet;
 
@@ -29,6 +29,7 @@ pub fn size_control_plane(question: &ControlPlaneQuestion, runs: &[MeasuredRun])
         asked: question.clone(),
         confidence: CONFIDENCE,
         runs: runs.iter().map(described).collect(),
+        notes: runs.iter().filter_map(cut_short).map(of_whole_answer).collect(),
         ..ControlPlaneSize::default()
     };
     match one_machine(runs) {
@@ -68,6 +69,10 @@ pub fn size_control_plane(question: &ControlPlaneQuestion, runs: &[MeasuredRun])
         }
     }
     result
+}
+
+fn of_whole_answer(note: SizeNote) -> ControlPlaneNote {
+    ControlPlaneNote::new(ControlPlaneNoteKind::CutShort, note.detail)
 }
 
 /// The values of the laws' variables for the mesh in question.

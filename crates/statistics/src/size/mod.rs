@@ -160,7 +160,7 @@ pub(crate) fn described(run: &MeasuredRun) -> SizeRun {
 }
 
 /// Note on a run that lacks planned trials, or that the user interrupted in a trial.
-fn cut_short(run: &MeasuredRun) -> Option<SizeNote> {
+pub(crate) fn cut_short(run: &MeasuredRun) -> Option<SizeNote> {
     let SizeRun { directory, planned, .. } = described(run);
     let places: HashSet<(CellKey<'_>, usize)> =
         run.trials.iter().map(|trial| (trial.cell(), trial.repeat)).collect();

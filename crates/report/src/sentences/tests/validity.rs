@@ -152,9 +152,9 @@ fn percentiles_caused_by_machine_pauses_are_named() {
     assert_eq!(found.len(), 6, "{found:#?}");
     assert!(found.iter().all(|(pauses, _)| pauses.content.measured.figure == Metric::ResponseTimeP99Us
         && pauses.content.share >= 0.01));
-    assert!(found[0].1.starts_with("Pauses of this machine can make p99 of every cell"), "{}", found[0].1);
+    assert!(found[0].1.starts_with("Pauses of this machine can cause p99 of every cell"), "{}", found[0].1);
     let reported = reported(&often);
-    assert!(reported.contains("Pauses of the machine can make this p99."), "{reported}");
+    assert!(reported.contains("Pauses of the machine can cause this p99."), "{reported}");
 
     // Pauses that are as long, but rare. And frequent ones that are shorter than the distance of p99 from the
     // median, except for the baseline.
