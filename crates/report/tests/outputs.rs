@@ -4,6 +4,7 @@ mod fixture;
 
 use fixture::Chance;
 use fixture::designs::{DESIGNS, synchronous};
+use fixture::fleets::fleet_run;
 use report::format::{Interval, TimeUnit, cores_interval};
 use report::table::{Difference, ResultTable};
 use report::terminal::{Options, render};
@@ -189,9 +190,11 @@ fn no_text_contradicts_the_interval_beside_it() {
     let of_designs = DESIGNS.iter().flat_map(|design| {
         (0..4).map(move |seed| (format!("{}, seed {seed}", design.text), design.run(seed)))
     });
+    let fleets = [("proxies", ["100", "200"]), ("kind", ["sidecar", "gateway"])];
+    let fleets = fleets.map(|(factor, values)| (format!("fleets by {factor}"), fleet_run(factor, &values)));
     let mut counts: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     let mut corrected = 0;
-    for (named, run) in runs.chain(of_designs) {
+    for (named, run) in runs.chain(of_designs).chain(fleets) {
         let all = run.summary.factor_differences.iter();
         corrected += all.filter(|one| one.estimate.alone.is_some()).count();
         for (name, output) in outputs(&run) {
@@ -328,6 +331,26 @@ fn only_driver_of_a_cell_has_the_intervals_of_the_cell() {
     let of_cells = fields(&report::cells_csv::table(&run.summary));
     assert_eq!(of_cells, fields(&report::drivers_csv::drivers(&run.summary)));
     assert!(of_cells.iter().flatten().filter(|field| !field.is_empty()).count() > 12, "{of_cells:?}");
+}
+
+#[test]
+fn cpu_of_a_service_has_one_interval_in_the_tables_of_services_and_components() {
+    let run = fixture::run(fixture::tiered::tiered_trials(1));
+    let mut compared = 0;
+    for cell in &run.summary.cells {
+        for service in &cell.services {
+            let pod = format!("{}/{}", service.namespace, service.name);
+            let figures =
+                [(&service.cpu_cores, pod.clone()), (&service.proxy_cpu_cores, format!("{pod}-proxy"))];
+            for (own, name) in figures {
+                let component = cell.components.iter().find(|one| one.name == name);
+                let (Some(own), Some(component)) = (own, component) else { continue };
+                assert_eq!(*own, component.cpu_cores, "{name}");
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 4 + 4 + 4, "services of both modes, and the proxies of one");
 }
 
 /// Every verdict of an effect in JSON agrees with the interval beside it.

@@ -253,6 +253,7 @@ fn cell(
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),
         path: path(&valid, all),
     };
+    services::share_intervals(&mut cell.services, &cell.components, all);
     cell.objective = objective::of_cell(&experiment.objective, &cell);
     disturbed::note(&mut cell, all);
     cell

@@ -2,7 +2,10 @@
 
 use super::estimates::estimate;
 use super::readings::{Readings, WindowRates};
-use results::{ComponentUsage, DisturbedFigures, Role, ServiceRecord, ServiceSummary, TrialRecord};
+use results::{
+    ComponentSummary, ComponentUsage, DisturbedFigures, Estimate, Role, ServiceRecord, ServiceSummary,
+    TrialRecord,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// Every service of the trials of a cell, in the order in which the trials list them.
@@ -34,6 +37,47 @@ pub(super) fn services(trials: &[&TrialRecord]) -> Vec<ServiceSummary> {
         }
     };
     readings.into_iter().map(summary).collect()
+}
+
+/// Gives services of one pod the intervals that the components table has for the same figure: CPU of the application, and of the only
+/// proxy in its pod.
+pub(super) fn share_intervals(
+    services: &mut [ServiceSummary],
+    components: &[ComponentSummary],
+    trials: &[&TrialRecord],
+) {
+    for service in services {
+        let known = trials.iter().find_map(|trial| {
+            let record = trial
+                .services
+                .iter()
+                .find(|record| (&record.namespace, &record.name) == (&service.namespace, &service.name))?;
+            Some((trial, record.components.as_slice()))
+        });
+        let Some((trial, [application])) = known else { continue };
+        let usage = |role: Role| trial.components.iter().filter(move |usage| usage.role == role);
+        let pod =
+            usage(Role::App).find(|usage| usage.name == *application).and_then(|usage| usage.pod.as_ref());
+        let proxies: Vec<&str> = usage(Role::Proxy)
+            .filter(|usage| pod.is_some() && usage.pod.as_ref() == pod)
+            .map(|usage| usage.name.as_str())
+            .collect();
+        let shared = |own: &mut Option<Estimate>, name: &str, role: Role| {
+            let component = components.iter().find(|one| one.role == role && one.name == name);
+            let is_same = |own: &Estimate, other: &Estimate| {
+                own.n == other.n && (own.estimate - other.estimate).abs() <= 1e-9 * own.estimate.abs()
+            };
+            if let (Some(own), Some(component)) = (own.as_mut(), component)
+                && is_same(own, &component.cpu_cores)
+            {
+                *own = component.cpu_cores;
+            }
+        };
+        shared(&mut service.cpu_cores, application, Role::App);
+        if let [only] = proxies[..] {
+            shared(&mut service.proxy_cpu_cores, only, Role::Proxy);
+        }
+    }
 }
 
 /// A service in one trial whose drivers are valid.
