@@ -96,7 +96,7 @@ fn topology_leads_with_its_median_where_the_tail_cannot_be_judged() {
     let single = headline(single, None);
     let opening = "At 400/s p99 of tiered-1/a with a sidecar in every pod is ";
     assert!(single.starts_with(opening), "{single}");
-    assert!(single.contains(" higher; one trial of each cannot show a difference"), "{single}");
+    assert!(single.contains(" higher. One trial of each cannot show a difference"), "{single}");
 }
 
 /// The headline of a simulated run whose experiment asks for this figure.

@@ -40,7 +40,7 @@ fn text(note: &ControlPlaneNote, kind: Option<&str>) -> String {
     let detail = note.detail.as_deref().unwrap_or_default();
     match note.kind {
         ControlPlaneNoteKind::MixedMachines => {
-            format!("The runs are of different machines, and costs hold on their own: {detail}.")
+            format!("The runs are of different machines, and costs hold for one machine: {detail}.")
         }
         ControlPlaneNoteKind::CutShort => super::size::cut_short(detail),
         ControlPlaneNoteKind::NotMeasured => match kind.filter(|_| !detail.is_empty()) {
@@ -50,7 +50,7 @@ fn text(note: &ControlPlaneNote, kind: Option<&str>) -> String {
         ControlPlaneNoteKind::NoValidTrial => "No trial of a fleet can be used.".to_owned(),
         ControlPlaneNoteKind::Unresolved => format!("Not resolved: {detail}."),
         ControlPlaneNoteKind::IstiodTooSmall => format!(
-            "An istiod of this size is too small, however many there are: each needs more {} than it has for what it does not share.",
+            "Istiods of this size are too small in any number: each needs more {} than it has for what it does not share.",
             if detail == "cpu" { "CPU" } else { detail }
         ),
         ControlPlaneNoteKind::Extrapolated => {

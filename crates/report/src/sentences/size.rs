@@ -42,7 +42,7 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
     let target = words::rate(asked.target_rps);
     match note.kind {
         SizeNoteKind::MixedMachines => {
-            format!("The runs are of different machines, and a capacity holds on its own: {detail}.")
+            format!("The runs are of different machines, and a capacity holds for one machine: {detail}.")
         }
         SizeNoteKind::CutShort => cut_short(detail),
         SizeNoteKind::NotMeasured => format!("The runs did not measure {detail}."),
@@ -65,7 +65,7 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
                 .to_owned()
         }
         SizeNoteKind::NoObjective => {
-            "No objective: the capacity is throughput alone, at whatever response time (--objective p99=20ms bounds it)."
+            "No objective: the capacity is throughput alone, at any response time (--objective p99=20ms bounds it)."
                 .to_owned()
         }
         SizeNoteKind::NotMonotone => {
@@ -104,7 +104,7 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
         }
         SizeNoteKind::MixedComponents => format!("The runs have different versions of components: {detail}."),
         SizeNoteKind::MixedSettings => format!(
-            "The runs have different settings ({detail}): each size holds for those of its own run, named at it in --json."
+            "The runs have different settings ({detail}): each size holds for those of its own run, which --json names."
         ),
         SizeNoteKind::SizeLeftOut => format!("Left out: {detail}."),
     }

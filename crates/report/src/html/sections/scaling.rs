@@ -44,7 +44,7 @@ fn row(context: &Context, law: &ScalingLaw) -> ModeRow {
     let fit = match law.lack_of_fit {
         Some(lack) if lack.shown => "does not fit",
         Some(_) => "fits",
-        None => "not told",
+        None => "unknown",
     };
     // λ, σ, κ, peak, measured range, deviation, fit.
     let values = [
