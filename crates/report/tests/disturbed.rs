@@ -127,7 +127,7 @@ fn sentence_names_noise_and_the_figures_of_each_mode() {
     }
     let run = fixture::run(trials);
     let line = "Other programs (rustc, cargo) took 0.8–1.9 cores in all 4 trials.";
-    let detail = "disturbed: none 0.48 ms, sidecar 2.95 ms.";
+    let detail = "Disturbed: none 0.48 ms, sidecar 2.95 ms.";
     let is_it = |stated: &StatedFinding| stated.text == line && stated.detail == detail;
     assert!(run.summary.findings.iter().any(is_it), "{:?}", run.summary.findings);
     for (name, output) in outputs(&run) {

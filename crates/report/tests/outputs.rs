@@ -168,7 +168,7 @@ fn differences(text: &str) -> Vec<(String, (f64, f64), bool)> {
         let is_not_shown = own.contains(", not shown")
             || ["not shown: ", "no difference is shown", "no loss is shown"]
                 .iter()
-                .any(|said| clause.contains(said));
+                .any(|said| clause.to_lowercase().contains(said));
         let is_difference = words.any(|word| word.starts_with('+') || word.starts_with('−'));
         if is_not_shown || (is_difference && !behind.starts_with(", no interval")) {
             let end = after.char_indices().nth(60).map_or(after.len(), |(end, _)| end);
@@ -220,7 +220,7 @@ fn no_text_contradicts_the_interval_beside_it() {
 /// percentiles of drivers and the CPU of services.
 fn topology(seed: u64) -> RunData {
     let mut chance = Chance::new(seed);
-    let mut trials = fixture::tiered::tiered_trials(if seed % 2 == 0 { 1 } else { 3 });
+    let mut trials = fixture::tiered::tiered_trials(if seed.is_multiple_of(2) { 1 } else { 3 });
     for trial in &mut trials {
         let of_mode = if trial.mode == Mode::None { 1.0 } else { 1.0 + 0.04 * (seed % 6) as f64 };
         let mut noisy = |value: f64| value * of_mode * (0.02 * chance.normal()).exp();

@@ -423,7 +423,7 @@ fn every_take_is_shown_with_its_outcome() {
         "3 of 3, 1 rerun",
         "2 of 3, 1 rerun",
         "Rerun as trial 10, which is valid.",
-        "Rerun as trial 11, which is not valid either.",
+        "Rerun as trial 11, which is excluded too.",
         "Rerun of trial 9.",
         "trial 10 (rerun of trial 2), gateway",
         "each at most 1 time, 3 in all",

@@ -25,7 +25,7 @@ pub(super) fn slowest_driver(run: &Context<'_>, slowest: &OfCell<Greatest>) -> S
                 "{place}: no driver is shown to be slower than {of_all}; the highest is {name}, {what} {value}, {by} above it."
             ),
             FindingVerdict::CannotTell => format!(
-                "{place}: {name} is the highest of {candidates} drivers, {what} {value}; one trial cannot show a difference."
+                "{place}: {name} is the highest of {candidates} drivers, {what} {value}, not shown: one trial."
             ),
         }
     };
@@ -53,7 +53,7 @@ pub(super) fn added_time(run: &Context<'_>, added: &OfCell<GreatestAdded>) -> Sa
                 "{place}: no call between services is shown to take longer than with {against}; {by} in {name}."
             ),
             FindingVerdict::CannotTell => format!(
-                "{place}: of {candidates} calls {name} is {by} than with {against}; one trial cannot show a difference."
+                "{place}: of {candidates} calls {name} is {by} than with {against}, not shown: one trial each."
             ),
         }
     };
@@ -85,7 +85,7 @@ pub(super) fn added_cpu(run: &Context<'_>, added: &OfCell<GreatestAdded>) -> Sai
                  included."
             ),
             FindingVerdict::CannotTell => format!(
-                "{place}: of {candidates} services {name} is {by} than with {against}; one trial cannot show a difference."
+                "{place}: of {candidates} services {name} is {by} than with {against}, not shown: one trial each."
             ),
         }
     };

@@ -142,7 +142,7 @@ fn compared(run: &Context<'_>, added: &OfCell<Added>, of: &str) -> String {
     if difference.low.is_none() {
         let by = higher_or_lower(difference, words::latency);
         let whose = if of.is_empty() { format!(" of {subject}") } else { format!("{of} with {subject}") };
-        return format!("{what}{whose} is {by}; one trial of each cannot show a difference");
+        return format!("{what}{whose} is {by}, not shown: one trial each");
     }
     if is_shown(added) {
         return format!("{subject} {}{of}{}", changes(added), relative(added));

@@ -56,7 +56,7 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> Said {
         "Measured in mode {mode} before the load, in meshes of {} background services.",
         words::list(&sizes)
     );
-    Said::from(format!("Each background service of the mesh costs {}.", costs.join("; ")))
+    Said::from(format!("Each background service costs {}.", costs.join("; ")))
         .and(&measured)
         .and(&run.chance(group.iter().map(|effect| &effect.measured.estimate)))
 }

@@ -106,7 +106,7 @@ pub(super) fn judged(
     match verdict {
         FindingVerdict::Shown => by,
         FindingVerdict::NotShown => format!("{by}, not shown"),
-        FindingVerdict::CannotTell => format!("{by} in one repeat, which cannot show a difference"),
+        FindingVerdict::CannotTell => format!("{by}, not shown: one repeat"),
     }
 }
 

@@ -205,8 +205,12 @@ impl Greatest {
         let p_value =
             interval::p_value_of_mean(by).map(|p_value| (p_value * candidates.len() as f64).min(1.0));
         let simultaneous = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
-        let own = interval::mean(by, resolution(greatest))?;
-        let alone = own.low.zip(own.high).filter(|_| own.excludes_zero()).map(|(low, high)| [low, high]);
+        let by_itself = interval::mean(by, resolution(greatest))?;
+        let alone = by_itself
+            .low
+            .zip(by_itself.high)
+            .filter(|_| by_itself.excludes_zero())
+            .map(|(low, high)| [low, high]);
         let estimate = Estimate { alone, ..simultaneous };
         Some(Self {
             cell: reported.cell.clone(),
