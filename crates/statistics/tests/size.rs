@@ -247,7 +247,7 @@ fn sweep_that_ends_below_limit_has_no_upper_end() {
         assert_eq!(option.binds, BindingResource::Load);
         assert!(option.capacity.lower_bound && option.planned.upper_bound, "{option:?}");
         let command = option.next_run.as_deref().expect("a command");
-        assert!(command.starts_with("meshmeter run ") && command.contains("load.clients="), "{command}");
+        assert!(command.starts_with("meshmeter ") && command.contains("load.clients="), "{command}");
     }
 }
 

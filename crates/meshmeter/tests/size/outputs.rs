@@ -41,7 +41,12 @@ fn terminal_markdown_page_and_json_have_the_same_sentences_and_figures() {
     assert_eq!(rows.len(), answer.options.len());
     for (row, option) in rows.iter().zip(&answer.options) {
         let cells: Vec<String> = row.trim_matches('|').split(" | ").map(flat).collect();
-        assert!(cells[3].starts_with(&format!("{} (", option.planned.replicas)), "{cells:?}");
+        let planned = option.planned;
+        let count = match planned.upper_bound {
+            true => format!("at most {}", planned.replicas),
+            false => format!("{} (", planned.replicas),
+        };
+        assert!(cells[3].starts_with(&count), "{cells:?}");
         for cell in cells {
             // On the terminal, a cell may take several lines.
             let is_printed = cell.split(' ').all(|word| terminal.contains(word));

@@ -41,8 +41,10 @@ pub(super) fn command(
         _ => {}
     }
     let file = format!("{}/experiment.yaml", directory.trim_end_matches('/'));
-    let settings = settings.iter().map(|setting| format!(" --set {}", shell_word(setting)));
-    Some(format!("meshmeter run {}{}", shell_word(&file), settings.collect::<String>()))
+    let program = ["meshmeter", "run"].map(str::to_owned);
+    let settings = settings.into_iter().flat_map(|setting| ["--set".to_owned(), setting]);
+    let words = program.into_iter().chain([file]).chain(settings);
+    Some(words.map(|word| shell_word(&word)).collect::<Vec<_>>().join(" "))
 }
 
 fn clients(numbers: [usize; 3]) -> String {
