@@ -133,7 +133,7 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
         summary.trials_planned
     );
     if let Some(retakes) = summary.retakes.filter(|retakes| retakes.taken > 0) {
-        let _ = write!(trials, " {} rerun (+), since the machine had disturbed them.", retakes.taken);
+        let _ = write!(trials, " {} rerun (+), because the machine had disturbed them.", retakes.taken);
     }
     if !table.shared_load.is_empty() {
         let _ = write!(trials, " {}.", table.shared_load);

@@ -88,7 +88,7 @@ pub(super) fn reruns(run: &Context<'_>, group: &[&OfCell<Empty>]) -> Said {
     let limit = if too_noisy { "; limit reached" } else { "" };
     let line = format!("{} {were} rerun{limit}.", format::counted(reruns as u64, "trial", "trials"));
     Said::from(line).and(&format!(
-        "The machine had disturbed {disturbed} ({}). {valid_reruns} of these reruns {are} valid; in all, {valid} of {} trials are.",
+        "The machine had disturbed {disturbed} ({}). {valid_reruns} of these reruns {are} in the estimates; {valid} of {} trials are valid.",
         words::list(&places(group)),
         run.summary.trials_planned,
     ))
