@@ -25,7 +25,10 @@ pub use histogram::Histogram;
 pub use labels::Anonymiser;
 pub use model::{LearnError, Learned, Options, learn};
 pub use objects::{Objects, ObjectsError};
-pub use provenance::{DriverRecord, EdgeRecord, Figure, Finding, Provenance, ServiceRecord, Source};
+pub use provenance::{
+    DriverRecord, EdgeRecord, Figure, Finding, Provenance, SIDECAR_CPU_REQUEST, SIDECAR_MEMORY_REQUEST,
+    ServiceRecord, SidecarUsage, Source,
+};
 pub use telemetry::{Telemetry, TooMuch};
 
 /// Maximum length of a cause, characters.

@@ -52,6 +52,8 @@ pub(crate) struct Pods {
     pub(crate) kind: String,
     pub(crate) replicas: usize,
     pub(crate) resources: Resources,
+    /// Requests of a sidecar, where they are not the mesh's defaults.
+    pub(crate) sidecar: Resources,
     /// True if a Service with a port of HTTP/2 selects the pods.
     pub(crate) is_http2: bool,
     labels: BTreeMap<String, String>,
@@ -87,6 +89,7 @@ struct Metadata {
     name: String,
     namespace: String,
     labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -251,6 +254,7 @@ impl Objects {
                 kind: kind.to_owned(),
                 replicas: replicas.unwrap_or(1) as usize,
                 resources: resources(&object.spec.template.spec.containers),
+                sidecar: sidecar(&object.spec.template),
                 is_http2: false,
                 labels: object.spec.template.metadata.labels,
             };
@@ -305,6 +309,21 @@ fn labels(selector: &serde_json::Value) -> BTreeMap<String, String> {
     entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
+/// Requests of a sidecar: those of its annotations (istio.io, "Resource Annotations"), or of a container that is in the template.
+fn sidecar(template: &Template) -> Resources {
+    let container = template.spec.containers.iter().find(|one| one.name == SIDECAR);
+    let requests =
+        |of: fn(&Amounts) -> &Option<Quantity>| of(&container?.resources.requests).as_ref()?.amount();
+    let annotated = |name: &str| Quantity::Text(template.metadata.annotations.get(name)?.clone()).amount();
+    let cpu = annotated("sidecar.istio.io/proxyCPU").or_else(|| requests(|amounts| &amounts.cpu));
+    let memory = annotated("sidecar.istio.io/proxyMemory").or_else(|| requests(|amounts| &amounts.memory));
+    Resources {
+        cpu_request_cores: cpu,
+        memory_request_bytes: memory.map(|bytes| bytes as u64),
+        ..Resources::default()
+    }
+}
+
 /// Requests and limits of the application containers together. A pod has a limit if all of them have one.
 fn resources(containers: &[Container]) -> Resources {
     let own: Vec<&ContainerResources> =
@@ -344,7 +363,8 @@ mod tests {
 
     const LIST: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
       {"kind": "Deployment", "metadata": {"name": "cart", "namespace": "shop"}, "spec": {"replicas": 3,
-        "selector": {"matchLabels": {"app": "cart"}}, "template": {"metadata": {"labels": {"app": "cart", "version": "v1"}},
+        "selector": {"matchLabels": {"app": "cart"}}, "template": {
+        "metadata": {"labels": {"app": "cart", "version": "v1"}, "annotations": {"sidecar.istio.io/proxyMemory": "256Mi"}},
         "spec": {"containers": [
           {"name": "cart", "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}},
           {"name": "log", "resources": {"requests": {"cpu": "0.05"}, "limits": {"cpu": 1, "memory": "64M"}}},
@@ -366,6 +386,8 @@ mod tests {
             memory_limit_bytes: Some((1 << 30) + 64_000_000),
         };
         assert_eq!(cart.resources, expected);
+        let sidecar = (cart.sidecar.cpu_request_cores, cart.sidecar.memory_request_bytes);
+        assert_eq!(sidecar, (Some(2.0), Some(256 << 20)), "of the container and of an annotation");
         assert_eq!(objects.pods("default", "agent").unwrap().replicas, 7);
         assert_eq!(objects.pods("other", "cart"), None);
         assert_eq!(

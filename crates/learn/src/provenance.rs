@@ -6,6 +6,10 @@ use std::fmt::Write as _;
 
 /// Schema of the file.
 pub(crate) const SCHEMA: &str = "meshmeter.learned/1";
+/// Name of a service's figure: CPU that each of its sidecars requests.
+pub const SIDECAR_CPU_REQUEST: &str = "sidecar CPU request";
+/// Name of a service's figure: memory that each of its sidecars requests.
+pub const SIDECAR_MEMORY_REQUEST: &str = "sidecar memory request";
 
 /// Sources of everything in a learned topology.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -30,8 +34,20 @@ pub struct Provenance {
     pub edges: Vec<EdgeRecord>,
     /// Drivers, whose rates a topology file does not have.
     pub drivers: Vec<DriverRecord>,
+    /// Usage of the mesh's own sidecars, whatever the scale; absent if the telemetry lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sidecars: Option<SidecarUsage>,
     /// Results of the checks.
     pub findings: Vec<Finding>,
+}
+
+/// CPU and memory of all sidecars together, the means over the period.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct SidecarUsage {
+    /// CPU, cores.
+    pub cpu_cores: Option<Figure>,
+    /// Working set, bytes.
+    pub memory_bytes: Option<Figure>,
 }
 
 /// An input.

@@ -5,7 +5,10 @@ use crate::draft::{Draft, OUTSIDE, scaled};
 use crate::fit::{Fit, median};
 use crate::mesh::Edge;
 use crate::objects::Objects;
-use crate::provenance::{EdgeRecord, Figure, Provenance, SCHEMA, ServiceRecord, Source, shown};
+use crate::provenance::{
+    EdgeRecord, Figure, Provenance, SCHEMA, SIDECAR_CPU_REQUEST, SIDECAR_MEMORY_REQUEST, ServiceRecord,
+    SidecarUsage, Source, shown,
+};
 use crate::scripts::Script;
 use crate::telemetry::{Reporter, Telemetry};
 use experiment::topology::distribution::Distribution;
@@ -50,6 +53,7 @@ impl Draft<'_> {
             services,
             edges,
             drivers: self.records,
+            sidecars: sidecars(telemetry),
             findings: findings.done(),
         }
     }
@@ -204,12 +208,15 @@ impl Draft<'_> {
         of_pods.note = (scale < 1.0).then(|| format!("{replicas} times {}", shown(scale)));
         figures.insert("replicas".to_owned(), of_pods);
         let resources = pods.map(|pods| pods.resources).unwrap_or_default();
+        let sidecar = pods.map(|pods| pods.sidecar).unwrap_or_default();
         let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
         for (name, unit, amount) in [
             ("CPU request", "cores", resources.cpu_request_cores),
             ("CPU limit", "cores", resources.cpu_limit_cores),
             ("memory request", "bytes", bytes(resources.memory_request_bytes)),
             ("memory limit", "bytes", bytes(resources.memory_limit_bytes)),
+            (SIDECAR_CPU_REQUEST, "cores", sidecar.cpu_request_cores),
+            (SIDECAR_MEMORY_REQUEST, "bytes", bytes(sidecar.memory_request_bytes)),
         ] {
             if let Some(amount) = amount {
                 figures.insert(name.to_owned(), figure(amount, unit, source, 0.0));
@@ -217,6 +224,17 @@ impl Draft<'_> {
         }
         figures
     }
+}
+
+/// Usage of the mesh's own sidecars.
+fn sidecars(telemetry: &Telemetry) -> Option<SidecarUsage> {
+    let source = "cAdvisor, containers `istio-proxy` of pods other than gateways and waypoints";
+    let of_all = |value: Option<f64>, unit: &str| value.map(|value| figure(value, unit, source, 0.0));
+    let usage = SidecarUsage {
+        cpu_cores: of_all(telemetry.sidecar_cpu_cores, "cores"),
+        memory_bytes: of_all(telemetry.sidecar_memory_bytes, "bytes"),
+    };
+    (usage != SidecarUsage::default()).then_some(usage)
 }
 
 fn sources(telemetry: &Telemetry, objects: &Objects) -> Vec<Source> {

@@ -142,6 +142,10 @@ pub struct Telemetry {
     pub(crate) foreign_rows: u64,
     /// Rows whose numbers cannot be used: not a number, infinite, negative.
     pub(crate) unusable_rows: u64,
+    /// CPU of all sidecars, cores.
+    pub(crate) sidecar_cpu_cores: Option<f64>,
+    /// Memory of all sidecars, bytes.
+    pub(crate) sidecar_memory_bytes: Option<f64>,
     pub(crate) anonymiser: Option<Anonymiser>,
 }
 
@@ -158,6 +162,8 @@ impl Telemetry {
             rows: BTreeMap::new(),
             foreign_rows: 0,
             unusable_rows: 0,
+            sidecar_cpu_cores: None,
+            sidecar_memory_bytes: None,
             anonymiser,
         }
     }

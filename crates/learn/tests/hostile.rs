@@ -282,7 +282,7 @@ fn anonymised_names_are_stable_and_nowhere_in_the_output() {
 #[test]
 fn queries_name_their_metric_and_period() {
     let queries = queries(3600);
-    assert_eq!(queries.len(), 14);
+    assert_eq!(queries.len(), 16);
     assert_eq!(
         queries[0].text,
         "label_replace(sum by (reporter, source_workload, source_workload_namespace, destination_workload, \

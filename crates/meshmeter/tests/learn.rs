@@ -158,6 +158,6 @@ fn hashed_names_are_the_same_with_the_kept_salt() {
 fn queries_are_printed_with_their_commands() {
     let output = learn(Path::new("."), &["--print-queries", "--range", "2h"]);
     let text = stdout(&output);
-    assert_eq!(text.lines().filter(|line| line.starts_with("curl -fsS -G ")).count(), 14);
+    assert_eq!(text.lines().filter(|line| line.starts_with("curl -fsS -G ")).count(), 16);
     assert!(text.contains("increase(istio_requests_total[7200s])"), "{text}");
 }

@@ -7,6 +7,7 @@
 //! - [`history_file`] and [`history`] – the file of a history, and its course as text.
 //! - [`watched`] – a run while it goes on, for `meshmeter view`.
 //! - [`format`] – how numbers look in both.
+//! - [`price`] – the answer of `meshmeter price` in words.
 //! - [`graph`] – drawings of a topology.
 //! - [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
 //!   [`markdown`]: output for other programs.
@@ -40,6 +41,7 @@ pub mod html;
 pub mod junit;
 pub mod markdown;
 mod marks;
+pub mod price;
 pub mod reservations;
 pub mod run;
 pub mod sentences;

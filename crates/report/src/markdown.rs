@@ -11,7 +11,7 @@ use crate::sentences;
 use crate::size::SizeParts;
 use crate::table::{LoadGroup, ResultTable};
 use crate::terminal::{self, Options, WIDE, plain};
-use results::{Host, SizeResult, StatedFinding};
+use results::{Host, PriceResult, SizeResult, StatedFinding};
 use statistics::{is_missed, objective_met};
 
 /// GitHub rejects comments of more than 65 536 characters.
@@ -55,10 +55,21 @@ pub fn render(run: &RunData) -> String {
 /// An answer of `meshmeter size` as Markdown.
 #[must_use]
 pub fn render_size(result: &SizeResult) -> String {
-    let parts = SizeParts::new(result);
-    let lines = |texts: &[String]| list(texts.iter().map(String::as_str));
+    sized(&SizeParts::new(result), Page::default())
+}
+
+/// An answer of `meshmeter price` as Markdown.
+#[must_use]
+pub fn render_price(result: &PriceResult) -> String {
+    let parts = SizeParts::of_price(result);
     let mut page = Page::default();
+    page.add(&format!("**{}**\n\n", escape(&parts.headline)));
+    sized(&parts, page)
+}
+
+fn sized(parts: &SizeParts, mut page: Page) -> String {
     parts.warnings.iter().for_each(|warning| page.add(&format!("**{}**\n\n", escape(warning))));
+    let lines = |texts: &[String]| list(texts.iter().map(String::as_str));
     page.add(&format!("{}\n", escape(&parts.opening)));
     for answer in &parts.answers {
         page.add(&format!("\n## {}\n", escape(&answer.place)));

@@ -16,6 +16,8 @@ const SCOPE: &str = "Intervals are 95 % and cover these runs alone; other payloa
 /// An answer in parts.
 #[derive(Debug, Serialize)]
 pub(crate) struct SizeParts {
+    /// Name of the command.
+    pub command: &'static str,
     /// The first answer.
     pub headline: String,
     /// Caveats for the whole answer, said before anything else.
@@ -51,6 +53,7 @@ impl SizeParts {
         let answers: Vec<_> = result.answers.iter().map(|answer| AnswerParts::new(result, answer)).collect();
         let first = answers.iter().find_map(|answer| answer.said.first());
         Self {
+            command: "size",
             headline: first.map_or_else(|| "Not answered".to_owned(), Clone::clone),
             warnings: result.notes.iter().map(|note| note.text.clone()).collect(),
             opening: size_opening(result),

@@ -21,7 +21,7 @@ pub(crate) use parts::parts;
 pub(crate) use result_table::load_table;
 pub use search::search_text;
 pub use side_by_side::side_by_side_text;
-pub use size::size_text;
+pub use size::{price_text, size_text};
 pub use style::Options;
 pub(crate) use style::{GREEN, RED, WIDE, bold, plain, styled, wrap};
 

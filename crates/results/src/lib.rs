@@ -58,6 +58,7 @@ mod node;
 mod objective;
 mod path;
 mod pauses;
+mod price;
 mod proxy;
 mod published;
 pub mod random;
@@ -164,6 +165,10 @@ pub use path::{
     CellPath, EdgeProof, FilterProbe, FilterProof, PathProof, ProxyProof, ServiceProof, StreamProof,
 };
 pub use pauses::{CpuPauses, LongPauses, Pauses};
+pub use price::{
+    Basis, BasisKind, EntryLatency, ModelCheck, ModelError, NODE_PROXY_NAMESPACE, PRICE_SCHEMA, PriceResult,
+    PricedEntry, PricedMode, PricedNamespace,
+};
 pub use proxy::{ProxyBuild, ProxySetup};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};

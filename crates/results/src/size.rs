@@ -89,6 +89,19 @@ pub struct Prices {
     pub currency: String,
 }
 
+impl Prices {
+    /// Hours per month: 365 days of 24 hours, over twelve.
+    const HOURS_PER_MONTH: f64 = 730.0;
+
+    /// Cost of these cores, bytes of memory and replicas for 730 hours.
+    #[must_use]
+    pub fn per_month(&self, cpu_cores: f64, memory_bytes: f64, replicas: f64) -> f64 {
+        let per_hour =
+            cpu_cores * self.cpu_hour + memory_bytes / 1e9 * self.gb_hour + replicas * self.per_replica_hour;
+        per_hour * Self::HOURS_PER_MONTH
+    }
+}
+
 /// Machine that all runs were measured on.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SizeMachine {
@@ -463,4 +476,6 @@ pub enum SizeNoteKind {
     MixedSettings,
     /// Trials of some size are left out.
     SizeLeftOut,
+    /// Refusal of `price`: the proxies of the mode are not those of pods, nodes and namespaces alone.
+    NotPriced,
 }

@@ -23,7 +23,7 @@ mod footprint;
 mod gateways;
 mod pairs;
 mod readings;
-mod reservation;
+pub(crate) mod reservation;
 mod services;
 mod spoiled;
 mod tables;

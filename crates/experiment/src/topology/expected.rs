@@ -126,6 +126,15 @@ impl Topology {
         CallGraph::new(self).expected(&driver)
     }
 
+    /// Expected requests per request of each driver, in the order of the drivers.
+    ///
+    /// # Errors
+    /// Returns an error if the requests do not die out.
+    pub fn expected_of_each(&self) -> Result<Vec<ExpectedRequests>, Endless> {
+        let graph = CallGraph::new(self);
+        self.drivers.iter().map(|driver| graph.expected(&[driver])).collect()
+    }
+
     /// Expected requests if every driver sends one request.
     ///
     /// # Errors
@@ -175,6 +184,8 @@ drivers: [{name: one, target: web}, {name: two, target: web, endpoint: /other}]
         assert_eq!(one.len(), expected.len());
         assert_eq!(edges(&topology, "two").len(), 2);
         assert!(edges(&topology, "three").is_empty());
+        let each = topology.expected_of_each().unwrap();
+        assert_eq!(each, ["one", "two"].map(|driver| topology.expected(driver).unwrap()));
         let all = topology.expected_of_all().unwrap();
         assert!((all.workloads[&topology.find("b").unwrap()] - 1.7).abs() < 1e-9);
     }

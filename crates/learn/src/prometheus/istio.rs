@@ -1,9 +1,9 @@
 //! Istio's standard metrics (istio.io, "Istio Standard Metrics"): of sidecars and gateways (`reporter` is `source` or
 //! `destination`), waypoints (`waypoint`) and ztunnels, which report connections only.
 
-use super::AnswerError;
 use super::answer::{Labels, Row};
 use super::samples::{Samples, is_usable};
+use super::{AnswerError, cadvisor};
 use crate::telemetry::{Pair, Party, Reporter, Telemetry, TooMuch};
 use results::units::parse_duration;
 
@@ -87,7 +87,7 @@ pub fn queries(range_s: u64) -> Vec<Query> {
         let text = format!("label_replace({sum}, \"meshmeter\", \"{name} {range_s}s\", \"\", \"\")");
         Query { purpose, text }
     };
-    METRICS.into_iter().map(of_metric).collect()
+    METRICS.into_iter().map(of_metric).chain(cadvisor::queries(range_s)).collect()
 }
 
 /// A series, as far as its values are kept apart from those of others; histograms have a bound beside it.
@@ -119,6 +119,17 @@ impl Reading {
     pub(super) fn row(&mut self, row: &Row) -> Result<(), AnswerError> {
         let labels = &row.metric;
         let named = labels.meshmeter.as_deref().and_then(|text| text.split_once(' '));
+        if let (Some((name, range)), Some((at, value))) = (named, row.value)
+            && let Some(metric) = cadvisor::metric(name)
+        {
+            self.period(range, at)?;
+            if is_usable(value.0) {
+                cadvisor::add(&mut self.telemetry, metric, value.0, self.range_s);
+            } else {
+                self.telemetry.unusable_rows += 1;
+            }
+            return Ok(());
+        }
         let name = named.map_or(labels.name.as_deref(), |(name, _)| Some(name)).unwrap_or_default();
         let Some((name, metric, ..)) = METRICS.into_iter().find(|(own, ..)| *own == name) else {
             self.telemetry.foreign_rows += 1;

@@ -2,9 +2,11 @@
 //!
 //! [`queries`] has what is sent. [`read`] takes answers one after the other, in any order: of those queries, whose results name
 //! their metric and period in the label `meshmeter`, and matrices of raw samples (`istio_requests_total[1h]`), whose counters may
-//! have been reset. `answer` streams the JSON, `samples` adds up a counter, `istio` knows metrics and labels.
+//! have been reset. `answer` streams the JSON, `samples` adds up a counter, `istio` knows metrics and labels,
+//! `cadvisor` those of containers.
 
 mod answer;
+mod cadvisor;
 mod istio;
 mod samples;
 

@@ -16,6 +16,7 @@ mod learn;
 mod load;
 mod man;
 mod noise;
+mod price;
 mod report;
 mod run;
 mod schema;
@@ -51,11 +52,12 @@ pub use load::{
 };
 pub use man::ManArgs;
 pub use noise::NoiseArgs;
+pub use price::PriceArgs;
 pub use report::{AutomationArgs, ReportArgs};
 pub use run::{RunArgs, RunPlace};
 pub use schema::{FileKind, SchemaArgs};
 pub use serve::{NodeArgs, ServeArgs, TlsArgs};
-pub use size::SizeArgs;
+pub use size::{PricesArgs, SizeArgs};
 pub use topology::{
     CheckArgs, ConvertArgs, DrawArgs, DrawingFormat, GenerateArgs, ParameterArgs, SourceArgs, TopologyArgs,
     TopologyCommand, TopologyFormat,
@@ -102,6 +104,7 @@ pub enum Command {
     Report(ReportArgs),
     View(ViewArgs),
     Size(Box<SizeArgs>),
+    Price(Box<PriceArgs>),
     Topology(TopologyArgs),
     Learn(Box<LearnArgs>),
     Fleet(Box<FleetArgs>),

@@ -67,22 +67,8 @@ pub struct SizeArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub payload: Option<u64>,
 
-    /// YAML file with prices
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["cpu_hour", "gb_hour"],
-          help_heading = "Prices")]
-    pub prices: Option<PathBuf>,
-
-    /// Price of a core per hour
-    #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "gb_hour", help_heading = "Prices")]
-    pub cpu_hour: Option<f64>,
-
-    /// Price of a GB (1 000 000 000 bytes) of memory per hour
-    #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "cpu_hour", help_heading = "Prices")]
-    pub gb_hour: Option<f64>,
-
-    /// Currency of --cpu-hour and --gb-hour, such as USD
-    #[arg(long, value_name = "NAME", requires = "cpu_hour", help_heading = "Prices")]
-    pub currency: Option<String>,
+    #[command(flatten)]
+    pub prices: PricesArgs,
 
     #[command(flatten)]
     pub mesh: MeshArgs,
@@ -98,6 +84,27 @@ pub struct SizeArgs {
     /// Write the answer to this file as Markdown, for a comment or "$GITHUB_STEP_SUMMARY"
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub markdown: Option<PathBuf>,
+}
+
+/// Prices per hour.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Prices")]
+pub struct PricesArgs {
+    /// YAML file with prices
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["cpu_hour", "gb_hour"])]
+    pub prices: Option<PathBuf>,
+
+    /// Price of a core per hour
+    #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "gb_hour")]
+    pub cpu_hour: Option<f64>,
+
+    /// Price of a GB (1 000 000 000 bytes) of memory per hour
+    #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "cpu_hour")]
+    pub gb_hour: Option<f64>,
+
+    /// Currency of --cpu-hour and --gb-hour, such as USD
+    #[arg(long, value_name = "NAME", requires = "cpu_hour")]
+    pub currency: Option<String>,
 }
 
 /// Mesh that a control plane should serve.
@@ -210,7 +217,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
 }
 
 /// Modes with proxies.
-fn mode_parser() -> impl TypedValueParser<Value = Mode> {
+pub(super) fn mode_parser() -> impl TypedValueParser<Value = Mode> {
     let modes = Mode::ALL.into_iter().filter(|mode| mode.floor().is_some());
     one_of(modes.map(|mode| (mode.name().into(), mode)))
 }

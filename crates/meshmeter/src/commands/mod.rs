@@ -14,6 +14,7 @@ mod load;
 mod man;
 mod metric_labels;
 mod other_labs;
+mod price;
 mod releases;
 mod report;
 mod run;
@@ -41,6 +42,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::run(&args),
         Command::View(args) => view::run(&args),
         Command::Size(args) => size::run(&args),
+        Command::Price(args) => price::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Learn(args) => learn::run(&args),
         Command::Fleet(args) => fleet::run(&args),

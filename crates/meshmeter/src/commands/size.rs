@@ -2,7 +2,7 @@
 //! mesh, from the directories of runs.
 
 use super::report::{Files, folder_failure, terminal_options};
-use crate::cli::SizeArgs;
+use crate::cli::{PricesArgs, SizeArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::input;
 use crate::output::{self, tell};
@@ -26,7 +26,7 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     let question = SizeQuestion {
         target_rps,
         headroom: args.headroom,
-        prices: prices(args)?,
+        prices: prices(&args.prices)?,
         mode: args.mode,
         component: args.component.clone(),
         payload_bytes: args.payload,
@@ -67,7 +67,7 @@ fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Fail
         istiod_cpu_cores: mesh.istiod_cpu,
         istiod_memory_bytes: mesh.istiod_memory.map(|bytes| bytes as f64),
         headroom: args.headroom,
-        prices: prices(args)?,
+        prices: prices(&args.prices)?,
     };
     let mut result = size_control_plane(&question, runs);
     fill_control_plane_size(&mut result);
@@ -83,7 +83,7 @@ fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Fail
     Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
 
-fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
+pub(super) fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
     let run = RunData::read(directory).map_err(folder_failure)?;
     for note in &run.notes {
         tell!("note: {}: {note}", directory.display());
@@ -108,7 +108,7 @@ struct PricesFile {
     currency: String,
 }
 
-fn prices(args: &SizeArgs) -> Result<Option<Prices>, Failure> {
+pub(super) fn prices(args: &PricesArgs) -> Result<Option<Prices>, Failure> {
     if let Some(path) = &args.prices {
         return prices_of_file(path).map(Some);
     }

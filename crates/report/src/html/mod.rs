@@ -15,7 +15,7 @@ use crate::run::RunData;
 use crate::side_by_side::SideBySide;
 use crate::size::SizeParts;
 use minijinja::{AutoEscape, Environment};
-use results::{Comparison, SizeResult};
+use results::{Comparison, PriceResult, SizeResult};
 use serde::Serialize;
 use std::sync::LazyLock;
 
@@ -53,6 +53,15 @@ pub fn render_side_by_side(compared: &SideBySide) -> String {
 #[must_use]
 pub fn render_size(result: &SizeResult) -> String {
     fill("size.html", &SizeParts::new(result))
+}
+
+/// The page of an answer of `meshmeter price`.
+///
+/// # Panics
+/// Never: the template is a constant that the tests render.
+#[must_use]
+pub fn render_price(result: &PriceResult) -> String {
+    fill("size.html", &SizeParts::of_price(result))
 }
 
 fn fill(template: &str, page: &impl Serialize) -> String {

@@ -37,7 +37,7 @@ pub fn fill_size(result: &mut SizeResult) {
     }
 }
 
-fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
+pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
     let detail = note.detail.as_deref().unwrap_or_default();
     let target = words::rate(asked.target_rps);
     match note.kind {
@@ -107,6 +107,9 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
             "The runs have different settings ({detail}): each size holds for those of its own run, which --json names."
         ),
         SizeNoteKind::SizeLeftOut => format!("Left out: {detail}."),
+        SizeNoteKind::NotPriced => format!(
+            "Mode {detail} has other proxies than those of pods, nodes and namespaces: `meshmeter size` answers for them."
+        ),
     }
 }
 

@@ -1,25 +1,39 @@
-//! The answer of `meshmeter size` on a terminal.
+//! The answers of `meshmeter size` and `meshmeter price` on a terminal.
 
 use super::style::{Options, bold, plain, wrap};
 use super::tables::drawn_table;
 use crate::format;
 use crate::size::{AnswerParts, SizeParts};
-use results::SizeResult;
+use results::{PriceResult, SizeResult};
 use std::fmt::Write as _;
 
 /// The answer as text, ending with a line break. It includes refusals if there are answers; refusals without
 /// any answer go to standard error.
 #[must_use]
 pub fn size_text(result: &SizeResult, options: Options) -> String {
-    let parts = SizeParts::new(result);
+    text(&SizeParts::new(result), Vec::new(), options)
+}
+
+/// The answer of `meshmeter price` in the same form, after its headline.
+#[must_use]
+pub fn price_text(result: &PriceResult, options: Options) -> String {
+    let parts = SizeParts::of_price(result);
+    let headline = wrapped(&parts.headline, options);
+    let headline = headline.iter().map(|line| bold(line, options)).collect();
+    text(&parts, if parts.answers.is_empty() { Vec::new() } else { headline }, options)
+}
+
+/// Warnings, the headline, then the parts.
+fn text(parts: &SizeParts, headline: Vec<String>, options: Options) -> String {
     let warnings = parts.warnings.iter().flat_map(|warning| wrapped(warning, options));
     let mut lines: Vec<String> = warnings.map(|line| bold(&line, options)).collect();
+    lines.extend(headline);
     lines.extend(wrapped(&parts.opening, options));
     for answer in &parts.answers {
         lines.push(String::new());
         lines.extend(answer_lines(answer, options));
     }
-    if result.is_answered() {
+    if parts.answers.iter().any(|answer| !answer.rows.is_empty()) {
         if !parts.refusals.is_empty() {
             lines.push(String::new());
         }

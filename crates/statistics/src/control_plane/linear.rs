@@ -20,7 +20,7 @@ const DEPENDENCE_TOLERANCE: f64 = 0.1;
 
 /// The cost in one trial.
 #[derive(Clone, Debug)]
-pub(super) struct Observation {
+pub(crate) struct Observation {
     pub repeat: usize,
     /// Index of its cell.
     pub cell: usize,
@@ -31,7 +31,7 @@ pub(super) struct Observation {
 
 /// Names of a law's variables and its unit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     pub unit: &'static str,
     pub variables: &'static [&'static str],
     /// A fit of the constant alone does not count as a law.
@@ -40,7 +40,7 @@ pub(super) struct Terms {
 
 /// A fitted law.
 #[derive(Clone, Debug)]
-pub(super) struct FittedLaw {
+pub(crate) struct FittedLaw {
     terms: Terms,
     /// Columns kept in the law: 0 is the constant, others are variables.
     kept: Vec<usize>,
@@ -54,7 +54,7 @@ pub(super) struct FittedLaw {
 }
 
 /// Reason why a law cannot be fitted or does not hold for a mesh.
-pub(super) type Unresolved = String;
+pub(crate) type Unresolved = String;
 
 impl FittedLaw {
     pub fn fit(terms: Terms, observations: &[Observation]) -> Result<Self, Unresolved> {
@@ -171,7 +171,7 @@ impl FittedLaw {
 }
 
 /// The mean over repeats with its interval; `None` if `values` is empty.
-pub(super) fn over_repeats(values: &[f64]) -> Option<Estimate> {
+pub(crate) fn over_repeats(values: &[f64]) -> Option<Estimate> {
     interval::mean(values, 0.0)
 }
 

@@ -12,7 +12,7 @@
 //! bytes to all proxies, a change of configuration sends whole types. [`measured`] reads trials, [`linear`]
 //! fits the laws, [`size`] answers for a mesh that was not measured.
 
-mod linear;
+pub(crate) mod linear;
 mod measured;
 pub mod size;
 

@@ -7,7 +7,7 @@ mod asked;
 
 use super::linear::{FittedLaw, Unresolved, over_repeats};
 use super::{Group, Laws, groups};
-use crate::size::{HOURS_PER_MONTH, MeasuredRun, cut_short, described, mixed_components, one_machine};
+use crate::size::{MeasuredRun, cut_short, described, mixed_components, one_machine};
 use asked::Changes;
 use results::{
     CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
@@ -227,9 +227,7 @@ fn monthly_cost(
             question.istiod_cpu_cores.map_or(cores / (1.0 - question.headroom), |limit| count * limit);
         let bytes =
             question.istiod_memory_bytes.map_or(bytes / (1.0 - question.headroom), |limit| count * limit);
-        let per_hour =
-            cores * prices.cpu_hour + bytes / 1e9 * prices.gb_hour + count * prices.per_replica_hour;
-        per_hour * HOURS_PER_MONTH
+        prices.per_month(cores, bytes, count)
     };
     let end = |count: Option<Option<u64>>, cores: Option<f64>, bytes: Option<f64>| {
         Some(cost(count.unwrap_or(Some(1))? as f64, cores?, bytes?))
@@ -244,7 +242,7 @@ fn monthly_cost(
 }
 
 /// A value by the laws of each repeat, or of all trials together if `repeats` is empty; never negative.
-fn over(repeats: &BTreeSet<usize>, value: &dyn Fn(Option<usize>) -> f64) -> Estimate {
+pub(crate) fn over(repeats: &BTreeSet<usize>, value: &dyn Fn(Option<usize>) -> f64) -> Estimate {
     let values: Vec<f64> = repeats.iter().map(|repeat| value(Some(*repeat))).collect();
     let estimate = over_repeats(&values).unwrap_or_else(|| Estimate::single(value(None)));
     estimate.map(|value| value.max(0.0))

@@ -3,7 +3,8 @@
 //! Pure logic: measurements of runs and a question become a [`SizeResult`], which the `report` crate turns
 //! into sentences. [`groups`] sorts cells into answers and sizes, [`settings`] decides which runs make one
 //! sweep. [`capacity`] computes what one replica carries, [`usage`] what it uses, and [`option`] multiplies.
-//! [`next_run`] finds a capacity that the runs did not reach. [`basis`] has the programs and filters that were there, and published figures.
+//! [`next_run`] finds a capacity that the runs did not reach. [`basis`] has the programs and filters that were there, and
+//! published figures. [`price`] prices all proxies of a mesh.
 //! Nothing is extrapolated: rates are interpolated only between measured ones, and everything else that an
 //! answer relies on is in its notes.
 //!
@@ -15,6 +16,7 @@ mod capacity;
 mod groups;
 mod next_run;
 mod option;
+pub mod price;
 mod settings;
 mod usage;
 
@@ -22,7 +24,6 @@ use crate::summary::summarize;
 use crate::trials::{is_throttled, kind_of};
 use experiment::{Experiment, Objective, Plan};
 use groups::Group;
-pub(crate) use option::HOURS_PER_MONTH;
 use results::{
     CellKey, Figure, Host, Role, SIZE_SCHEMA, SizeAnswer, SizeMachine, SizeNote, SizeNoteKind, SizeOption,
     SizeQuestion, SizeResult, SizeRun, Summary, TrialOutcome, TrialRecord, Verdict,

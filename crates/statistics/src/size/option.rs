@@ -17,9 +17,6 @@ use results::{
 };
 use std::collections::BTreeMap;
 
-/// Hours per month: 365 days of 24 hours, over twelve.
-pub(crate) const HOURS_PER_MONTH: f64 = 730.0;
-
 /// The option, or why this size is not one.
 pub(super) fn option(
     asked: &Asked<'_>,
@@ -264,12 +261,7 @@ fn monthly_cost(
     cpu: &Estimate,
     memory: Option<&Estimate>,
 ) -> Estimate {
-    let cost = |cores: f64, bytes: f64, replicas: u64| {
-        let per_hour = cores * prices.cpu_hour
-            + bytes / 1e9 * prices.gb_hour
-            + replicas as f64 * prices.per_replica_hour;
-        per_hour * HOURS_PER_MONTH
-    };
+    let cost = |cores: f64, bytes: f64, replicas: u64| prices.per_month(cores, bytes, replicas as f64);
     let end = |cores: Option<f64>, bytes: Option<Option<f64>>, count: Option<u64>| {
         Some(cost(cores?, bytes.unwrap_or(Some(0.0))?, count?))
     };

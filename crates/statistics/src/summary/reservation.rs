@@ -16,19 +16,19 @@ const GROUPS: [ResourceGroup; 3] = [ResourceGroup::App, ResourceGroup::Generator
 
 const MIB: f64 = 1_048_576.0;
 /// A sidecar or a waypoint: CPU in cores, memory in bytes.
-const PROXY: Amount = Amount { cpu_cores: 0.1, memory_bytes: 128.0 * MIB };
-const NODE_PROXY: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
+pub(crate) const PROXY: Amount = Amount { cpu_cores: 0.1, memory_bytes: 128.0 * MIB };
+pub(crate) const NODE_PROXY: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
 const ISTIOD: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
 
 /// CPU and memory.
 #[derive(Clone, Copy, Default)]
-struct Amount {
-    cpu_cores: f64,
-    memory_bytes: f64,
+pub(crate) struct Amount {
+    pub cpu_cores: f64,
+    pub memory_bytes: f64,
 }
 
 impl Amount {
-    fn sum(amounts: impl Iterator<Item = Self>) -> Self {
+    pub(crate) fn sum(amounts: impl Iterator<Item = Self>) -> Self {
         amounts.fold(Self::default(), |sum, next| Self {
             cpu_cores: sum.cpu_cores + next.cpu_cores,
             memory_bytes: sum.memory_bytes + next.memory_bytes,

@@ -1,0 +1,425 @@
+//! Pricing answers "What would our mesh take and cost in each mode?"
+//!
+//! Runs of a topology at smaller scales or rates have the CPU and memory of its proxies; [`law`] tells what each costs by its
+//! requests, and [`traffic`] how many requests go through which proxies at full scale. [`entries`] has what modes add at the
+//! entry points, [`basis`] what all of it rests on. A mode that was not measured, or whose proxies are not those of pods, nodes
+//! and namespaces, is refused.
+
+mod basis;
+mod entries;
+mod law;
+mod traffic;
+
+use super::settings::differing_sections;
+use super::{CONFIDENCE, MeasuredRun, cut_short, described, mixed_components, one_machine, reasons};
+use crate::control_plane::size::over;
+use crate::size::usage::hull;
+use crate::summary::reservation::{Amount, NODE_PROXY, PROXY};
+use crate::trials::{TrialsByCell, usable};
+use basis::Found;
+use experiment::dataplane::{DataPlane, Entry, Exit, ModeParts, Proxies};
+use experiment::plan::topology_of;
+use experiment::topology::{Resources, Topology};
+use law::{CpuLaw, Extreme, MemoryLaw, Seen};
+use results::{
+    ComponentUsage, Estimate, Figure, Mode, ModelCheck, ModelError, OwnedCellKey, PRICE_SCHEMA, PriceResult,
+    PricedMode, PricedNamespace, Prices, SizeNote, SizeNoteKind, TrialRecord,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use traffic::{Key, Kind, Requests, Traffic, Unit};
+
+/// Kubernetes' default maximum of pods per node.
+const PODS_PER_NODE: usize = 110;
+
+/// What is priced.
+#[derive(Clone, Debug, Default)]
+pub struct PriceQuestion {
+    /// The mesh at full scale; absent: as measured at the greatest load.
+    pub full: Option<FullScale>,
+    /// Modes to price; empty: every measured one.
+    pub modes: Vec<Mode>,
+    /// Number of nodes, each with a node proxy in ambient modes; absent: as few as can hold the pods.
+    pub nodes: Option<usize>,
+    /// Prices; absent: no cost is computed.
+    pub prices: Option<Prices>,
+}
+
+/// A mesh at full scale.
+#[derive(Clone, Debug, Default)]
+pub struct FullScale {
+    /// Its topology.
+    pub topology: Topology,
+    /// Requests per second of each driver, by name.
+    pub rates: BTreeMap<String, f64>,
+    /// True if the rates were learned.
+    pub is_learned: bool,
+    /// Requests of the sidecars of workloads, by qualified name, where they are not the defaults.
+    pub sidecar_requests: BTreeMap<String, Resources>,
+    /// CPU of today's sidecars in the telemetry, cores.
+    pub sidecar_cpu_cores: Option<f64>,
+    /// Memory of today's sidecars in the telemetry, bytes.
+    pub sidecar_memory_bytes: Option<f64>,
+}
+
+/// Trials of one mode, topology and load.
+struct Cell<'a> {
+    mode: Mode,
+    run: usize,
+    parts: ModeParts,
+    topology: Arc<Topology>,
+    trials: &'a [&'a TrialRecord],
+}
+
+/// The mesh that is priced.
+struct Target<'a> {
+    full: &'a FullScale,
+    traffic: Traffic<'a>,
+    requests: Requests,
+    nodes: usize,
+    pods_in_mesh: f64,
+    requests_per_s: f64,
+}
+
+/// Laws of a mode's proxies by kind.
+type Laws = BTreeMap<Kind, (CpuLaw, Option<MemoryLaw>)>;
+
+/// Prices a topology from runs of one machine.
+#[must_use]
+pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
+    let mut result = PriceResult {
+        schema: PRICE_SCHEMA.to_owned(),
+        prices: question.prices.clone(),
+        confidence: CONFIDENCE,
+        runs: runs.iter().map(described).collect(),
+        notes: runs.iter().filter_map(cut_short).collect(),
+        ..PriceResult::default()
+    };
+    match one_machine(runs).and_then(|machine| same_settings(runs).map(|()| machine)) {
+        Ok(machine) => result.machine = machine,
+        Err(refusal) => {
+            result.refusals.push(refusal);
+            return result;
+        }
+    }
+    let trials: Vec<TrialsByCell<'_>> = runs.iter().map(|run| TrialsByCell::new(&run.trials)).collect();
+    let cells = cells(runs, &trials);
+    let measured = as_measured(&cells);
+    let Some(full) = question.full.as_ref().or(measured.as_ref()) else {
+        result.refusals.push(SizeNote::naming(SizeNoteKind::NoValidTrial, all_reasons(&cells)));
+        return result;
+    };
+    let target = match Target::new(question, full, &cells) {
+        Ok(target) => target,
+        Err(refusal) => {
+            result.refusals.push(refusal);
+            return result;
+        }
+    };
+    result.topology.clone_from(&full.topology.name);
+    result.requests_per_s = target.requests_per_s;
+    let entries = entries::Entries::new(&cells);
+    let mut found = Found::new(question, &target, runs, &cells);
+    let mut namespaces: BTreeMap<&str, Vec<PricedMode>> = BTreeMap::new();
+    let asked = asked(question, &cells, &mut result.refusals);
+    let priced: Vec<(Mode, ModeParts, Result<Laws, SizeNote>)> =
+        asked.into_iter().map(|(mode, parts)| (mode, parts, laws(mode, &cells))).collect();
+    let all_units: Vec<Vec<Unit>> = priced
+        .iter()
+        .map(|(_, parts, _)| target.traffic.units(&target.requests, parts.data_plane.proxies(), target.nodes))
+        .collect();
+    for ((mode, _, laws), units) in priced.iter().zip(&all_units) {
+        let laws = match laws {
+            Ok(laws) => laws,
+            Err(refusal) => {
+                result.refusals.push(refusal.clone());
+                continue;
+            }
+        };
+        found.add(*mode, laws, units, &target);
+        let of = |units: &[&Unit]| priced_units(*mode, units, laws, &target, question.prices.as_ref());
+        let mut whole = of(&units.iter().collect::<Vec<_>>());
+        whole.entries = entries.of(*mode, |_| true);
+        let names: BTreeSet<&str> = units.iter().map(|unit| unit.namespace.as_str()).collect();
+        for name in names {
+            let own: Vec<&Unit> = units.iter().filter(|unit| unit.namespace == name).collect();
+            let is_own =
+                |target: &str| target.rsplit_once('/').map_or("", |(namespace, _)| namespace) == name;
+            let entries = entries.of(*mode, is_own);
+            namespaces.entry(name).or_default().push(PricedMode { entries, ..of(&own) });
+        }
+        result.modes.push(whole);
+    }
+    if full.topology.namespaces().len() > 1 {
+        let named = |(name, modes): (&str, _)| PricedNamespace { name: name.to_owned(), modes };
+        result.namespaces = namespaces.into_iter().map(named).collect();
+    }
+    result.model_error = model_error(&result.modes, full);
+    let latency = entries.measured_at(&result.modes);
+    result.rests_on = found.finish(latency, mixed_components(runs));
+    result
+}
+
+/// Refuses runs whose settings differ in more than topology and rate: their proxies do not follow one law.
+fn same_settings(runs: &[MeasuredRun]) -> Result<(), SizeNote> {
+    let mut differing: BTreeSet<String> = BTreeSet::new();
+    for run in runs {
+        let sections = differing_sections(&runs[0].experiment, &run.experiment);
+        differing.extend(sections.into_iter().filter(|name| *name != "topology").map(str::to_owned));
+        let factors = run.experiment.factors.iter().map(|factor| factor.key.to_string());
+        differing.extend(factors.filter(|key| !key.starts_with("topology")));
+    }
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let differing: Vec<String> = differing.into_iter().collect();
+    Err(SizeNote::naming(SizeNoteKind::MixedSettings, differing.join(", ")))
+}
+
+/// Every cell of the runs that drivers loaded.
+fn cells<'a>(runs: &[MeasuredRun], trials: &'a [TrialsByCell<'a>]) -> Vec<Cell<'a>> {
+    let mut cells = Vec::new();
+    for (run, (measured, trials)) in runs.iter().zip(trials).enumerate() {
+        for of_cell in trials.cells().filter(|of_cell| of_cell[0].mode.has_requests()) {
+            let key = OwnedCellKey::from(of_cell[0].cell());
+            if let Some(topology) = topology_of(&measured.experiment, &key) {
+                let parts = measured.experiment.mesh.parts(key.mode);
+                cells.push(Cell { mode: key.mode, run, parts, topology, trials: of_cell });
+            }
+        }
+    }
+    cells
+}
+
+/// Throughput of a driver in a trial.
+fn rate(trial: &TrialRecord, driver: &str) -> Option<f64> {
+    let drivers = trial.drivers();
+    let view = drivers.iter().find(|view| view.name == driver)?;
+    Some(view.result?.rate.completed)
+}
+
+/// The topology and rates of the cell with the greatest load; `None` if no trial can be used.
+fn as_measured<'a>(cells: &'a [Cell<'a>]) -> Option<FullScale> {
+    let of_cell = |cell: &'a Cell<'a>| {
+        let trials = usable(cell.trials, Figure::Cpu);
+        let mean = |driver: &str| {
+            let rates: Vec<f64> = trials.iter().filter_map(|trial| rate(trial, driver)).collect();
+            (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+        };
+        let drivers = cell.topology.drivers.iter();
+        let rates = drivers.map(|driver| Some((driver.name.clone(), mean(&driver.name)?)));
+        let rates: BTreeMap<String, f64> = rates.collect::<Option<_>>()?;
+        (!rates.is_empty()).then(|| (rates.values().sum::<f64>(), cell, rates))
+    };
+    let (_, cell, rates) =
+        cells.iter().filter_map(of_cell).max_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+    Some(FullScale { topology: Topology::clone(&cell.topology), rates, ..FullScale::default() })
+}
+
+impl<'a> Target<'a> {
+    fn new(question: &PriceQuestion, full: &'a FullScale, cells: &[Cell<'_>]) -> Result<Self, SizeNote> {
+        let names = |topology: &Topology| -> BTreeSet<String> {
+            topology.workloads.iter().filter(|one| one.serves()).map(|one| one.qualified_name()).collect()
+        };
+        let asked = names(&full.topology);
+        if let Some(other) = cells.iter().map(|cell| names(&cell.topology)).find(|own| *own != asked) {
+            let name = other.symmetric_difference(&asked).next().cloned().unwrap_or_default();
+            let detail = format!("the topology {}: {name} is in one of them only", full.topology.name);
+            return Err(SizeNote::naming(SizeNoteKind::NotMeasured, detail));
+        }
+        let traffic = Traffic::new(&full.topology);
+        let Some(requests) = traffic.requests(|driver| full.rates.get(driver).copied()) else {
+            let lacking = full.topology.drivers.iter().find(|driver| !full.rates.contains_key(&driver.name));
+            let name = lacking.map_or("", |driver| &driver.name);
+            return Err(SizeNote::naming(SizeNoteKind::NotMeasured, format!("a rate of the driver {name}")));
+        };
+        let pods = full.topology.pods();
+        Ok(Self {
+            full,
+            traffic,
+            requests,
+            nodes: question.nodes.unwrap_or(pods.div_ceil(PODS_PER_NODE)).max(1),
+            pods_in_mesh: full.topology.pods_in_mesh() as f64,
+            requests_per_s: full.rates.values().sum(),
+        })
+    }
+}
+
+/// The modes to price with their parts; the others are refused.
+fn asked(
+    question: &PriceQuestion,
+    cells: &[Cell<'_>],
+    refusals: &mut Vec<SizeNote>,
+) -> Vec<(Mode, ModeParts)> {
+    let measured: BTreeMap<Mode, ModeParts> = cells.iter().map(|cell| (cell.mode, cell.parts)).collect();
+    let names: Vec<&str> = measured.keys().map(|mode| mode.name()).collect();
+    for mode in question.modes.iter().filter(|mode| !measured.contains_key(mode)) {
+        let detail = format!("mode {mode}; measured modes: {}", names.join(", "));
+        refusals.push(SizeNote::naming(SizeNoteKind::NotMeasured, detail));
+    }
+    let is_asked = |mode: &Mode| question.modes.is_empty() || question.modes.contains(mode);
+    let is_priced = |parts: &ModeParts| {
+        parts.entry == Entry::Direct && parts.exit == Exit::None && parts.data_plane != DataPlane::Cilium
+    };
+    let (priced, others): (Vec<_>, Vec<_>) = measured
+        .iter()
+        .filter(|(mode, _)| is_asked(mode))
+        .map(|(mode, parts)| (*mode, *parts))
+        .partition(|(_, parts)| is_priced(parts));
+    let refused = |(mode, _): (Mode, ModeParts)| SizeNote::naming(SizeNoteKind::NotPriced, mode.name());
+    refusals.extend(others.into_iter().map(refused));
+    priced
+}
+
+fn all_reasons(cells: &[Cell<'_>]) -> String {
+    let all: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials).copied().collect();
+    if all.is_empty() { "no trial was recorded".to_owned() } else { reasons(&all) }
+}
+
+/// Laws of a mode's proxies, or why there are none.
+fn laws(mode: Mode, cells: &[Cell<'_>]) -> Result<Laws, SizeNote> {
+    let cells: Vec<&Cell<'_>> = cells.iter().filter(|cell| cell.mode == mode).collect();
+    let plane = cells[0].parts.data_plane.proxies();
+    let cpu = seen(&cells, plane, Figure::Cpu, |usage| usage.cpu_cores());
+    // The working set, as for sizes; resident memory if no cgroup reports it.
+    let memory = seen(&cells, plane, Figure::Memory, |usage| {
+        usage.memory_working_set_bytes.or(usage.memory_bytes()).unwrap_or_default() as f64
+    });
+    let kinds = [Kind::Sidecar, Kind::NodeProxy, Kind::Waypoint];
+    let law = |kind: Kind| {
+        let cpu = cpu.get(&kind).ok_or_else(|| {
+            let trials: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials).copied().collect();
+            let detail = format!("a {} in mode {mode}: {}", kind.name(), reasons(&trials));
+            SizeNote::naming(SizeNoteKind::NoValidTrial, detail.trim_end_matches(": "))
+        })?;
+        Ok((kind, (CpuLaw::fit(cpu), memory.get(&kind).and_then(|seen| MemoryLaw::fit(seen)))))
+    };
+    kinds.into_iter().filter(|kind| traffic::has(plane, *kind)).map(law).collect()
+}
+
+/// Proxies of every usable trial, by kind.
+fn seen(
+    cells: &[&Cell<'_>],
+    plane: Proxies,
+    figure: Figure,
+    read: impl Fn(&ComponentUsage) -> f64,
+) -> BTreeMap<Kind, Vec<Seen>> {
+    let mut seen: BTreeMap<Kind, Vec<Seen>> = BTreeMap::new();
+    let mut numbers: BTreeMap<(usize, Key), usize> = BTreeMap::new();
+    for (number, cell) in cells.iter().enumerate() {
+        let traffic = Traffic::new(&cell.topology);
+        let pods = cell.topology.pods_in_mesh() as f64;
+        for trial in usable(cell.trials, figure) {
+            let Some(requests) = traffic.requests(|driver| rate(trial, driver)) else { continue };
+            let of_drivers: f64 =
+                cell.topology.drivers.iter().filter_map(|driver| rate(trial, &driver.name)).sum();
+            for (key, proxies) in traffic.proxies(&trial.components, plane) {
+                let count = proxies.len() as f64;
+                let at = match figure {
+                    Figure::Memory => vec![pods, of_drivers],
+                    _ => vec![traffic::through(&requests, &key) / count],
+                };
+                let next = numbers.len();
+                let cell = *numbers.entry((number, key.clone())).or_insert(next);
+                let cost = proxies.into_iter().map(&read).sum::<f64>() / count;
+                let (kind, unit) = key;
+                seen.entry(kind).or_default().push(Seen { unit, repeat: trial.repeat, cell, at, cost });
+            }
+        }
+    }
+    seen
+}
+
+/// Resources and cost of some of a mode's proxies, without entries.
+fn priced_units(
+    mode: Mode,
+    units: &[&Unit],
+    laws: &Laws,
+    target: &Target<'_>,
+    prices: Option<&Prices>,
+) -> PricedMode {
+    let used: Vec<(&Unit, &CpuLaw, Option<&MemoryLaw>)> = units
+        .iter()
+        .map(|unit| {
+            let (cpu, memory) = &laws[&unit.key.0];
+            (*unit, cpu, memory.as_ref())
+        })
+        .collect();
+    let cpu = |repeat: Option<usize>, extreme: Extreme| -> f64 {
+        let each = used
+            .iter()
+            .map(|(unit, law, _)| unit.proxies * law.cost(repeat, &unit.key.1, unit.requests_per_s, extreme));
+        each.sum()
+    };
+    let at = [target.pods_in_mesh, target.requests_per_s];
+    let memory = |repeat: Option<usize>| -> Option<f64> {
+        let each =
+            used.iter().map(|(unit, _, law)| Some(unit.proxies * (*law)?.cost(repeat, &unit.key.1, &at)));
+        each.sum()
+    };
+    let of_cpu = common(used.iter().map(|(_, law, _)| law.repeats()));
+    let of_memory = common(used.iter().filter_map(|(.., law)| law.map(MemoryLaw::repeats)));
+    let has_memory = used.iter().all(|(.., law)| law.is_some());
+    let proxies: f64 = units.iter().map(|unit| unit.proxies).sum();
+    let reserved = Amount::sum(units.iter().map(|unit| reserved(unit, target.full)));
+    let estimate = |repeats: &BTreeSet<usize>, value: &dyn Fn(Option<usize>, Extreme) -> f64| {
+        if used.is_empty() {
+            return Estimate { low: Some(0.0), high: Some(0.0), ..Estimate::default() };
+        }
+        let proportional = over(repeats, &|repeat| value(repeat, Extreme::Proportional));
+        let is_resolved = used.iter().all(|(_, law, _)| law.is_resolved());
+        let constant = (!is_resolved).then(|| over(repeats, &|repeat| value(repeat, Extreme::Constant)));
+        constant.map_or(proportional, |constant| hull(proportional, constant))
+    };
+    let cost = |prices: &Prices| {
+        let both: BTreeSet<usize> = of_cpu.intersection(&of_memory).copied().collect();
+        estimate(&both, &|repeat, extreme| {
+            prices.per_month(cpu(repeat, extreme), memory(repeat).unwrap_or(0.0), proxies)
+        })
+    };
+    PricedMode {
+        mode,
+        proxies: proxies as u64,
+        cpu_cores_used: Some(estimate(&of_cpu, &cpu)),
+        cpu_cores_reserved: reserved.cpu_cores,
+        memory_bytes_used: has_memory
+            .then(|| estimate(&of_memory, &|repeat, _| memory(repeat).unwrap_or(0.0))),
+        memory_bytes_reserved: reserved.memory_bytes,
+        cost_per_month: prices.filter(|_| has_memory).map(cost),
+        cost_per_month_reserved: prices
+            .map(|prices| prices.per_month(reserved.cpu_cores, reserved.memory_bytes, proxies)),
+        entries: Vec::new(),
+    }
+}
+
+/// Repeats that all have.
+fn common(mut repeats: impl Iterator<Item = BTreeSet<usize>>) -> BTreeSet<usize> {
+    let first = repeats.next().unwrap_or_default();
+    repeats.fold(first, |common, own| &common & &own)
+}
+
+/// Requests of the proxies of a unit: their own, or the defaults of Istio's charts.
+fn reserved(unit: &Unit, full: &FullScale) -> Amount {
+    let default = if unit.key.0 == Kind::NodeProxy { NODE_PROXY } else { PROXY };
+    let own = full.sidecar_requests.get(&unit.key.1).filter(|_| unit.key.0 == Kind::Sidecar);
+    let cpu_cores = own.and_then(|own| own.cpu_request_cores).unwrap_or(default.cpu_cores);
+    let memory_bytes = own.and_then(|own| own.memory_request_bytes);
+    let memory_bytes = memory_bytes.map_or(default.memory_bytes, |bytes| bytes as f64);
+    Amount { cpu_cores: cpu_cores * unit.proxies, memory_bytes: memory_bytes * unit.proxies }
+}
+
+/// The model against the telemetry of today's sidecars.
+fn model_error(modes: &[PricedMode], full: &FullScale) -> Option<ModelError> {
+    let sidecars = modes.iter().find(|mode| mode.mode == Mode::Sidecar)?;
+    let check = |measured: Option<f64>, predicted: Option<Estimate>| {
+        let (measured, predicted) = (measured.filter(|measured| *measured > 0.0)?, predicted?);
+        Some(ModelCheck { measured, predicted, error: predicted.estimate / measured - 1.0 })
+    };
+    let cpu_cores = check(full.sidecar_cpu_cores, sidecars.cpu_cores_used);
+    let memory_bytes = check(full.sidecar_memory_bytes, sidecars.memory_bytes_used);
+    (cpu_cores.is_some() || memory_bytes.is_some()).then_some(ModelError {
+        mode: Mode::Sidecar,
+        cpu_cores,
+        memory_bytes,
+    })
+}
