@@ -1,6 +1,7 @@
 //! Checks what a deployment needs of its namespaces' quotas before it is written. Pure. Sidecars that a mesh
 //! injects are not known yet: admission reports if they exceed a quota.
 
+use results::parse_kubernetes_quantity;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -87,23 +88,7 @@ impl Demand {
 
 /// A Kubernetes quantity as a number: `250m`, `1Gi`, `3`.
 pub(crate) fn quantity(value: &Value) -> Option<f64> {
-    let text = value.as_str()?;
-    let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let factor = match suffix {
-        "" => 1.0,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "Ki" => 1024.0,
-        "Mi" => 1024.0_f64.powi(2),
-        "Gi" => 1024.0_f64.powi(3),
-        "Ti" => 1024.0_f64.powi(4),
-        _ => return None,
-    };
-    Some(number.parse::<f64>().ok()? * factor)
+    parse_kubernetes_quantity(value.as_str()?)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use crate::mesh::{Edge, Mesh};
 use crate::provenance::{Finding, shown};
 use crate::scripts::{Flows, Script, ScriptCall};
 use crate::telemetry::{Reporter, Telemetry};
+use crate::traces::Traced;
+use results::units::shortened;
 
 /// Fraction of a service's requests without a known caller that is worth a finding.
 const MISSING: f64 = 0.01;
@@ -14,8 +16,49 @@ const DISAGREEMENT: f64 = 0.05;
 const FLOW: f64 = 0.02;
 /// Maximum findings of a kind; the number of others is a finding too.
 const MAX_OF_KIND: usize = 50;
+/// A warning may have names.
+const HIDDEN_WARNING: &str = "Prometheus says something of its answers, which may be partial; its words may have names and are left out";
 /// Rounds after which requests have died out.
 const MAX_ROUNDS: usize = 2_000;
+
+/// Warnings of the answers, which may be partial: before all other findings.
+pub const WARNINGS: &str = "warnings";
+/// Kinds of findings; docs/learn.md explains each.
+const KINDS: [&str; 33] = [
+    WARNINGS,
+    "circle",
+    "clock-skew",
+    "disagreement",
+    "endpoints",
+    "flow",
+    "foreign-rows",
+    "idle-workloads",
+    "ignored-objects",
+    "incomplete-traces",
+    "left-out",
+    "messages",
+    "missing-callers",
+    "missing-destinations",
+    "missing-metric",
+    "missing-object",
+    "missing-sizes",
+    "missing-times",
+    "names",
+    "order",
+    "outlasting-calls",
+    "own-calls",
+    "protocols",
+    "reset",
+    "retries",
+    "scale",
+    "unidentified-callers",
+    "unmatched-traces",
+    "unmeasured-calls",
+    "untraced-calls",
+    "unusable-rows",
+    "unusable-spans",
+    "waypoint",
+];
 
 /// Findings, at most a number of each kind.
 #[derive(Debug, Default)]
@@ -25,6 +68,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     pub(crate) fn add(&mut self, kind: &str, subject: impl Into<String>, text: impl Into<String>) {
+        debug_assert!(KINDS.contains(&kind), "{kind} is in no table");
         self.list.push(Finding { kind: kind.to_owned(), subject: subject.into(), text: text.into() });
     }
 
@@ -53,6 +97,10 @@ fn percent(fraction: f64) -> String {
 
 /// Findings about the telemetry as a whole.
 pub(crate) fn of_telemetry(telemetry: &Telemetry, mesh: &Mesh, findings: &mut Findings) {
+    for warning in &telemetry.warnings {
+        let text = format!("Prometheus says of its answers, which may be partial: {warning}");
+        findings.add(WARNINGS, "", if telemetry.is_anonymised() { HIDDEN_WARNING.to_owned() } else { text });
+    }
     if telemetry.foreign_rows > 0 {
         let text = format!("{} rows of the answers are of metrics that are not read", telemetry.foreign_rows);
         findings.add("foreign-rows", "", text);
@@ -73,13 +121,14 @@ pub(crate) fn of_telemetry(telemetry: &Telemetry, mesh: &Mesh, findings: &mut Fi
             format!("{waypoint} is a waypoint: it reports the requests, so its connections are left out");
         findings.add("waypoint", waypoint, text);
     }
+    let has_metrics = telemetry.traces.is_none() || !telemetry.rows.is_empty();
     for metric in [
         "istio_request_duration_milliseconds_bucket",
         "istio_requests_total",
         "istio_request_bytes_count",
         "istio_response_bytes_count",
     ] {
-        if !telemetry.rows.contains_key(metric) {
+        if has_metrics && !telemetry.rows.contains_key(metric) {
             findings.add("missing-metric", metric, format!("there is no row of {metric}"));
         }
     }
@@ -156,6 +205,93 @@ pub(crate) fn of_service(
     }
 }
 
+/// Findings about traces.
+pub(crate) fn of_traces(
+    telemetry: &Telemetry,
+    mesh: &Mesh,
+    (traced, calls): (&Traced, &[Vec<ScriptCall>]),
+    name: &dyn Fn(usize) -> String,
+    findings: &mut Findings,
+) {
+    let Some(traces) = telemetry.traces.as_deref() else { return };
+    let mut add = |kind: &str, count: u64, text: &str| {
+        if count > 0 {
+            findings.add(kind, "", format!("{count} {text}"));
+        }
+    };
+    add("incomplete-traces", traces.incomplete, "traces lack spans between theirs and are left out");
+    add(
+        "incomplete-traces",
+        traces.late_spans,
+        "spans came long after the others of their traces and are left out",
+    );
+    add("incomplete-traces", traces.too_large, "traces have more than 10000 spans and are left out");
+    add(
+        "unusable-spans",
+        traces.unusable_spans,
+        "spans have no time, no identity or no service and are left out",
+    );
+    add("missing-destinations", traces.tally.lost, "calls of traces name no callee and are left out");
+    add(
+        "messages",
+        traces.tally.messages,
+        "messages are received without anybody waiting: their receivers get them of drivers",
+    );
+    for service in &traced.unmatched {
+        findings.add(
+            "unmatched-traces",
+            service,
+            format!("`{}` of the traces is in no metric", shortened(service)),
+        );
+    }
+    for (from, to) in &traced.unmeasured {
+        let (from, to) = (name(*from), name(*to));
+        let text = format!(
+            "calls from {from} to {to} are in traces and in no metric that is kept: they are left out"
+        );
+        findings.add("unmeasured-calls", format!("{from} → {to}"), text);
+    }
+    let others = |node: &usize| traced.services.get(node).map_or(0, |service| service.others);
+    for node in traced.services.keys().filter(|node| others(node) > 0) {
+        let text =
+            format!("{} endpoints of `{}` with few requests are one, /other", others(node), name(*node));
+        findings.add("endpoints", name(*node), text);
+    }
+    for (index, own) in &traced.edges {
+        let edge = &mesh.edges[*index];
+        let Some(from) = edge.from else { continue };
+        let subject = format!("{} → {}", name(from), name(edge.to));
+        if own.skewed > 0 {
+            let text = format!(
+                "{subject}: {} of {} traced calls have the callee's span outside of the caller's, by up to {} s: the clocks \
+                 differ, and order is that of the callers' clocks",
+                own.skewed,
+                own.calls,
+                shown(own.largest_skew_s)
+            );
+            findings.add("clock-skew", subject.clone(), text);
+        }
+        if own.retries > 0 {
+            let text = format!(
+                "{subject}: {} of {} traced calls repeat a failed one: they are retries in the script",
+                own.retries, own.calls
+            );
+            findings.add("retries", subject, text);
+        }
+    }
+    for (node, service) in &traced.services {
+        let untraced = calls[*node].iter().filter(|call| !service.covers(call.edge));
+        for to in untraced.map(|call| mesh.edges[call.edge].to) {
+            let (from, to) = (name(*node), name(to));
+            let text = format!("calls from {from} to {to} are in no trace: they follow the others");
+            findings.add("untraced-calls", format!("{from} → {to}"), text);
+        }
+    }
+    if telemetry.pairs.is_empty() && mesh.edges.iter().all(|edge| edge.response_bytes.values() <= 0.0) {
+        findings.add("missing-sizes", "", "the spans have no sizes: requests and responses have no body");
+    }
+}
+
 /// Findings about calls that drivers make although a service sends them.
 pub(crate) fn of_drivers(
     mesh: &Mesh,
@@ -228,4 +364,17 @@ fn learned_arrivals(mesh: &Mesh, calls: &[Vec<ScriptCall>], drivers: &[usize]) -
         arriving = next;
     }
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_finding_is_documented() {
+        let page = include_str!("../../../docs/learn.md");
+        for kind in KINDS {
+            assert!(page.contains(&format!("`{kind}`")), "docs/learn.md has no `{kind}`");
+        }
+    }
 }

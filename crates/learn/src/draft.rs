@@ -7,9 +7,10 @@ use crate::names::Labels;
 use crate::objects::{Objects, Pods};
 use crate::provenance::{DriverRecord, shown};
 use crate::scripts::{Flows, Script, ScriptCall, calls_of, script};
+use crate::traces::Traced;
 use experiment::Protocol;
 use experiment::topology::file::{MAX_FILE_BYTES, MAX_REPLICAS, read};
-use experiment::topology::script::{DEFAULT_ENDPOINT, ScriptedService};
+use experiment::topology::script::ScriptedService;
 use experiment::topology::{DriverPlacement, Resources, Runs, Topology, Workload};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,6 +24,7 @@ const MAX_SHOWN_DRIVERS: usize = 20;
 pub(crate) struct Draft<'a> {
     pub(crate) mesh: &'a Mesh,
     pub(crate) flows: &'a Flows,
+    pub(crate) traced: &'a Traced,
     pub(crate) objects: &'a Objects,
     pub(crate) options: &'a Options,
     pub(crate) driven: Driven,
@@ -46,21 +48,22 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(crate) fn new(
         mesh: &'a Mesh,
-        flows: &'a Flows,
+        (flows, traced): (&'a Flows, &'a Traced),
         driven: Driven,
         (objects, options): (&'a Objects, &'a Options),
     ) -> Self {
         let (drivers, left_out) = drivers::limited(mesh, &driven);
         let calls: Vec<Vec<ScriptCall>> = (0..mesh.nodes.len())
-            .map(|node| calls_of(mesh, flows, node, &|edge| driven.contains_key(&edge)))
+            .map(|node| calls_of(mesh, (flows, traced), node, &|edge| driven.contains_key(&edge)))
             .collect();
         let scripts = (0..mesh.nodes.len())
             .filter(|node| flows.arriving[*node] > 0.0)
-            .map(|node| (node, script(mesh, flows, node, &calls[node])))
+            .map(|node| (node, script(mesh, (flows, traced), node, &calls[node])))
             .collect();
         let mut draft = Self {
             mesh,
             flows,
+            traced,
             objects,
             options,
             driven,
@@ -83,7 +86,7 @@ impl<'a> Draft<'a> {
         for (id, node) in self.mesh.nodes.iter().enumerate() {
             let (namespace, name) = self.labels.labels[id].clone();
             let runs = match self.scripts.get(&id) {
-                Some(script) => Runs::Scripted(ScriptedService { endpoints: vec![script.endpoint.clone()] }),
+                Some(script) => Runs::Scripted(ScriptedService { endpoints: script.endpoints.clone() }),
                 None => Runs::Drivers,
             };
             let pods = self.pods[id].clone().unwrap_or_else(Pods::one);
@@ -105,6 +108,8 @@ impl<'a> Draft<'a> {
     fn add_drivers(&mut self) {
         let mut outside: BTreeMap<String, usize> = BTreeMap::new();
         let mut senders: BTreeMap<usize, usize> = BTreeMap::new();
+        // One for each edge, and for endpoints of their own as many as a file may have.
+        let mut further = drivers::MAX_DRIVERS - self.drivers.len();
         let edges: Vec<(usize, &Edge)> =
             self.drivers.iter().map(|edge| (*edge, &self.mesh.edges[*edge])).collect();
         for (index, edge) in edges {
@@ -134,17 +139,24 @@ impl<'a> Draft<'a> {
                     (at, format!("{OUTSIDE}-{}", target.1))
                 }
             };
-            // Names of drivers are distinct in the whole topology.
-            let (_, name) = self.labels.unique("drivers of the topology", &name);
-            self.records.push(DriverRecord {
-                name: name.clone(),
-                target: self.labels.qualified(edge.to),
-                reason: reason(self.driven[&index]).to_owned(),
-                rate: edge.rate * self.options.scale,
-            });
             self.clients.push(self.topology.workloads[at].qualified_name());
-            let endpoint = DEFAULT_ENDPOINT.to_owned();
-            self.topology.drivers.push(DriverPlacement { name, at, target: edge.to, endpoint });
+            let mut shares = self.traced.shares(index, edge.to);
+            shares.truncate(1 + further);
+            further -= shares.len() - 1;
+            let all: f64 = shares.iter().map(|(_, share)| share).sum();
+            for (endpoint, share) in &shares {
+                let name = if shares.len() > 1 { format!("{name}{endpoint}") } else { name.clone() };
+                // Names of drivers are distinct in the whole topology.
+                let (_, name) = self.labels.unique("drivers of the topology", &name);
+                self.records.push(DriverRecord {
+                    name: name.clone(),
+                    target: self.labels.qualified(edge.to),
+                    reason: reason(self.driven[&index]).to_owned(),
+                    rate: edge.rate * self.options.scale * share / all,
+                });
+                let endpoint = endpoint.clone();
+                self.topology.drivers.push(DriverPlacement { name, at, target: edge.to, endpoint });
+            }
         }
     }
 

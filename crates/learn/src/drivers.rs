@@ -6,7 +6,7 @@ use crate::scripts::Flows;
 use std::collections::BTreeMap;
 
 /// Maximum number of drivers of a topology file.
-const MAX_DRIVERS: usize = 1_000;
+pub(crate) const MAX_DRIVERS: usize = 1_000;
 
 /// Reason for a driver.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -1,9 +1,12 @@
 //! Histograms with cumulative buckets, as Prometheus exports them.
 
-use crate::telemetry::TooMuch;
+use crate::parties::TooMuch;
 
 /// Maximum number of buckets; Istio's histograms have 20.
 const MAX_BUCKETS: usize = 64;
+
+/// Maximum number of buckets of histograms together.
+const MAX_MERGED_BUCKETS: usize = 1024;
 
 /// Counts by upper bound of the bucket, and the sum of all values.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,14 +41,23 @@ impl Histogram {
         Ok(())
     }
 
-    /// Adds all values of another histogram.
+    /// Adds all values of another histogram. Counts are cumulative: a bound that one of them lacks has the count of the one below.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (bound, count) in &other.buckets {
-            // Bounds beyond the limit are those of a second kind of proxy: the sum still has their values.
-            let _ = self.add(*bound, *count);
+        let mut bounds: Vec<f64> =
+            self.buckets.iter().chain(&other.buckets).map(|(bound, _)| *bound).collect();
+        bounds.sort_by(f64::total_cmp);
+        bounds.dedup();
+        if bounds.len() <= MAX_MERGED_BUCKETS {
+            let both = |bound: f64| (bound, self.up_to(bound) + other.up_to(bound));
+            self.buckets = bounds.into_iter().map(both).collect();
         }
         self.sum += other.sum;
         self.count += other.count;
+    }
+
+    fn up_to(&self, bound: f64) -> f64 {
+        let below = self.buckets.partition_point(|(own, _)| own.total_cmp(&bound).is_le());
+        below.checked_sub(1).map_or(0.0, |last| self.buckets[last].1)
     }
 
     /// Buckets with at least one value. A cumulative count below an earlier one adds none.
@@ -84,5 +96,18 @@ impl Histogram {
 impl Bucket {
     fn middle(&self) -> f64 {
         if self.high.is_finite() { f64::midpoint(self.low, self.high) } else { self.low }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_with_other_bounds_add_up() {
+        let of = |buckets: &[(f64, f64)]| Histogram { buckets: buckets.to_vec(), ..Histogram::default() };
+        let mut one = of(&[(1.0, 0.0), (2.0, 5.0), (8.0, 6.0)]);
+        one.merge(&of(&[(2.0, 1.0), (4.0, 3.0)]));
+        assert_eq!(one.buckets, [(1.0, 0.0), (2.0, 6.0), (4.0, 8.0), (8.0, 9.0)]);
     }
 }

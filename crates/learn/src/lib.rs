@@ -1,8 +1,8 @@
 //! Topologies from a mesh's own telemetry.
 //!
-//! Pure: saved answers and objects in, a topology with the source of each figure out. [`prometheus`] reads answers into
-//! [`Telemetry`]; [`learn`] merges what several proxies report of a call, derives scripts and drivers, and checks the
-//! result. [`fit`] chooses distributions for histograms, [`Objects`] have replicas and resources. [`Provenance`] says
+//! Pure: saved answers, traces and objects in, a topology with the source of each figure out. [`prometheus`] reads answers into
+//! [`Telemetry`], and [`traces`] spans; [`learn`] merges what several proxies report of a call, derives scripts and drivers, and
+//! checks the result. [`fit`] chooses distributions for histograms, [`Objects`] have replicas and resources. [`Provenance`] says
 //! where each figure comes from. Queries are sent by the command, not here.
 
 mod checks;
@@ -15,21 +15,25 @@ mod mesh;
 mod model;
 mod names;
 mod objects;
+mod parties;
 pub mod prometheus;
 mod provenance;
 mod records;
 mod scripts;
 mod telemetry;
+pub mod traces;
 
+pub use checks::WARNINGS;
 pub use histogram::Histogram;
 pub use labels::Anonymiser;
 pub use model::{LearnError, Learned, Options, learn};
 pub use objects::{Objects, ObjectsError};
+pub use parties::TooMuch;
 pub use provenance::{
     DriverRecord, EdgeRecord, Figure, Finding, Provenance, SIDECAR_CPU_REQUEST, SIDECAR_MEMORY_REQUEST,
     ServiceRecord, SidecarUsage, Source,
 };
-pub use telemetry::{Telemetry, TooMuch};
+pub use telemetry::Telemetry;
 
 /// Maximum length of a cause, characters.
 const MAX_CAUSE_CHARACTERS: usize = 160;

@@ -6,7 +6,8 @@
 
 use crate::histogram::Histogram;
 use crate::labels::service_names;
-use crate::telemetry::{Connections, Name, Pair, Party, Reported, Reporter, Requests, Telemetry};
+use crate::parties::{Callee, Name, Party, UNKNOWN};
+use crate::telemetry::{Connections, Pair, Reported, Reporter, Requests, Telemetry};
 use experiment::Protocol;
 use results::units::shortened;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -34,6 +35,8 @@ pub(crate) struct Edge {
     pub(crate) from: Option<usize>,
     pub(crate) to: usize,
     pub(crate) is_tcp: bool,
+    /// True if traces are the only source.
+    pub(crate) is_traced: bool,
     /// Requests per second, over TCP connections per second.
     pub(crate) rate: f64,
     /// Number counted in the period.
@@ -69,13 +72,6 @@ pub(crate) struct Mesh {
     pub(crate) recognised: BTreeMap<usize, f64>,
 }
 
-/// Callee of a pair.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Callee {
-    Workload(Party),
-    Host(Name),
-}
-
 impl Mesh {
     pub(crate) fn new(telemetry: &Telemetry) -> Self {
         let waypoints = waypoints(telemetry);
@@ -86,7 +82,7 @@ impl Mesh {
             let callee = match (pair.to.is_known(), behind.get(&pair.host)) {
                 (true, _) => Callee::Workload(pair.to),
                 (false, Some(party)) => Callee::Workload(*party),
-                (false, None) if pair.host != crate::telemetry::UNKNOWN => Callee::Host(pair.host),
+                (false, None) if pair.host != UNKNOWN => Callee::Host(pair.host),
                 (false, None) => {
                     lost_rate += best(&reported.requests).map_or(0.0, |(_, requests)| requests.rate);
                     continue;
@@ -179,7 +175,7 @@ impl Mesh {
         });
     }
 
-    fn choose_protocols(&mut self) {
+    pub(crate) fn choose_protocols(&mut self) {
         let mut rates: Vec<(f64, f64, f64)> = vec![(0.0, 0.0, 0.0); self.nodes.len()];
         for edge in &self.edges {
             let (http, grpc, tcp) = &mut rates[edge.to];
@@ -205,7 +201,7 @@ fn text(telemetry: &Telemetry, party: Party) -> String {
 }
 
 /// Namespace and name of a host: those of a cluster's Service, or the whole host.
-fn host_names(host: &str) -> (&str, &str) {
+pub(crate) fn host_names(host: &str) -> (&str, &str) {
     service_names(host).unwrap_or((EXTERNAL_NAMESPACE, host))
 }
 
@@ -242,7 +238,7 @@ fn workloads_behind_hosts(telemetry: &Telemetry) -> HashMap<Name, Party> {
         let requests = best(&reported.requests).map_or(0.0, |(_, requests)| requests.rate);
         *rates.entry(pair.host).or_default().entry(pair.to).or_default() += requests;
     }
-    rates.remove(&crate::telemetry::UNKNOWN);
+    rates.remove(&UNKNOWN);
     let most = |of: BTreeMap<Party, f64>| of.into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
     rates.into_iter().filter_map(|(host, of)| Some((host, most(of)?.0))).collect()
 }
@@ -313,6 +309,7 @@ fn edge(reported: &Reported) -> Option<Edge> {
         from: None,
         to: 0,
         is_tcp: false,
+        is_traced: false,
         rate: requests.rate,
         count: requests.count,
         errors: (requests.error_rate / requests.rate).clamp(0.0, 1.0),
@@ -340,6 +337,7 @@ fn connection_edge(connections: &[Option<Connections>; 3]) -> Option<Edge> {
         from: None,
         to: 0,
         is_tcp: true,
+        is_traced: false,
         rate: own.rate,
         count: own.count,
         errors: 0.0,

@@ -8,6 +8,7 @@ use crate::objects::Objects;
 use crate::provenance::{Provenance, shown};
 use crate::scripts::Flows;
 use crate::telemetry::Telemetry;
+use crate::traces::{self, Traced};
 use experiment::topology::Topology;
 use results::units::format_fraction;
 
@@ -28,6 +29,9 @@ pub enum LearnError {
     /// Neither requests nor connections.
     #[error("the telemetry has no request and no connection between workloads")]
     Nothing,
+    /// Traces without a rate.
+    #[error("traces alone have no rates: they are a sample of the requests")]
+    Sampling,
     /// The file would be larger than a topology file may be.
     #[error("the learned topology has {calls} calls and {bytes} bytes: a topology file has at most 1 MiB")]
     TooLarge {
@@ -57,7 +61,12 @@ pub struct Learned {
 /// # Errors
 /// Returns an error if the telemetry is empty or too large for a topology file.
 pub fn learn(telemetry: &Telemetry, objects: &Objects, options: &Options) -> Result<Learned, LearnError> {
-    let mut mesh = Mesh::new(telemetry);
+    let mut mesh = match telemetry.traces.as_deref().filter(|_| telemetry.pairs.is_empty()) {
+        Some(traces) if traces.spans > 0 => {
+            traces::mesh_of(telemetry, traces, traces.sampling.ok_or(LearnError::Sampling)?)
+        }
+        _ => Mesh::new(telemetry),
+    };
     let mut findings = Findings::default();
     checks::of_telemetry(telemetry, &mesh, &mut findings);
     leave_out(&mut mesh, options.least_share, &mut findings);
@@ -65,9 +74,10 @@ pub fn learn(telemetry: &Telemetry, objects: &Objects, options: &Options) -> Res
         return Err(LearnError::Nothing);
     }
     let flows = Flows::new(&mesh);
+    let traced = Traced::new(telemetry, &mesh);
     let build = |break_circles: bool| {
         let driven = drivers::choose(&mesh, &flows, break_circles);
-        Draft::new(&mesh, &flows, driven, (objects, options))
+        Draft::new(&mesh, (&flows, &traced), driven, (objects, options))
     };
     let draft = build(false);
     let (draft, topology) = match draft.read() {

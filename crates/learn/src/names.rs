@@ -2,7 +2,10 @@
 
 use crate::mesh::Node;
 use experiment::topology::file::{self, MAX_NAME_LENGTH, MAX_NAMESPACE_LENGTH};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+/// Length of the longest number that is put behind a name, with its `-`.
+const MAX_END_LENGTH: usize = 7;
 
 /// Names of nodes in a topology, in the order of the nodes.
 #[derive(Debug, Default)]
@@ -12,6 +15,9 @@ pub(crate) struct Labels {
     /// Number of names that had to be changed.
     pub(crate) changed: usize,
     taken: HashSet<(String, String)>,
+    /// Number from which the search for a free name goes on, by namespace and beginning of the name: thousands of names that
+    /// become one label take no more than one step each.
+    next: HashMap<(String, String), usize>,
 }
 
 impl Labels {
@@ -28,20 +34,21 @@ impl Labels {
     /// A name in a namespace that no node and no client has yet.
     pub(crate) fn unique(&mut self, namespace: &str, name: &str) -> (String, String) {
         let name = service_label(name);
-        let free = (1_usize..).map(|number| match number {
-            1 => name.clone(),
-            _ => {
-                let end = format!("-{number}");
-                format!("{}{end}", name[..name.len().min(MAX_NAME_LENGTH - end.len())].trim_end_matches('-'))
-            }
-        });
-        for name in free {
-            let full = (namespace.to_owned(), name);
+        let full = (namespace.to_owned(), name.clone());
+        if self.taken.insert(full.clone()) {
+            return full;
+        }
+        let beginning = name[..name.len().min(MAX_NAME_LENGTH - MAX_END_LENGTH)].to_owned();
+        let next = self.next.entry((namespace.to_owned(), beginning)).or_insert(2);
+        loop {
+            let end = format!("-{next}");
+            *next += 1;
+            let start = name[..name.len().min(MAX_NAME_LENGTH - end.len())].trim_end_matches('-');
+            let full = (namespace.to_owned(), format!("{start}{end}"));
             if self.taken.insert(full.clone()) {
                 return full;
             }
         }
-        unreachable!("numbers do not end")
     }
 
     /// Name as other services write it: `namespace/name`.
@@ -70,6 +77,20 @@ fn service_label(text: &str) -> String {
 mod tests {
     use super::*;
     use experiment::Protocol;
+
+    #[test]
+    fn many_names_that_become_one_label_take_one_step_each() {
+        let mut labels = Labels::default();
+        let short = |number: usize| "!".repeat(number % 200);
+        let long = |number: usize| format!("{}{}", "x".repeat(60), number % 900);
+        let names: HashSet<(String, String)> = (0..200_000)
+            .map(|number| if number % 2 == 0 { short(number) } else { long(number) })
+            .map(|name| labels.unique("shop", &name))
+            .collect();
+        assert_eq!(names.len(), 200_000);
+        let steps: usize = labels.next.values().sum();
+        assert!(steps < 250_000, "{steps}");
+    }
 
     #[test]
     fn names_become_distinct_labels() {

@@ -6,6 +6,7 @@
 use crate::labels::Anonymiser;
 use crate::one_line;
 use experiment::topology::Resources;
+use results::parse_kubernetes_quantity;
 use results::units::shortened;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -149,39 +150,29 @@ struct Port {
     app_protocol: String,
 }
 
-/// Quantity of Kubernetes: `100m`, `1.5`, `128Mi`, `1e3`; a number in some tools' output.
-#[derive(Debug, Deserialize)]
+/// Quantity of Kubernetes; a number in some tools' output.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Written")]
+struct Quantity(f64);
+
+#[derive(Deserialize)]
 #[serde(untagged)]
-enum Quantity {
+enum Written {
     Text(String),
     Number(f64),
 }
 
-impl Quantity {
-    fn amount(&self) -> Option<f64> {
-        let text = match self {
-            Self::Number(number) => return Some(*number).filter(|number| *number >= 0.0),
-            Self::Text(text) => text,
+impl TryFrom<Written> for Quantity {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let (amount, shown) = match written {
+            Written::Text(text) => (parse_kubernetes_quantity(&text), shortened(&text)),
+            Written::Number(number) => (Some(number).filter(|number| *number >= 0.0), number.to_string()),
         };
-        const SUFFIXES: [(&str, f64); 13] = [
-            ("Ki", 1024.0),
-            ("Mi", 1_048_576.0),
-            ("Gi", 1_073_741_824.0),
-            ("Ti", 1_099_511_627_776.0),
-            ("n", 1e-9),
-            ("u", 1e-6),
-            ("m", 1e-3),
-            ("k", 1e3),
-            ("M", 1e6),
-            ("G", 1e9),
-            ("T", 1e12),
-            ("P", 1e15),
-            ("", 1.0),
-        ];
-        let (digits, factor) =
-            SUFFIXES.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)))?;
-        let amount = digits.parse::<f64>().ok()? * factor;
-        (amount.is_finite() && amount >= 0.0).then_some(amount)
+        amount
+            .map(Self)
+            .ok_or_else(|| format!("`{shown}` is not a quantity of Kubernetes, such as 250m or 1Gi"))
     }
 }
 
@@ -328,9 +319,8 @@ fn sidecar(template: &Template) -> Resources {
 fn resources(containers: &[Container]) -> Resources {
     let own: Vec<&ContainerResources> =
         containers.iter().filter(|one| one.name != SIDECAR).map(|one| &one.resources).collect();
-    let amount = |quantity: &Option<Quantity>| quantity.as_ref().and_then(Quantity::amount);
     let sum = |of: fn(&ContainerResources) -> &Option<Quantity>| {
-        let given: Vec<f64> = own.iter().filter_map(|one| amount(of(one))).collect();
+        let given: Vec<f64> = own.iter().filter_map(|one| of(one).map(|quantity| quantity.0)).collect();
         (!given.is_empty()).then(|| (given.iter().sum::<f64>(), given.len() == own.len()))
     };
     let (cpu, memory) = (sum(|one| &one.requests.cpu), sum(|one| &one.requests.memory));
@@ -416,19 +406,22 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_those_of_kubernetes() {
-        for (text, expected) in [
-            ("100m", Some(0.1)),
-            ("1.5", Some(1.5)),
-            ("128Mi", Some(134_217_728.0)),
-            ("2k", Some(2000.0)),
-            ("1e3", Some(1000.0)),
-            ("-1", None),
-            ("1e999", None),
-            ("many", None),
-            ("", None),
-        ] {
-            assert_eq!(Quantity::Text(text.to_owned()).amount(), expected, "{text}");
+    fn what_is_not_a_quantity_is_an_error_that_names_it() {
+        let of = |limit: &str| {
+            let resources = format!(r#"{{"limits": {{"cpu": {limit}}}}}"#);
+            let containers = format!(r#"[{{"name": "a", "resources": {resources}}}]"#);
+            objects(&format!(
+                r#"{{"kind": "Deployment", "metadata": {{"name": "a"}},
+                    "spec": {{"template": {{"spec": {{"containers": {containers}}}}}}}}}"#
+            ))
+        };
+        assert_eq!(
+            of(r#""1500m""#).unwrap().pods("default", "a").unwrap().resources.cpu_limit_cores,
+            Some(1.5)
+        );
+        for limit in [r#""banana""#, r#""-1""#, "-1"] {
+            let error = of(limit).unwrap_err().to_string();
+            assert!(error.contains("is not a quantity of Kubernetes"), "{limit}: {error}");
         }
     }
 }

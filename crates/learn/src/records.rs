@@ -2,18 +2,24 @@
 
 use crate::checks::{self, Findings};
 use crate::draft::{Draft, OUTSIDE, scaled};
-use crate::fit::{Fit, median};
+use crate::fit::{Fit, fit, median};
 use crate::mesh::Edge;
 use crate::objects::Objects;
 use crate::provenance::{
     EdgeRecord, Figure, Provenance, SCHEMA, SIDECAR_CPU_REQUEST, SIDECAR_MEMORY_REQUEST, ServiceRecord,
     SidecarUsage, Source, shown,
 };
-use crate::scripts::Script;
+use crate::scripts::{Script, ScriptCall};
 use crate::telemetry::{Reporter, Telemetry};
+use crate::traces::{Order, Slot, TracedEndpoint, TracedService};
 use experiment::topology::distribution::Distribution;
+use experiment::topology::script::DEFAULT_ENDPOINT;
 use results::units::format_fraction;
 use std::collections::{BTreeMap, HashSet};
+
+/// Source of figures that traces have.
+const TRACES: &str = "traces";
+const OWN_TIME: &str = "traces: the time in which no call was under way";
 
 impl Draft<'_> {
     pub(crate) fn provenance(self, telemetry: &Telemetry, mut findings: Findings) -> Provenance {
@@ -41,6 +47,7 @@ impl Draft<'_> {
         }
         checks::of_drivers(self.mesh, &self.driven, &name, &mut findings);
         checks::of_flow(self.mesh, self.flows, &self.calls, &self.drivers, &name, &mut findings);
+        checks::of_traces(telemetry, self.mesh, (self.traced, &self.calls), &name, &mut findings);
         self.add_general(&mut findings);
         Provenance {
             schema: SCHEMA.to_owned(),
@@ -73,7 +80,10 @@ impl Draft<'_> {
                 format!("{} names are not those of Kubernetes objects and were changed", self.labels.changed);
             findings.add("names", "", text);
         }
-        if self.calls.iter().any(|calls| calls.len() > 1) {
+        let is_unordered = |(node, calls): (usize, &Vec<ScriptCall>)| {
+            calls.len() > 1 && !self.traced.services.contains_key(&node)
+        };
+        if self.calls.iter().enumerate().any(is_unordered) {
             let text = "metrics have no order of calls: they are in sequence, or in parallel where a sequence would take too long";
             findings.add("order", "", text);
         }
@@ -129,17 +139,23 @@ impl Draft<'_> {
 
     fn edge_figures(&self, index: usize, edge: &Edge, period_s: f64) -> BTreeMap<String, Figure> {
         let scale = self.options.scale;
-        let (metric, unit) = if edge.is_tcp {
-            ("istio_tcp_connections_opened_total", "connections/s")
-        } else {
-            ("istio_requests_total", "requests/s")
+        let (metric, unit) = match (edge.is_tcp, edge.is_traced) {
+            (true, _) => ("istio_tcp_connections_opened_total", "connections/s"),
+            (false, false) => ("istio_requests_total", "requests/s"),
+            (false, true) => (TRACES, "requests/s"),
         };
         let half = if period_s > 0.0 { 1.96 * edge.count.sqrt() / period_s } else { 0.0 };
         let others = Reporter::ALL.into_iter().filter(|one| *one != edge.reporter);
         let others: Vec<String> = others
             .filter_map(|one| Some(format!("{} {}", one.name(), shown(edge.rates[one as usize]?))))
             .collect();
-        let source = format!("{metric}, reporter {}", edge.reporter.name());
+        let source = if edge.is_traced {
+            "traces, over the share that is traced".to_owned()
+        } else {
+            format!("{metric}, reporter {}", edge.reporter.name())
+        };
+        // The interval of a sampled count is that of the sample.
+        let half = half * edge.rate * period_s / edge.count.max(1.0);
         let mut note =
             if others.is_empty() { Vec::new() } else { vec![format!("also {}", others.join(", "))] };
         if scale < 1.0 {
@@ -162,10 +178,63 @@ impl Draft<'_> {
                 figure(call.per_request, "calls", source, edge.count),
             );
             if let Some(fit) = &call.request {
-                figures.insert("request".to_owned(), of_fit(fit, "bytes", "istio_request_bytes"));
+                let source = if edge.is_traced { TRACES } else { "istio_request_bytes" };
+                figures.insert("request".to_owned(), of_fit(fit, "bytes", source));
+            }
+        }
+        if let Some(traced) = self.traced.edges.get(&index).filter(|traced| traced.requests > 0.0) {
+            let calls = figure(traced.per_request, "calls", TRACES, traced.requests);
+            figures.insert("calls per traced request".to_owned(), calls);
+            if traced.retries > 0 {
+                let mut retries = figure(traced.retries as f64, "calls", TRACES, traced.calls as f64);
+                retries.note = Some(format!("at most {} of one call", traced.most_retries));
+                figures.insert("retries".to_owned(), retries);
             }
         }
         figures
+    }
+
+    /// Order of an endpoint's calls as text: `cart; (db | search 35%)`.
+    fn order(&self, endpoint: &TracedEndpoint) -> String {
+        let shown = |slot: &Slot| {
+            let names =
+                slot.edges.iter().map(|edge| self.labels.labels[self.mesh.edges[*edge].to].1.as_str());
+            let names: Vec<&str> = names.collect();
+            let path = if slot.path == DEFAULT_ENDPOINT { "" } else { &slot.path };
+            let times = match slot.probability {
+                certain if certain > 0.995 && certain < 1.005 => String::new(),
+                other => format!(" {}", format_fraction((other * 1e3).round() / 1e3)),
+            };
+            format!("{}{path}{times}", names.join("/"))
+        };
+        fn written(order: &Order, shown: &dyn Fn(usize) -> String) -> String {
+            let all = |orders: &[Order], between: &str| {
+                orders.iter().map(|order| written(order, shown)).collect::<Vec<_>>().join(between)
+            };
+            match order {
+                Order::Call(slot) => shown(*slot),
+                Order::Sequence(orders) => all(orders, "; "),
+                Order::Parallel(orders) => format!("({})", all(orders, " | ")),
+            }
+        }
+        written(&endpoint.order, &|slot| shown(&endpoint.slots[slot]))
+    }
+
+    /// Figures of a service that traces have.
+    fn traced_figures(&self, service: &TracedService, figures: &mut BTreeMap<String, Figure>) {
+        for endpoint in &service.endpoints {
+            let path =
+                if service.endpoints.len() == 1 { String::new() } else { format!(" of {}", endpoint.path) };
+            let mut requests = figure(endpoint.requests, "requests", TRACES, endpoint.requests);
+            let order = self.order(endpoint);
+            requests.note = (!order.is_empty()).then(|| format!("calls: {order}"));
+            figures.insert(format!("traced requests{path}"), requests);
+            if !path.is_empty()
+                && let Some(own) = fit(&endpoint.own)
+            {
+                figures.insert(format!("own time{path}"), of_fit(&own, "s", OWN_TIME));
+            }
+        }
     }
 
     fn service_figures(&self, node: usize, script: &Script) -> BTreeMap<String, Figure> {
@@ -176,21 +245,33 @@ impl Draft<'_> {
         figures.insert("rate".to_owned(), figure(rate, "requests/s", "sum of the calls to it", count));
         figures.insert(
             "errors of its own".to_owned(),
-            figure(script.endpoint.error_fraction, "fraction", "errors less those of its calls", count),
+            figure(script.endpoints[0].error_fraction, "fraction", "errors less those of its calls", count),
         );
+        let is_traced = self.flows.into[node].iter().all(|edge| self.mesh.edges[*edge].is_traced);
         if let Some(response) = &script.response {
-            figures.insert("response".to_owned(), of_fit(response, "bytes", "istio_response_bytes"));
+            let source = if is_traced { TRACES } else { "istio_response_bytes" };
+            figures.insert("response".to_owned(), of_fit(response, "bytes", source));
+        }
+        if let Some(service) = self.traced.services.get(&node) {
+            self.traced_figures(service, &mut figures);
         }
         if let Some((duration, reporter)) = &script.duration {
-            let source = format!("istio_request_duration_milliseconds, reporter {}", reporter.name());
+            let source = match is_traced {
+                true => TRACES.to_owned(),
+                false => format!("istio_request_duration_milliseconds, reporter {}", reporter.name()),
+            };
             figures.insert("duration".to_owned(), of_fit(duration, "s", &source));
             if let Some(own) = script.own {
-                let source = if script.calls_s > 0.0 {
+                let source = if script.is_own_traced {
+                    OWN_TIME
+                } else if script.calls_s > 0.0 {
                     "duration less that of its calls"
                 } else {
                     "duration: it makes no calls"
                 };
-                let mut figure = figure(median(&own), "s", source, duration.values);
+                let n = self.traced.services.get(&node).filter(|_| script.is_own_traced);
+                let n = n.map_or(duration.values, |service| service.own.values());
+                let mut figure = figure(median(&own), "s", source, n);
                 figure.p99 = p99(&own);
                 figure.note = script.is_parallel.then(|| {
                     format!(
@@ -239,8 +320,11 @@ fn sidecars(telemetry: &Telemetry) -> Option<SidecarUsage> {
 
 fn sources(telemetry: &Telemetry, objects: &Objects) -> Vec<Source> {
     let rows = telemetry.rows.iter().map(|(name, rows)| Source { name: (*name).to_owned(), rows: *rows });
+    let traces =
+        telemetry.traces.iter().flat_map(|traces| [(TRACES, traces.complete), ("spans", traces.spans)]);
+    let traces = traces.map(|(name, rows)| Source { name: name.to_owned(), rows });
     let objects = objects.read.iter().map(|(kind, read)| Source { name: kind.clone(), rows: *read });
-    rows.chain(objects).collect()
+    rows.chain(traces).chain(objects).collect()
 }
 
 fn figure(value: f64, unit: &str, source: &str, n: f64) -> Figure {

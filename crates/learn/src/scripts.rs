@@ -1,6 +1,6 @@
 //! Scripts of services: calls per request, own time, errors of their own, sizes.
 //!
-//! Metrics have no order of calls. Calls are in sequence if together they fit into the service's own duration, and in parallel
+//! Traces have the order of calls, and calls per request by endpoint; the metrics' rates stay. Metrics have no order. Calls are in sequence if together they fit into the service's own duration, and in parallel
 //! otherwise. The mean own time is the mean duration less that of the calls. For its mean it varies as much as the duration does,
 //! apart from calls that are made sometimes: a difference of variances would be noise, since buckets are wide and calls often have
 //! most of the variance.
@@ -9,15 +9,19 @@ use crate::fit::{Fit, fit, from_moments, mean_of_longest, variance};
 use crate::histogram::Histogram;
 use crate::mesh::{Edge, Mesh};
 use crate::telemetry::Reporter;
+use crate::traces::{Order, Traced, TracedEndpoint, TracedService};
 use experiment::Protocol;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::file::MAX_BODY_BYTES;
-use experiment::topology::script::{CallStep, Endpoint, Step};
+use experiment::topology::script::{CallStep, DEFAULT_ENDPOINT, Endpoint, Step};
+use std::collections::BTreeMap;
 
 /// Calls per request above which a service makes calls on its own.
 const MAX_CALLS_PER_REQUEST: f64 = 32.0;
 /// Distance from a whole number of calls per request that counts as none: the noise of scrapes.
 const WHOLE: f64 = 0.005;
+/// Number of requests from which traces, whose times are exact, have the own time instead of histograms.
+const MIN_OWN_TIMES: f64 = 30.0;
 /// Shortest own time that a script has, seconds.
 const MIN_OWN_S: f64 = 1e-6;
 /// Longest own time, seconds.
@@ -26,13 +30,16 @@ const MAX_OWN_S: f64 = 3600.0;
 /// Script of a service, with the figures it is made of.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    pub(crate) endpoint: Endpoint,
+    /// One, or those of traces.
+    pub(crate) endpoints: Vec<Endpoint>,
     /// Fit of the service's duration, and its reporter.
     pub(crate) duration: Option<(Fit, Reporter)>,
     /// Mean seconds of all calls of a request.
     pub(crate) calls_s: f64,
     /// Own time; absent if no proxy reports a duration.
     pub(crate) own: Option<Distribution>,
+    /// True if traces have the own time.
+    pub(crate) is_own_traced: bool,
     pub(crate) is_parallel: bool,
     /// True if the calls take longer than the request: they outlive it, or another service's time was reported.
     pub(crate) outlasts: bool,
@@ -45,6 +52,9 @@ pub(crate) struct ScriptCall {
     /// Index of the edge.
     pub(crate) edge: usize,
     pub(crate) per_request: f64,
+    pub(crate) retries: u32,
+    /// Endpoint of the callee that gets the call if no trace has it.
+    pub(crate) endpoint: String,
     pub(crate) request: Option<Fit>,
 }
 
@@ -77,33 +87,35 @@ impl Flows {
     pub(crate) fn per_request(&self, edge: &Edge) -> Option<f64> {
         let arriving = self.arriving[edge.from?];
         let per_request = edge.rate / arriving;
-        let whole = per_request.round();
-        let is_whole = whole >= 1.0 && (per_request - whole).abs() <= WHOLE * whole;
-        (arriving > 0.0 && per_request <= MAX_CALLS_PER_REQUEST).then_some(if is_whole {
-            whole
-        } else {
-            per_request
-        })
+        (arriving > 0.0 && per_request <= MAX_CALLS_PER_REQUEST).then_some(near_whole(per_request))
     }
 }
 
 /// Calls of a node, without those that drivers make.
 pub(crate) fn calls_of(
     mesh: &Mesh,
-    flows: &Flows,
+    (flows, traced): (&Flows, &Traced),
     node: usize,
     is_driven: &dyn Fn(usize) -> bool,
 ) -> Vec<ScriptCall> {
     let out = flows.out_of[node].iter().copied().filter(|edge| !is_driven(*edge));
     out.filter_map(|edge| {
         let per_request = flows.per_request(&mesh.edges[edge])?;
-        Some(ScriptCall { edge, per_request, request: fit(&mesh.edges[edge].request_bytes) })
+        let retries = traced.edges.get(&edge).map_or(0, |traced| traced.most_retries);
+        let endpoint = traced.busiest(mesh.edges[edge].to);
+        let request = fit(&mesh.edges[edge].request_bytes);
+        Some(ScriptCall { edge, per_request, retries, endpoint, request })
     })
     .collect()
 }
 
 /// Script of a node that serves requests.
-pub(crate) fn script(mesh: &Mesh, flows: &Flows, node: usize, calls: &[ScriptCall]) -> Script {
+pub(crate) fn script(
+    mesh: &Mesh,
+    (flows, traced): (&Flows, &Traced),
+    node: usize,
+    calls: &[ScriptCall],
+) -> Script {
     let into = || flows.into[node].iter().map(|edge| &mesh.edges[*edge]);
     let (mut duration, mut response, mut reporter) = (Histogram::default(), Histogram::default(), None);
     let nearest = into().filter(|edge| edge.at_callee.values() > 0.0).map(|edge| edge.time_reporter);
@@ -126,11 +138,31 @@ pub(crate) fn script(mesh: &Mesh, flows: &Flows, node: usize, calls: &[ScriptCal
         script.duration = Some((duration, reporter.unwrap_or(Reporter::Destination)));
     }
     let protocol = mesh.nodes[node].protocol;
-    script.endpoint = Endpoint {
-        steps: steps(mesh, calls, script.own, script.is_parallel),
+    let endpoint = |path: &str, steps: Vec<Step>| Endpoint {
+        path: path.to_owned(),
+        steps,
         response_bytes: response_bytes(protocol, script.response.as_ref()),
         error_fraction: own_errors(mesh, flows, node, calls),
-        ..Endpoint::default()
+    };
+    script.endpoints = match traced.services.get(&node) {
+        Some(service) => {
+            let is_only_source = script.duration.is_none() || into().all(|edge| edge.is_traced);
+            let own_of = |own: &Histogram| {
+                let is_enough = own.values() >= MIN_OWN_TIMES || is_only_source;
+                fit(own).filter(|_| is_enough).map(|fit| at_most(&fit.distribution, MAX_OWN_S))
+            };
+            let own = own_of(&service.own);
+            let of_endpoint = |one: &TracedEndpoint| {
+                let own = own_of(&one.own).or(own).or(script.own);
+                endpoint(&one.path, traced_steps(mesh, calls, (service, one), own))
+            };
+            let endpoints = service.endpoints.iter().map(of_endpoint).collect();
+            script.is_own_traced = own.is_some();
+            script.own = own.or(script.own);
+            (script.is_parallel, script.outlasts) = (false, false);
+            endpoints
+        }
+        None => vec![endpoint(DEFAULT_ENDPOINT, steps(mesh, calls, script.own, script.is_parallel))],
     };
     script
 }
@@ -184,27 +216,88 @@ impl Script {
 }
 
 fn steps(mesh: &Mesh, calls: &[ScriptCall], own: Option<Distribution>, is_parallel: bool) -> Vec<Step> {
-    let own = own.filter(|own| own.mean() >= MIN_OWN_S).map(Step::Sleep);
-    let calls = calls.iter().flat_map(|call| {
-        let edge = &mesh.edges[call.edge];
-        let is_tcp = mesh.nodes[edge.to].protocol == Protocol::Tcp;
-        let step = |probability: f64| {
-            Step::Call(CallStep {
-                request_bytes: match &call.request {
-                    Some(fit) if !is_tcp => at_most(&whole_bytes(&fit.distribution), MAX_BODY_BYTES as f64),
-                    _ => Distribution::Fixed(0.0),
-                },
-                probability,
-                ..CallStep::new(edge.to)
-            })
-        };
-        let whole = (0..call.per_request.trunc() as usize).map(|_| 1.0);
-        let part = Some(rounded(call.per_request.fract())).filter(|part| *part > 0.0);
-        whole.chain(part).map(step).collect::<Vec<_>>()
-    });
-    let calls: Vec<Step> = calls.collect();
+    let calls: Vec<Step> =
+        calls.iter().flat_map(|call| call_steps(mesh, call, call.per_request, &call.endpoint)).collect();
     let calls = if is_parallel && calls.len() > 1 { vec![Step::Parallel(calls)] } else { calls };
-    own.into_iter().chain(calls).collect()
+    sleep(own).into_iter().chain(calls).collect()
+}
+
+fn sleep(own: Option<Distribution>) -> Option<Step> {
+    own.filter(|own| own.mean() >= MIN_OWN_S).map(Step::Sleep)
+}
+
+/// Steps of a call that is made so many times per request.
+fn call_steps(mesh: &Mesh, call: &ScriptCall, per_request: f64, path: &str) -> Vec<Step> {
+    let edge = &mesh.edges[call.edge];
+    let is_tcp = mesh.nodes[edge.to].protocol == Protocol::Tcp;
+    let step = |probability: f64| {
+        Step::Call(CallStep {
+            endpoint: path.to_owned(),
+            request_bytes: match &call.request {
+                Some(fit) if !is_tcp => at_most(&whole_bytes(&fit.distribution), MAX_BODY_BYTES as f64),
+                _ => Distribution::Fixed(0.0),
+            },
+            probability,
+            retries: call.retries,
+            ..CallStep::new(edge.to)
+        })
+    };
+    let whole = (0..per_request.trunc() as usize).map(|_| 1.0);
+    let part = Some(rounded(per_request.fract())).filter(|part| *part > 0.0);
+    whole.chain(part).map(step).collect()
+}
+
+/// Steps of an endpoint that is in traces: their order and probabilities, at the calls' rates. Calls that are in no trace follow.
+fn traced_steps(
+    mesh: &Mesh,
+    calls: &[ScriptCall],
+    (service, endpoint): (&TracedService, &TracedEndpoint),
+    own: Option<Distribution>,
+) -> Vec<Step> {
+    let mut left: BTreeMap<(&[usize], &str), f64> = BTreeMap::new();
+    let of_slots = endpoint.slots.iter().map(|slot| {
+        let made: Vec<&ScriptCall> = calls.iter().filter(|call| slot.edges.contains(&call.edge)).collect();
+        let per_request: f64 = made.iter().map(|call| call.per_request).sum();
+        let left = left.entry((slot.edges.as_slice(), slot.path.as_str())).or_default();
+        let traced = service.per_request(&slot.edges);
+        let factor = if traced > 0.0 { per_request / traced } else { 1.0 };
+        let wanted = (slot.probability * factor + *left).min(MAX_CALLS_PER_REQUEST);
+        // The rate has retries as calls of their own, the script has not.
+        let now = near_whole(if slot.is_last { wanted } else { wanted.min(1.0) });
+        *left = (wanted - now).max(0.0);
+        let share = |call: &ScriptCall| now * call.per_request / per_request;
+        made.iter().flat_map(|call| call_steps(mesh, call, share(call), &slot.path)).collect::<Vec<_>>()
+    });
+    let mut of_slots: Vec<Vec<Step>> = of_slots.collect();
+    let traced = ordered(&endpoint.order, &mut of_slots);
+    let others = calls.iter().filter(|call| !service.covers(call.edge));
+    let others = others.flat_map(|call| call_steps(mesh, call, call.per_request, &call.endpoint));
+    sleep(own).into_iter().chain(traced).chain(others).collect()
+}
+
+/// Steps in the order of their calls. Branches without a step are dropped.
+fn ordered(order: &Order, of_slots: &mut [Vec<Step>]) -> Vec<Step> {
+    let orders = match order {
+        Order::Call(slot) => return std::mem::take(&mut of_slots[*slot]),
+        Order::Sequence(orders) => return orders.iter().flat_map(|order| ordered(order, of_slots)).collect(),
+        Order::Parallel(orders) => orders,
+    };
+    let mut branches: Vec<Vec<Step>> = orders.iter().map(|order| ordered(order, of_slots)).collect();
+    branches.retain(|branch| !branch.is_empty());
+    if branches.len() < 2 {
+        return branches.pop().unwrap_or_default();
+    }
+    let branch = |mut steps: Vec<Step>| match steps.len() {
+        1 => steps.remove(0),
+        _ => Step::Sequence(steps),
+    };
+    vec![Step::Parallel(branches.into_iter().map(branch).collect())]
+}
+
+/// The whole number that is near, if there is one: the rest is noise.
+fn near_whole(calls: f64) -> f64 {
+    let whole = calls.round();
+    if whole >= 1.0 && (calls - whole).abs() <= WHOLE * whole { whole } else { calls }
 }
 
 /// Six digits: more are noise and make files long.
@@ -261,8 +354,14 @@ fn own_errors(mesh: &Mesh, flows: &Flows, node: usize, calls: &[ScriptCall]) -> 
     if arriving <= 0.0 || failed <= 0.0 {
         return 0.0;
     }
-    let calls_succeed: f64 =
-        calls.iter().map(|call| (1.0 - mesh.edges[call.edge].errors).powf(call.per_request)).product();
+    let calls_succeed: f64 = calls
+        .iter()
+        .map(|call| {
+            // A call fails if its retries do.
+            let failed = mesh.edges[call.edge].errors.powi(1 + call.retries as i32);
+            (1.0 - failed).powf(call.per_request)
+        })
+        .product();
     let succeeds = 1.0 - failed / arriving;
     let own = if calls_succeed > 0.0 { 1.0 - succeeds / calls_succeed } else { 0.0 };
     rounded(own.clamp(0.0, 1.0))

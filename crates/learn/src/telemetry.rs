@@ -2,54 +2,9 @@
 
 use crate::histogram::Histogram;
 use crate::labels::Anonymiser;
-use std::collections::{BTreeMap, HashMap};
-
-/// Maximum number of pairs of workloads and called hosts.
-const MAX_PAIRS: usize = 200_000;
-/// Maximum number of distinct names.
-const MAX_NAMES: usize = 200_000;
-/// Maximum length of a name, bytes; a host name has at most 253.
-const MAX_NAME_BYTES: usize = 253;
-
-/// Telemetry beyond what a mesh has.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum TooMuch {
-    /// Pairs of workloads.
-    #[error("more than {MAX_PAIRS} pairs of workloads")]
-    Pairs,
-    /// Names.
-    #[error("more than {MAX_NAMES} names of workloads, namespaces and hosts")]
-    Names,
-    /// Length of a name.
-    #[error("a name of more than {MAX_NAME_BYTES} bytes")]
-    NameBytes,
-    /// Bounds of a histogram.
-    #[error("a histogram with more than 64 buckets")]
-    Buckets,
-    /// Series with samples.
-    #[error("more than 5000000 series of counters with samples")]
-    Series,
-}
-
-/// Interned name of a workload, a namespace or a host.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Name(u32);
-
-/// Name of what a proxy could not identify.
-pub(crate) const UNKNOWN: Name = Name(0);
-
-/// A workload.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Party {
-    pub(crate) namespace: Name,
-    pub(crate) workload: Name,
-}
-
-impl Party {
-    pub(crate) fn is_known(self) -> bool {
-        self.workload != UNKNOWN
-    }
-}
+use crate::parties::{Interner, MAX_PAIRS, Name, Party, TooMuch};
+use crate::traces::Traces;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A caller, a callee, and the host that the caller used.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -117,6 +72,20 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
+    /// True if anything was counted. What reports 0 alone is removed: its workloads never talk.
+    pub(crate) fn is_used(&mut self) -> bool {
+        for requests in &mut self.requests {
+            requests.take_if(|own| {
+                own.count + own.duration.values() + own.request_bytes.values() + own.response_bytes.values()
+                    <= 0.0
+            });
+        }
+        for connections in &mut self.connections {
+            connections.take_if(|own| own.count + own.sent_bytes + own.received_bytes <= 0.0);
+        }
+        self.requests.iter().any(Option::is_some) || self.connections.iter().any(Option::is_some)
+    }
+
     pub(crate) fn requests_of(&mut self, reporter: Reporter) -> &mut Requests {
         self.requests[reporter as usize].get_or_insert_default()
     }
@@ -129,8 +98,7 @@ impl Reported {
 /// Telemetry of a mesh over a period.
 #[derive(Debug)]
 pub struct Telemetry {
-    ids: HashMap<String, Name>,
-    texts: Vec<String>,
+    pub(crate) names: Interner,
     pub(crate) pairs: BTreeMap<Pair, Reported>,
     /// Length of the period that rates cover, seconds.
     pub(crate) period_s: f64,
@@ -146,7 +114,9 @@ pub struct Telemetry {
     pub(crate) sidecar_cpu_cores: Option<f64>,
     /// Memory of all sidecars, bytes.
     pub(crate) sidecar_memory_bytes: Option<f64>,
-    pub(crate) anonymiser: Option<Anonymiser>,
+    /// Warnings of the answers: some may be partial.
+    pub(crate) warnings: BTreeSet<String>,
+    pub(crate) traces: Option<Box<Traces>>,
 }
 
 impl Telemetry {
@@ -154,8 +124,7 @@ impl Telemetry {
     #[must_use]
     pub fn new(anonymiser: Option<Anonymiser>) -> Self {
         Self {
-            ids: HashMap::new(),
-            texts: vec!["unknown".to_owned()],
+            names: Interner::new(anonymiser),
             pairs: BTreeMap::new(),
             period_s: 0.0,
             at: 0.0,
@@ -164,39 +133,22 @@ impl Telemetry {
             unusable_rows: 0,
             sidecar_cpu_cores: None,
             sidecar_memory_bytes: None,
-            anonymiser,
+            warnings: BTreeSet::new(),
+            traces: None,
         }
     }
 
     pub(crate) fn is_anonymised(&self) -> bool {
-        self.anonymiser.is_some()
+        self.names.is_anonymised()
     }
 
-    /// Interns a name; an absent or empty one, and Istio's `unknown`, is [`UNKNOWN`].
+    /// Interns a name.
     pub(crate) fn name(&mut self, text: Option<&str>) -> Result<Name, TooMuch> {
-        let Some(text) = text.filter(|text| !text.is_empty() && *text != "unknown") else {
-            return Ok(UNKNOWN);
-        };
-        if let Some(name) = self.ids.get(text) {
-            return Ok(*name);
-        }
-        if text.len() > MAX_NAME_BYTES {
-            return Err(TooMuch::NameBytes);
-        }
-        if self.texts.len() >= MAX_NAMES {
-            return Err(TooMuch::Names);
-        }
-        let name = Name(self.texts.len() as u32);
-        self.texts.push(match &self.anonymiser {
-            Some(anonymiser) => anonymiser.hashed_host(text),
-            None => text.to_owned(),
-        });
-        self.ids.insert(text.to_owned(), name);
-        Ok(name)
+        self.names.name(text)
     }
 
     pub(crate) fn text(&self, name: Name) -> &str {
-        &self.texts[name.0 as usize]
+        self.names.text(name)
     }
 
     pub(crate) fn pair(&mut self, pair: Pair) -> Result<&mut Reported, TooMuch> {

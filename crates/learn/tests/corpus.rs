@@ -4,6 +4,8 @@
 mod learn_objects;
 #[path = "../../../fuzz/src/learn_prometheus.rs"]
 mod learn_prometheus;
+#[path = "../../../fuzz/src/learn_traces.rs"]
+mod learn_traces;
 #[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
@@ -11,4 +13,5 @@ mod replay;
 corpora! {
     corpus_of_answers_passes: "learn_prometheus", learn_prometheus::check;
     corpus_of_objects_passes: "learn_objects", learn_objects::check;
+    corpus_of_traces_passes: "learn_traces", learn_traces::check;
 }

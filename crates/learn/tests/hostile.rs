@@ -149,6 +149,87 @@ fn values_that_are_no_numbers_are_counted_and_left_out() {
 }
 
 #[test]
+fn answer_that_is_given_twice_or_of_another_time_is_refused() {
+    let rows = [row("source", "web", "cart", "3600"), row("source", "cart", "db", "3600")];
+    let (one, later) = (answer(&rows), answer(&rows).replace("1800003600", "1800007200"));
+    for (second, expected) in [
+        (&one, "a series of istio_requests_total is there twice: its requests would count twice"),
+        (&answer(&rows[1..]), "is there twice"),
+        (&one.replace("1800003600", "1800003601"), "is there twice"),
+        (&later, "of different times: 1800003600 and 1800007200 seconds since 1970"),
+    ] {
+        let error = telemetry(&format!("{one}\n{second}")).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    // Samples of two periods that follow each other add up; the same ones are refused.
+    let samples = |from: u32, pod: &str| {
+        let values: Vec<String> = (0..4).map(|at| format!(r#"[{},"{}"]"#, from + at * 60, at * 60)).collect();
+        let row = row("source", "web", "cart", "0");
+        let labels = row
+            .split_once(r#","value""#)
+            .unwrap()
+            .0
+            .replace(r#"meshmeter":"istio_requests_total 3600s"#, r#"__name__":"istio_requests_total"#);
+        let labels = labels.replace(r#""reporter""#, &format!(r#""pod":"{pod}","reporter""#));
+        answer(&[format!(r#"{labels},"values":[{}]}}"#, values.join(","))])
+    };
+    let (first, next, other) =
+        (samples(1_800_000_000, "a"), samples(1_800_000_240, "a"), samples(1_800_000_000, "b"));
+    assert!(telemetry(&format!("{first}{next}{other}")).is_ok());
+    assert!(matches!(telemetry(&format!("{first}{first}")), Err(AnswerError::Twice("istio_requests_total"))));
+}
+
+#[test]
+fn warnings_of_partial_answers_are_the_first_finding() {
+    let warned = |salt: Option<Anonymiser>| {
+        let text = answer(&[row("source", "web", "cart", "3600")])
+            .replace(r#""data""#, r#""warnings":["no store of <shop>\nanswers"],"infos":["a note"],"data""#);
+        let mut reader = Reader::new(Telemetry::new(salt));
+        reader.read(text.as_bytes()).unwrap();
+        let learned = learn(&reader.finish(), &Objects::default(), &options()).unwrap();
+        let is_warning = |finding: &&learn::Finding| finding.kind == "warnings";
+        learned
+            .provenance
+            .findings
+            .iter()
+            .take_while(is_warning)
+            .map(|one| one.text.clone())
+            .collect::<Vec<_>>()
+    };
+    let shown = warned(None);
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(shown[1].ends_with("may be partial: no store of <shop> answers"), "{shown:?}");
+    assert!(!warned(Some(Anonymiser::new(b"salt"))).concat().contains("shop"));
+}
+
+#[test]
+fn rows_of_zero_bound_buckets_and_make_no_pairs() {
+    let part = |metric: &str, more: &str, to: &str, value: u32| {
+        row("source", "web", to, &value.to_string())
+            .replace("istio_requests_total", metric)
+            .replace(r#""reporter""#, &format!(r#"{more}"reporter""#))
+    };
+    let duration = "istio_request_duration_milliseconds";
+    let of = |bounds: &[(&str, u32)]| {
+        let bucket = |(bound, count): &(&str, u32)| {
+            part(&format!("{duration}_bucket"), &format!(r#""le":"{bound}","#), "cart", *count)
+        };
+        let mut rows: Vec<String> = bounds.iter().map(bucket).collect();
+        rows.push(row("source", "web", "cart", "3600"));
+        rows.push(row("destination", "idle", "cart", "0"));
+        rows.push(row("source", "web", "never", "0"));
+        rows.push(part(&format!("{duration}_bucket"), r#""le":"5","#, "never", 0));
+        let learned = learned(&rows);
+        let names: Vec<&str> = learned.provenance.services.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["shop/cart"]);
+        let figure = &learned.provenance.services[0].figures["duration"];
+        (figure.low, figure.high)
+    };
+    assert_eq!(of(&[("5", 0), ("10", 3600), ("+Inf", 3600)]), (Some(0.005), Some(0.01)));
+    assert_eq!(of(&[("10", 3600), ("+Inf", 3600)]), (Some(0.0), Some(0.01)));
+}
+
+#[test]
 fn bombs_of_labels_and_buckets_are_bounded() {
     let short = |name: usize| {
         format!(
@@ -289,4 +370,14 @@ fn queries_name_their_metric_and_period() {
          destination_workload_namespace, destination_service, request_protocol, response_code, grpc_response_status) \
          (increase(istio_requests_total[3600s])) > 0, \"meshmeter\", \"istio_requests_total 3600s\", \"\", \"\")"
     );
+    // Buckets of 0 stay where their histogram has values.
+    let buckets: Vec<&str> =
+        queries.iter().map(|query| query.text.as_str()).filter(|text| text.contains("_bucket")).collect();
+    assert_eq!(buckets.len(), 3);
+    for text in buckets {
+        assert!(
+            text.contains(") and on (reporter, source_workload") && text.contains("_count[3600s])) > 0)"),
+            "{text}"
+        );
+    }
 }

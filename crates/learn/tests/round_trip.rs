@@ -7,13 +7,16 @@ use experiment::topology::distribution::Distribution;
 use experiment::topology::script::Step;
 use experiment::topology::shapes::{Parameters, Shape, ShapeSettings};
 use experiment::topology::{Runs, Topology};
-use exporter::{Simulation, Truth, export, name};
+use exporter::spans::{Recorded, Recorder, jaeger, otlp, zipkin};
+use exporter::{Random, Simulation, Truth, export, name};
 use learn::prometheus::Reader;
-use learn::{Learned, Objects, Options, Telemetry, learn};
+use learn::{Learned, Objects, Options, Telemetry, learn, traces};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests per second of each driver.
 const RATE: f64 = 200.0;
+/// The same of traces: the period is much longer than a request.
+const TRACED_RATE: f64 = 1.0;
 
 fn options() -> Options {
     Options { name: "learned".to_owned(), scale: 1.0, least_share: 0.0 }
@@ -251,4 +254,165 @@ fn smaller_scale_keeps_the_shape() {
     }
     let loss = small.provenance.findings.iter().find(|finding| finding.kind == "scale").unwrap();
     assert!(loss.text.starts_with("rates are 2% of the measured ones"), "{loss:?}");
+}
+
+/// Script of every endpoint, as text without times, sizes and probabilities: `a; (b | c)`.
+fn scripts(topology: &Topology) -> BTreeMap<(String, String), String> {
+    fn written(topology: &Topology, step: &Step) -> Option<String> {
+        let all = |steps: &[Step]| -> Vec<String> {
+            steps.iter().filter_map(|step| written(topology, step)).collect()
+        };
+        match step {
+            Step::Call(call) => Some(format!("{}{}", name(topology, call.to), call.endpoint)),
+            Step::Query(query) => Some(format!("{}/", name(topology, query.to))),
+            Step::Parallel(steps) => {
+                let mut branches = all(steps);
+                branches.sort();
+                let several = (branches.len() > 1).then(|| format!("({})", branches.join(" | ")));
+                several.or_else(|| branches.pop())
+            }
+            Step::Sequence(steps) => {
+                // Of calls that are repeated, metrics have the number.
+                let mut steps = all(steps);
+                steps.dedup();
+                Some(steps.join("; ")).filter(|text| !text.is_empty())
+            }
+            _ => None,
+        }
+    }
+    let mut scripts = BTreeMap::new();
+    for (id, workload) in topology.workloads.iter().enumerate() {
+        for endpoint in workload.script().into_iter().flat_map(|service| &service.endpoints) {
+            let text = written(topology, &Step::Sequence(endpoint.steps.clone())).unwrap_or_default();
+            scripts.insert((name(topology, id), endpoint.path.clone()), text);
+        }
+    }
+    scripts
+}
+
+/// The same scripts: those of endpoints that requests reach, and those that were learned of services with spans.
+fn assert_same_scripts(topology: &Topology, spans: &[Recorded], learned: &Learned) {
+    let served = spans.iter().filter(|span| span.is_server);
+    let served: BTreeSet<(String, String)> =
+        served.map(|span| (span.service.clone(), span.path.clone())).collect();
+    let of = |topology: &Topology, is_chosen: &dyn Fn(&(String, String)) -> bool| {
+        scripts(topology).into_iter().filter(|(key, _)| is_chosen(key)).collect::<BTreeMap<_, _>>()
+    };
+    let expected = of(topology, &|key| served.contains(key));
+    let found = of(&learned.topology, &|(service, _)| !service.starts_with("external/"));
+    assert_eq!(found, expected, "{}", topology.name);
+}
+
+fn learned_from_traces(file: &str, telemetry: Telemetry, sampling: Option<f64>) -> Learned {
+    let mut reader = traces::Reader::new(telemetry, sampling);
+    reader.read(file.as_bytes()).unwrap();
+    learn(&reader.finish().unwrap(), &Objects::default(), &options()).unwrap()
+}
+
+fn kinds(learned: &Learned) -> BTreeSet<&str> {
+    learned.provenance.findings.iter().map(|finding| finding.kind.as_str()).collect()
+}
+
+/// Topologies with branches in parallel, probabilities, endpoints and databases, and a number of requests to record.
+fn traced_topologies() -> Vec<(Topology, usize)> {
+    let random = [("services", "40"), ("density", "0.02"), ("seed", "3")];
+    let shapes =
+        [("star", &[][..]), ("tiered", &[]), ("emojivoto", &[]), ("booking", &[]), ("random", &random)];
+    let mut topologies: Vec<Topology> =
+        shapes.iter().map(|(name, set)| shape(name, set, Protocol::Http1)).collect();
+    let nested = "\
+name: nested
+services:
+- name: web
+  endpoints:
+    /: {script: [{call: a}, {parallel: [{call: {service: b, endpoint: /two}}, [{call: a}, {parallel: [{call: c}, {call: a}]}]]}, {call: c}]}
+    /list: {script: [{call: {service: b, endpoint: /one, probability: 40%}}, {call: c}]}
+- {name: a}
+- {name: b, endpoints: {/one: {script: [{call: c}, {call: c}]}, /two: {}}}
+- {name: c}
+drivers: [{name: one, target: web}, {name: two, target: web, endpoint: /list}]
+";
+    topologies.push(experiment::topology::file::read(nested, "nested").unwrap());
+    let with_errors = |topology: Topology| {
+        let mut topology = with_times_and_sizes(topology);
+        // In a large graph few requests would succeed.
+        let errors = if topology.workloads.len() > 30 { 0.0 } else { 0.01 };
+        for workload in &mut topology.workloads {
+            if let Runs::Scripted(service) = &mut workload.runs {
+                service.endpoints.iter_mut().for_each(|endpoint| endpoint.error_fraction = errors);
+            }
+        }
+        let requests = if errors > 0.0 { 1000 } else { 200 };
+        (topology, requests)
+    };
+    topologies.into_iter().map(with_errors).collect()
+}
+
+#[test]
+fn traces_alone_give_back_edges_order_rates_and_own_times() {
+    for (index, (topology, requests)) in traced_topologies().iter().enumerate() {
+        let recorder = Recorder::run(topology, TRACED_RATE, *requests);
+        let write = [otlp, jaeger, zipkin][index % 3];
+        let learned = learned_from_traces(&write(&recorder.spans), Telemetry::new(None), Some(1.0));
+        let mut expected: BTreeMap<(String, String), f64> = BTreeMap::new();
+        for span in &recorder.spans {
+            let caller = |span: &Recorded| recorder.spans[span.parent as usize - 1].service.clone();
+            let edge = match (&span.host, span.is_server) {
+                (Some(host), _) => (span.service.clone(), format!("external/{}", host.replace('.', "-"))),
+                (None, true) => (caller(span), span.service.clone()),
+                (None, false) => continue,
+            };
+            *expected.entry(edge).or_default() += TRACED_RATE / *requests as f64;
+        }
+        let rates = rates(&learned);
+        assert_eq!(
+            rates.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>(),
+            "{}",
+            topology.name
+        );
+        for (edge, rate) in &expected {
+            close(&format!("rate of {edge:?}"), rates[edge], *rate, 0.02, 0.0);
+        }
+        assert_same_scripts(topology, &recorder.spans, &learned);
+        for (name, own) in &recorder.own {
+            let record = learned.provenance.services.iter().find(|service| service.name == *name).unwrap();
+            close(&format!("own time of {name}"), record.figures["own time"].value, own.median(), 0.1, 2e-5);
+        }
+        assert!(
+            kinds(&learned).is_subset(&BTreeSet::from(["missing-sizes", "names"])),
+            "{:?}",
+            kinds(&learned)
+        );
+    }
+}
+
+#[test]
+fn metrics_have_the_rates_and_sampled_traces_the_order() {
+    for (topology, requests) in &traced_topologies() {
+        let truth = Simulation::run(topology, RATE, *requests);
+        let mut reader = Reader::new(Telemetry::new(None));
+        reader.read(export(topology, &truth).as_bytes()).unwrap();
+        let recorder = Recorder::run(topology, RATE, 2 * requests);
+        let mut random = Random::new(9);
+        let traces = 2 * requests * topology.drivers.len();
+        let sampled: BTreeSet<u64> = (0..=traces as u64).filter(|_| random.uniform() < 0.1).collect();
+        let spans = recorder.spans.iter().filter(|span| sampled.contains(&span.trace));
+        let spans: Vec<Recorded> = spans.cloned().collect();
+        let learned = learned_from_traces(&otlp(&spans), reader.finish(), None);
+        let rates = rates(&learned);
+        assert_eq!(rates.len(), truth.edges.len(), "{}", topology.name);
+        for ((from, to), edge) in &truth.edges {
+            let key = (name(topology, *from), name(topology, *to));
+            close(&format!("rate of {key:?}"), rates[&key], edge.rate, 0.02, 0.0);
+        }
+        assert_same_scripts(topology, &spans, &learned);
+        assert!(!kinds(&learned).contains("order") && !kinds(&learned).contains("untraced-calls"));
+        let web =
+            learned.provenance.services.iter().find(|one| one.figures.contains_key("own time")).unwrap();
+        assert!(web.figures["own time"].source.starts_with("traces"), "{web:?}");
+        let is_traced = |edge: &&learn::EdgeRecord| edge.figures.contains_key("calls per traced request");
+        let edge = learned.provenance.edges.iter().find(is_traced).unwrap();
+        assert!(edge.figures["rate"].source.starts_with("istio_"), "{edge:?}");
+    }
 }

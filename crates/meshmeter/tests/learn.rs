@@ -76,10 +76,51 @@ fn saved_answers_become_a_topology_that_check_takes_with_its_sources() {
     );
 }
 
+/// Directory with spans of web, which calls cart twice at once, in two files.
+fn write_traces(folder: &Path) {
+    fs::create_dir(folder.join("spans")).unwrap();
+    let span = |id: u32, parent: &str, kind: &str, service: &str, times: (u64, u64)| {
+        format!(
+            r#"{{"traceId":"a","id":"{id}","parentId":"{parent}","kind":"{kind}","name":"get","timestamp":{},"duration":{},"localEndpoint":{{"serviceName":"{service}"}},"tags":{{"istio.namespace":"shop"}}}}"#,
+            1_800_000_000_000_000 + times.0,
+            times.1
+        )
+    };
+    let web = [
+        span(1, "", "SERVER", "web", (0, 9000)),
+        span(2, "1", "CLIENT", "web", (1000, 5000)),
+        span(3, "1", "CLIENT", "web", (2000, 5000)),
+    ];
+    let cart = [span(4, "2", "SERVER", "cart", (1100, 4800)), span(5, "3", "SERVER", "cart", (2100, 4800))];
+    fs::write(folder.join("spans/web.json"), format!("[{}]", web.join(","))).unwrap();
+    fs::write(folder.join("spans/cart.json"), format!("[{}]", cart.join(","))).unwrap();
+    fs::write(folder.join("spans/.hidden"), "of any form").unwrap();
+}
+
+#[test]
+fn traces_of_a_directory_give_the_order_of_calls() {
+    let folder = folder();
+    write_traces(folder.path());
+    let merged =
+        learn(folder.path(), &["--prometheus", "answers.json", "--traces", "spans", "--out", "shop.yaml"]);
+    assert!(merged.status.success(), "{}", stderr(&merged));
+    let yaml = fs::read_to_string(folder.path().join("shop.yaml")).unwrap();
+    assert!(yaml.contains("parallel:"), "{yaml}");
+    let explained = stdout(&learn(folder.path(), &["--explain", "web", "shop.yaml"]));
+    assert!(
+        explained.contains("traced requests: 1 requests: traces, n = 1; calls: (cart | cart)"),
+        "{explained}"
+    );
+    let alone = learn(folder.path(), &["--traces", "spans", "--sampling", "50%"]);
+    assert!(alone.status.success() && stdout(&alone).contains("parallel:"), "{}", stderr(&alone));
+}
+
 #[test]
 fn unusable_input_is_a_usage_error_with_a_hint() {
     let folder = folder();
     fs::write(folder.path().join("cut.json"), &answer()[..300]).unwrap();
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    write_traces(folder.path());
     fs::write(folder.path().join("none.json"), r#"{"status":"success","data":{"result":[]}}"#).unwrap();
     for (arguments, expected) in [
         (
@@ -95,7 +136,20 @@ fn unusable_input_is_a_usage_error_with_a_hint() {
         (&["--explain", "web", "shop.yaml"], "read the provenance `shop.provenance.json`"),
         (&["--prometheus", "http://a", "--prometheus", "answers.json"], "expected one URL, or files"),
         (&["--prometheus", "ftp://a"], "expected http:// or https://"),
+        (&["--prometheus", "answers.json", "--prometheus", "answers.json"], "is there twice"),
+        (&["--print-queries", "--at", "$(reboot)"], "expected RFC 3339 or seconds since 1970"),
         (&[], "--prometheus"),
+        (
+            &["--traces", "answers.json"],
+            "read the traces `answers.json`: not traces as OTLP, Jaeger or Zipkin",
+        ),
+        (&["--traces", "empty"], "read the traces `empty`: the directory has no file"),
+        (
+            &["--traces", "spans"],
+            "hint: name the share of the requests that is traced, such as `--sampling 10%`",
+        ),
+        (&["--prometheus", "answers.json", "--traces", "spans", "--sampling", "10%"], "cannot be used with"),
+        (&["--sampling", "10%"], "--traces <PATH>"),
     ] {
         let output = learn(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
@@ -160,4 +214,31 @@ fn queries_are_printed_with_their_commands() {
     let text = stdout(&output);
     assert_eq!(text.lines().filter(|line| line.starts_with("curl -fsS -G ")).count(), 16);
     assert!(text.contains("increase(istio_requests_total[7200s])"), "{text}");
+    assert!(text.contains("\nset -eu\n") && text.contains("\nAT=\"$(date +%s)\"\n"), "{text}");
+    let at = learn(Path::new("."), &["--print-queries", "--at", "2027-01-15T08:00:00Z"]);
+    assert!(stdout(&at).contains("\nAT=\"2027-01-15T08:00:00Z\"\n"), "{}", stdout(&at));
+}
+
+#[test]
+fn summary_shows_at_most_five_findings_of_a_kind_and_opens_with_warnings() {
+    let folder = folder();
+    let row = |to: usize, reporter: &str, count: u32| {
+        format!(
+            r#"{{"metric":{{"meshmeter":"istio_requests_total 3600s","reporter":"{reporter}","source_workload":"web","destination_workload":"s{to}"}},"value":[1800003600,"{count}"]}}"#
+        )
+    };
+    let rows = (0..9).flat_map(|to| [row(to, "source", 9000), row(to, "destination", 5000)]);
+    let text = format!(
+        r#"{{"status":"success","data":{{"result":[{}]}},"warnings":["no answer of a store"]}}"#,
+        rows.collect::<Vec<_>>().join(",")
+    );
+    fs::write(folder.path().join("many.json"), text).unwrap();
+    let summary = stderr(&learn(folder.path(), &["--prometheus", "many.json"]));
+    assert!(summary.starts_with("warnings: Prometheus says of its answers"), "{summary}");
+    assert_eq!(
+        summary.lines().filter(|line| line.starts_with("disagreement: unknown")).count(),
+        5,
+        "{summary}"
+    );
+    assert!(summary.contains("disagreement: 4 more, in the provenance that --out writes"), "{summary}");
 }

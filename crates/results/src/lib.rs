@@ -48,6 +48,7 @@ mod history_course;
 mod hop;
 mod host;
 mod json;
+mod kubernetes_quantity;
 mod latency_histogram;
 mod load;
 mod load_point;
@@ -147,6 +148,7 @@ pub use hop::{HopProof, HopProtocol};
 pub use host::{
     ClusterPlace, ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode,
 };
+pub use kubernetes_quantity::parse_kubernetes_quantity;
 pub use latency_histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
 };

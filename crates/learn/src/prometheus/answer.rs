@@ -4,6 +4,7 @@ use super::samples::Samples;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// A row of a result.
 #[derive(Debug, Deserialize)]
@@ -15,11 +16,11 @@ pub(super) struct Row {
     pub(super) values: Option<Samples>,
 }
 
-/// Labels that are read; others are skipped.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+/// Labels that are read. Of others only the hash of all has a part.
+#[derive(Debug, Default)]
 pub(super) struct Labels {
-    #[serde(rename = "__name__")]
+    /// Hash of all names and values, whatever their order.
+    pub(super) hash: u64,
     pub(super) name: Option<String>,
     /// Metric and period, set by the query.
     pub(super) meshmeter: Option<String>,
@@ -33,6 +34,50 @@ pub(super) struct Labels {
     pub(super) response_code: Option<String>,
     pub(super) grpc_response_status: Option<String>,
     pub(super) le: Option<String>,
+}
+
+impl Labels {
+    fn set(&mut self, name: &str, value: String) {
+        let mut hasher = DefaultHasher::new();
+        (name, &value).hash(&mut hasher);
+        self.hash = self.hash.wrapping_add(hasher.finish());
+        let label = match name {
+            "__name__" => &mut self.name,
+            "meshmeter" => &mut self.meshmeter,
+            "reporter" => &mut self.reporter,
+            "source_workload" => &mut self.source_workload,
+            "source_workload_namespace" => &mut self.source_workload_namespace,
+            "destination_workload" => &mut self.destination_workload,
+            "destination_workload_namespace" => &mut self.destination_workload_namespace,
+            "destination_service" => &mut self.destination_service,
+            "request_protocol" => &mut self.request_protocol,
+            "response_code" => &mut self.response_code,
+            "grpc_response_status" => &mut self.grpc_response_status,
+            "le" => &mut self.le,
+            _ => return,
+        };
+        *label = Some(value);
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Labels;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("labels with values that are text")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
+                let mut labels = Labels::default();
+                while let Some((name, value)) = map.next_entry::<String, String>()? {
+                    labels.set(&name, value);
+                }
+                Ok(labels)
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
 }
 
 /// Number as text: `"12.5"`, `"NaN"`, `"+Inf"`.
@@ -55,7 +100,19 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Seed of one answer. Its value is the error that Prometheus reports, if any.
+/// Maximum number of remarks that are kept of an answer.
+const MAX_REMARKS: usize = 20;
+
+/// Remarks of an answer, beside its rows.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    /// Error that Prometheus reports instead of rows.
+    pub(super) error: Option<String>,
+    /// Warnings, such as of stores that did not answer, and notes.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Seed of one answer.
 pub(super) struct Answers<'a> {
     /// Takes a row; returns false to stop.
     pub(super) sink: &'a mut dyn FnMut(Row) -> bool,
@@ -64,26 +121,31 @@ pub(super) struct Answers<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Answers<'_> {
-    type Value = Option<String>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+    type Value = Remarks;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Remarks, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Answers<'_> {
-    type Value = Option<String>;
+    type Value = Remarks;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an answer with `status` and `data`")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Remarks, A::Error> {
         *self.begun = true;
         let (mut error, mut failed, mut has_data) = (None, false, false);
+        let mut warnings = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "status" => failed = map.next_value::<String>()? == "error",
                 "error" => error = Some(map.next_value::<String>()?),
+                "warnings" | "infos" => {
+                    warnings.extend(map.next_value::<Option<Vec<String>>>()?.into_iter().flatten());
+                    warnings.truncate(MAX_REMARKS);
+                }
                 "data" => {
                     map.next_value_seed(Data { sink: &mut *self.sink })?;
                     has_data = true;
@@ -91,11 +153,11 @@ impl<'de> Visitor<'de> for Answers<'_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        match (failed, has_data) {
-            (true, _) => Ok(Some(error.unwrap_or_else(|| "no reason".to_owned()))),
-            (false, true) => Ok(None),
-            (false, false) => Err(A::Error::custom("`data` is missing")),
+        if !failed && !has_data {
+            return Err(A::Error::custom("`data` is missing"));
         }
+        let error = failed.then(|| error.unwrap_or_else(|| "no reason".to_owned()));
+        Ok(Remarks { error, warnings })
     }
 }
 

@@ -4,8 +4,10 @@
 use super::answer::{Labels, Row};
 use super::samples::{Samples, is_usable};
 use super::{AnswerError, cadvisor};
-use crate::telemetry::{Pair, Party, Reporter, Telemetry, TooMuch};
-use results::units::parse_duration;
+use crate::parties::{Party, TooMuch};
+use crate::telemetry::{Pair, Reporter, Telemetry};
+use results::units::{parse_duration, shortened_to};
+use std::collections::HashMap;
 
 /// Maximum number of series of counters that are kept until the period is known.
 const MAX_SERIES: usize = 5_000_000;
@@ -14,6 +16,12 @@ const PAIR: &str = "reporter, source_workload, source_workload_namespace, destin
                     destination_workload_namespace, destination_service";
 /// Difference between periods of answers that counts as none: clocks and late scrapes.
 const SAME_PERIOD: f64 = 0.1;
+/// Difference between times of answers that counts as none, seconds: queries that are sent one after the other.
+const SAME_TIME_S: f64 = 60.0;
+/// Maximum number of distinct warnings that are kept.
+const MAX_WARNINGS: usize = 20;
+/// Maximum length of a warning, characters.
+const MAX_WARNING_CHARACTERS: usize = 160;
 /// Statuses of gRPC that are errors of the server (grpc.io, "Status codes"): unknown, deadline exceeded, resource exhausted,
 /// unimplemented, internal, unavailable, data loss.
 const GRPC_ERRORS: [&str; 7] = ["2", "4", "8", "12", "13", "14", "15"];
@@ -76,14 +84,21 @@ const METRICS: [(&str, Metric, &str, &str); 14] = [
 ];
 
 /// Queries of a period that ends at the time of the query. Each result names its metric and period in the label `meshmeter`, so
-/// that saved answers need no names. Rows of 0 are left out.
+/// that saved answers need no names. Rows of 0 are left out, apart from buckets of a histogram with values: they bound the others.
 #[must_use]
 pub fn queries(range_s: u64) -> Vec<Query> {
     let of_metric = |(name, metric, labels, purpose): (&'static str, Metric, &str, &'static str)| {
         let (series, function) =
             if metric == Metric::Resets { ("istio_requests_total", "resets") } else { (name, "increase") };
         let comma = if labels.is_empty() { "" } else { ", " };
-        let sum = format!("sum by ({PAIR}{comma}{labels}) ({function}({series}[{range_s}s])) > 0");
+        let sum = format!("sum by ({PAIR}{comma}{labels}) ({function}({series}[{range_s}s]))");
+        let sum = match name.strip_suffix("_bucket") {
+            Some(histogram) => {
+                let count = format!("increase({histogram}_count[{range_s}s])");
+                format!("{sum} and on ({PAIR}) (sum by ({PAIR}) ({count}) > 0)")
+            }
+            None => format!("{sum} > 0"),
+        };
         let text = format!("label_replace({sum}, \"meshmeter\", \"{name} {range_s}s\", \"\", \"\")");
         Query { purpose, text }
     };
@@ -108,11 +123,23 @@ pub(super) struct Reading {
     range_s: f64,
     /// Series of counters, until the period of all is known.
     series: Vec<(Series, Samples)>,
+    /// Times of the first and the last sample of each series, by the hash of its labels. Of a histogram's buckets only the last.
+    covered: HashMap<u64, (f64, f64)>,
 }
 
 impl Reading {
     pub(super) fn new(telemetry: Telemetry) -> Self {
-        Self { telemetry, range_s: 0.0, series: Vec::new() }
+        Self { telemetry, range_s: 0.0, series: Vec::new(), covered: HashMap::new() }
+    }
+
+    /// Keeps warnings of an answer.
+    pub(super) fn warn(&mut self, warnings: Vec<String>) {
+        for warning in warnings {
+            let warning = shortened_to(&warning, MAX_WARNING_CHARACTERS);
+            if self.telemetry.warnings.len() < MAX_WARNINGS {
+                self.telemetry.warnings.insert(warning);
+            }
+        }
     }
 
     /// Adds a row.
@@ -150,6 +177,7 @@ impl Reading {
                     self.telemetry.unusable_rows += 1;
                     return Ok(());
                 }
+                self.cover(name, labels, (at - self.range_s, at))?;
                 return self.add(series, value.0, 0.0, bound).map_err(Into::into);
             }
             (None, Some(samples), _) => samples,
@@ -161,6 +189,9 @@ impl Reading {
         };
         if samples.unusable > 0 {
             self.telemetry.unusable_rows += 1;
+        }
+        if samples.count > 0 {
+            self.cover(name, labels, (samples.first, samples.last))?;
         }
         match metric {
             Metric::Requests | Metric::Opened | Metric::Sent | Metric::Received => {
@@ -200,8 +231,28 @@ impl Reading {
         if self.range_s > 0.0 && (self.range_s - range_s).abs() > SAME_PERIOD {
             return Err(AnswerError::Periods(self.range_s, range_s));
         }
+        if self.range_s > 0.0 && (self.telemetry.at - at).abs() > SAME_TIME_S {
+            return Err(AnswerError::Times(self.telemetry.at, at));
+        }
         self.range_s = range_s;
         self.telemetry.at = self.telemetry.at.max(at);
+        Ok(())
+    }
+
+    /// Refuses a series that was there already, at the same time or in a period that overlaps.
+    fn cover(&mut self, name: &'static str, labels: &Labels, times: (f64, f64)) -> Result<(), AnswerError> {
+        if labels.le.as_deref().is_some_and(|bound| bound != "+Inf") {
+            return Ok(());
+        }
+        let is_full = self.covered.len() >= MAX_SERIES;
+        match self.covered.get_mut(&labels.hash) {
+            Some(covered) if times.0 < covered.1 && covered.0 < times.1 => {
+                return Err(AnswerError::Twice(name));
+            }
+            Some(covered) => *covered = (covered.0.min(times.0), covered.1.max(times.1)),
+            None if is_full => return Err(TooMuch::Series.into()),
+            None => drop(self.covered.insert(labels.hash, times)),
+        }
         Ok(())
     }
 
@@ -267,6 +318,7 @@ impl Reading {
             let _ = self.add(series, increase, samples.resets.into(), None);
         }
         self.telemetry.period_s = self.range_s;
+        self.telemetry.pairs.retain(|_, reported| reported.is_used());
         self.telemetry
     }
 }

@@ -13,8 +13,9 @@ mod samples;
 pub use istio::{Query, queries};
 
 use crate::one_line;
-use crate::telemetry::{Telemetry, TooMuch};
-use answer::{Answers, Row};
+use crate::parties::TooMuch;
+use crate::telemetry::Telemetry;
+use answer::{Answers, Remarks, Row};
 use istio::Reading;
 use results::units::shortened;
 use serde::de::DeserializeSeed as _;
@@ -38,6 +39,12 @@ pub enum AnswerError {
     /// Answers of different periods.
     #[error("the answers are of different periods: {0} s and {1} s")]
     Periods(f64, f64),
+    /// Answers of different times.
+    #[error("the answers are of different times: {0} and {1} seconds since 1970")]
+    Times(f64, f64),
+    /// An answer that is given a second time, or again of a period that overlaps.
+    #[error("a series of {0} is there twice: its requests would count twice")]
+    Twice(&'static str),
 }
 
 /// Reads answers into telemetry; call [`finish`](Reader::finish) after the last input.
@@ -72,8 +79,13 @@ impl Reader {
             let answer = Answers { sink: &mut sink, begun: &mut begun }.deserialize(&mut json);
             match (answer, failed) {
                 (_, Some(error)) => return Err(error),
-                (Ok(None), None) => answers += 1,
-                (Ok(Some(error)), None) => return Err(AnswerError::Rejected(shortened(&error))),
+                (Ok(Remarks { error: Some(error), .. }), None) => {
+                    return Err(AnswerError::Rejected(shortened(&error)));
+                }
+                (Ok(remarks), None) => {
+                    answers += 1;
+                    self.reading.warn(remarks.warnings);
+                }
                 (Err(error), None) if error.is_eof() && !begun => break,
                 (Err(error), None) => return Err(AnswerError::Json(one_line(&error))),
             }

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod spans;
+
 use experiment::Protocol;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{CallStep, Endpoint, Step};
@@ -77,6 +79,10 @@ pub struct Truth {
 pub struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     pub fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut value = self.0;
@@ -85,7 +91,7 @@ impl Random {
         ((value ^ (value >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn draw(&mut self, distribution: &Distribution) -> f64 {
+    pub fn draw(&mut self, distribution: &Distribution) -> f64 {
         let (uniform, other) = (self.uniform(), self.uniform().max(1e-12));
         let normal = (-2.0 * other.ln()).sqrt() * (std::f64::consts::TAU * uniform).cos();
         distribution.draw(self.uniform(), normal)

@@ -2,7 +2,7 @@
 
 use super::GivenHeaders;
 use super::export::{parse_export_header, read_authorities};
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use export::Authorities;
 use results::units::{parse_duration, parse_fraction};
 use std::path::{Path, PathBuf};
@@ -16,25 +16,37 @@ const MAX_RANGE: Duration = Duration::from_secs(31 * 24 * 3600);
 /// Reads Istio's standard metrics of sidecars, gateways, waypoints and ztunnels from a Prometheus, or from its saved answers, and
 /// writes a topology file with a driver for each entry. `NAME.provenance.json` beside it has the source, period and spread of each
 /// figure, the rates of the drivers, and findings: missing callers, reporters that disagree, counters that were reset, circles.
-/// Metrics have no order of calls. docs/learn.md has the rules.
+/// Metrics have no order of calls; traces (--traces) have it, with calls per request by endpoint, retries and own times.
+/// docs/learn.md has the rules.
 ///
 /// Exit status: 0 if a topology was learned, 2 if the input is unusable, 3 if Prometheus does not answer.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("telemetry").args(["prometheus", "traces"]).multiple(true)))]
 #[command(after_help = "\
 Examples:
   meshmeter learn --prometheus http://127.0.0.1:9090 --out shop.yaml
   meshmeter learn --prometheus https://prometheus.example.com --prometheus-header 'Authorization: Bearer TOKEN' --out shop.yaml
   meshmeter learn --print-queries --range 1h
   meshmeter learn --prometheus answers.json --objects objects.json --out shop.yaml
+  meshmeter learn --prometheus answers.json --traces spans.jsonl --out shop.yaml
+  meshmeter learn --traces spans/ --sampling 10% --out shop.yaml
   meshmeter learn --prometheus answers.json --anonymise --out shop.yaml
   meshmeter learn --explain web:cart shop.yaml")]
 pub struct LearnArgs {
     /// Prometheus to query, by its URL, or a file with saved answers (--print-queries); several files may be given
-    #[arg(long, value_name = "URL|FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["print_queries", "explain"])]
+    #[arg(long, value_name = "URL|FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["traces", "print_queries", "explain"])]
     pub prometheus: Vec<String>,
 
+    /// Traces: a file with spans as JSON (OTLP, Jaeger's API or Zipkin v2), or a directory of such files; several may be given
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub traces: Vec<PathBuf>,
+
+    /// Share of the requests that is traced, such as 10%: traces have no rates, and give them with it if there is no Prometheus
+    #[arg(long, value_name = "FRACTION", requires = "traces", conflicts_with = "prometheus", value_parser = parse_share)]
+    pub sampling: Option<f64>,
+
     /// End of the period: RFC 3339 or seconds since 1970 [default: now]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub at: Option<String>,
 
     /// Length of the period
@@ -52,11 +64,11 @@ pub struct LearnArgs {
 
     /// Kubernetes objects for replicas, resources and HTTP/2: a file that `kubectl get deployments,statefulsets,daemonsets,services -A
     /// -o json` printed; may be given several times
-    #[arg(long, value_name = "FILE", requires = "prometheus", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires = "telemetry", value_hint = ValueHint::FilePath)]
     pub objects: Vec<PathBuf>,
 
     /// Print the queries and the commands that save their answers, and query nothing
-    #[arg(long, conflicts_with_all = ["prometheus", "explain"])]
+    #[arg(long, conflicts_with_all = ["prometheus", "traces", "explain"])]
     pub print_queries: bool,
 
     /// Write the topology to this file, and its provenance beside it [default: the topology to standard output]
@@ -72,7 +84,7 @@ pub struct LearnArgs {
     pub salt: Option<PathBuf>,
 
     /// Scale rates and replicas, such as 0.02 or 2%
-    #[arg(long, value_name = "FRACTION", default_value = "1", value_parser = parse_scale)]
+    #[arg(long, value_name = "FRACTION", default_value = "1", value_parser = parse_share)]
     pub scale: f64,
 
     /// Leave out calls with less than this fraction of their callee's requests
@@ -80,7 +92,7 @@ pub struct LearnArgs {
     pub least_share: f64,
 
     /// Print the sources of a call (`web:cart`), a service or a driver of a learned topology
-    #[arg(long, value_name = "NAME", requires = "file", conflicts_with = "prometheus")]
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with_all = ["prometheus", "traces"])]
     pub explain: Option<String>,
 
     /// Learned topology, for --explain
@@ -101,6 +113,15 @@ pub fn provenance_path(topology: &Path) -> PathBuf {
     topology.with_extension("provenance.json")
 }
 
+/// A time as Prometheus reads it, in digits and letters alone: it becomes a part of a shell script.
+fn parse_time(text: &str) -> Result<String, String> {
+    if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+        return Ok(timestamp.to_string());
+    }
+    let is_number = text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.parse::<f64>().is_ok();
+    if is_number { Ok(text.to_owned()) } else { Err("expected RFC 3339 or seconds since 1970".to_owned()) }
+}
+
 fn parse_range(text: &str) -> Result<Duration, String> {
     let range = parse_duration(text).map_err(|error| error.to_string())?;
     if range.subsec_nanos() > 0 || range < Duration::from_secs(60) || range > MAX_RANGE {
@@ -109,7 +130,7 @@ fn parse_range(text: &str) -> Result<Duration, String> {
     Ok(range)
 }
 
-fn parse_scale(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let scale = parse_fraction(text).map_err(|error| error.to_string())?;
     if scale > 0.0 { Ok(scale) } else { Err("expected more than 0".to_owned()) }
 }
@@ -124,13 +145,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn times_are_those_that_prometheus_reads() {
+        assert_eq!(parse_time("1800003600.5").as_deref(), Ok("1800003600.5"));
+        assert_eq!(parse_time("2027-01-15T08:00:00+01:00").as_deref(), Ok("2027-01-15T07:00:00Z"));
+        for text in ["$(reboot)", "now", "", ".", "1e3", "-1", "1;ls", "12 34"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn ranges_scales_and_salts_have_limits() {
         assert_eq!(parse_range("24h"), Ok(Duration::from_secs(86_400)));
         for text in ["30s", "1500ms", "800h", "1"] {
             assert!(parse_range(text).is_err(), "{text}");
         }
-        assert_eq!(parse_scale("2%"), Ok(0.02));
-        assert!(parse_scale("0").is_err() && parse_scale("2").is_err());
+        assert_eq!(parse_share("2%"), Ok(0.02));
+        assert!(parse_share("0").is_err() && parse_share("2").is_err());
         assert_eq!(parse_salt("@salt"), Ok(PathBuf::from("salt")));
         assert!(parse_salt("salt").is_err());
     }

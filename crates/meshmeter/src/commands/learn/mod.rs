@@ -11,6 +11,7 @@ use crate::input;
 use crate::output::{self, Destination, destination};
 use experiment::topology::file::{MAX_NAMESPACE_LENGTH, label};
 use learn::prometheus::{AnswerError, Reader};
+use learn::traces;
 use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telemetry};
 use results::units::shortened;
 use std::fs::File;
@@ -39,6 +40,7 @@ fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let (anonymiser, salt) = salt::anonymiser(args, beside)?;
     let objects = read_objects(args, anonymiser.clone())?;
     let telemetry = read(args, Reader::new(Telemetry::new(anonymiser)))?;
+    let telemetry = if args.traces.is_empty() { telemetry } else { read_traces(args, telemetry)? };
     let options = Options { name: name_of(beside), scale: args.scale, least_share: args.least_share };
     let learned = learn::learn(&telemetry, &objects, &options).map_err(|error| refused(&error))?;
     summary::print(&learned);
@@ -68,6 +70,41 @@ fn read(args: &LearnArgs, mut reader: Reader) -> Result<Telemetry, Failure> {
     Ok(reader.finish())
 }
 
+/// Adds traces: those of each file, and of each file in a directory.
+fn read_traces(args: &LearnArgs, telemetry: Telemetry) -> Result<Telemetry, Failure> {
+    let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
+        Failure::usage(format!("read the traces `{}`: {error}", path.display()))
+    };
+    let mut reader = traces::Reader::new(telemetry, args.sampling);
+    for path in &args.traces {
+        let is_folder = path.metadata().map_err(|error| unreadable(path, &error))?.is_dir();
+        let files = if is_folder {
+            files_in(path).map_err(|error| unreadable(path, &error))?
+        } else {
+            vec![path.clone()]
+        };
+        if files.is_empty() {
+            return Err(unreadable(path, &"the directory has no file"));
+        }
+        for file in files {
+            let input = File::open(&file).map_err(|error| unreadable(&file, &error))?;
+            reader.read(input).map_err(|error| unreadable(&file, &error))?;
+        }
+    }
+    reader.finish().map_err(|error| Failure::usage(format!("read the traces: {error}")))
+}
+
+/// Files of a directory by name, without hidden ones.
+fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let is_hidden =
+        |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    files.retain(|path| path.is_file() && !is_hidden(path));
+    files.sort();
+    Ok(files)
+}
+
 fn read_objects(args: &LearnArgs, anonymiser: Option<Anonymiser>) -> Result<Objects, Failure> {
     let mut objects = Objects::new(anonymiser);
     for path in &args.objects {
@@ -90,6 +127,9 @@ fn refused(error: &LearnError) -> Failure {
     failure.with_hint(match error {
         LearnError::Nothing => {
             "the period may have no requests, or Istio's metrics may not be scraped: see docs/learn.md"
+        }
+        LearnError::Sampling => {
+            "name the share of the requests that is traced, such as `--sampling 10%`, or add `--prometheus`"
         }
         LearnError::TooLarge { .. } => "leave out calls that carry little, such as with `--least-share 1%`",
         LearnError::Invalid(_) => "`--least-share` leaves out calls that carry little",

@@ -34,11 +34,11 @@ pub(super) fn send(url: &str, args: &LearnArgs, reader: &mut Reader) -> Result<(
 
 /// Commands that save the answers of a Prometheus in one file.
 pub(super) fn describe(args: &LearnArgs) -> String {
-    let at = args.at.as_deref().unwrap_or("$(date +%s)").replace('\'', "");
+    let at = args.at.as_deref().unwrap_or("$(date +%s)");
     let mut text = format!(
         "# Saves the answers for: meshmeter learn --prometheus answers.json\n\
          # They have names of workloads, namespaces and hosts, counts, sizes and times, and no contents of requests.\n\
-         PROMETHEUS=http://127.0.0.1:9090\nAT={at}\nrm -f answers.json\n"
+         set -eu\nPROMETHEUS=http://127.0.0.1:9090\nAT=\"{at}\"\nrm -f answers.json\n"
     );
     for query in queries(args.range.as_secs()) {
         let _ = writeln!(

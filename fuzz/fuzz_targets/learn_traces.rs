@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../src/learn_traces.rs"]
+mod learn_traces;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| learn_traces::check(input));
