@@ -304,8 +304,8 @@ fn labels(selector: &serde_json::Value) -> BTreeMap<String, String> {
 fn sidecar(template: &Template) -> Resources {
     let container = template.spec.containers.iter().find(|one| one.name == SIDECAR);
     let requests =
-        |of: fn(&Amounts) -> &Option<Quantity>| of(&container?.resources.requests).as_ref()?.amount();
-    let annotated = |name: &str| Quantity::Text(template.metadata.annotations.get(name)?.clone()).amount();
+        |of: fn(&Amounts) -> &Option<Quantity>| of(&container?.resources.requests).map(|quantity| quantity.0);
+    let annotated = |name: &str| parse_kubernetes_quantity(template.metadata.annotations.get(name)?);
     let cpu = annotated("sidecar.istio.io/proxyCPU").or_else(|| requests(|amounts| &amounts.cpu));
     let memory = annotated("sidecar.istio.io/proxyMemory").or_else(|| requests(|amounts| &amounts.memory));
     Resources {

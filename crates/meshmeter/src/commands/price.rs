@@ -6,7 +6,7 @@ use super::size::{measured, prices};
 use super::topology;
 use crate::cli::PriceArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use crate::output::{self, destination, tell};
+use crate::output::{self, tell};
 use experiment::topology::{Resources, Topology};
 use learn::{Provenance, ServiceRecord};
 use report::price::fill_price;
@@ -16,8 +16,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(args: &PriceArgs) -> Result<ExitCode, Failure> {
-    let files = [("--output", &args.output), ("--markdown", &args.markdown)];
-    destination::check_distinct(&destination::of_options(args.json, files))?;
     let question = PriceQuestion {
         full: args.topology.as_ref().map(|source| full_scale(source, args.rate)).transpose()?,
         modes: args.mode.clone(),

@@ -9,7 +9,7 @@ use experiment::topology::{Resources, pair};
 use experiment::{Objective, Plan};
 use results::{
     ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, Figure, Figures, LOAD_SCHEMA,
-    LatencyHistogram, LoadResult, PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role,
+    LatencyHistogram, LoadPoint, LoadResult, PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role,
     ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
 };
 use std::collections::BTreeMap;

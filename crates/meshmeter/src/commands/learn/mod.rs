@@ -16,7 +16,7 @@ use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telem
 use results::units::shortened;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Name of a topology on standard output.
@@ -87,7 +87,7 @@ fn read_traces(args: &LearnArgs, telemetry: Telemetry) -> Result<Telemetry, Fail
             return Err(unreadable(path, &"the directory has no file"));
         }
         for file in files {
-            let input = File::open(&file).map_err(|error| unreadable(&file, &error))?;
+            let input = input::open(&file).map_err(|error| unreadable(&file, &error))?;
             reader.read(input).map_err(|error| unreadable(&file, &error))?;
         }
     }
