@@ -74,7 +74,7 @@ pub fn learn(telemetry: &Telemetry, objects: &Objects, options: &Options) -> Res
         return Err(LearnError::Nothing);
     }
     let flows = Flows::new(&mesh);
-    let traced = Traced::new(telemetry, &mesh);
+    let traced = Traced::new(telemetry, &mesh, &flows);
     let build = |break_circles: bool| {
         let driven = drivers::choose(&mesh, &flows, break_circles);
         Draft::new(&mesh, (&flows, &traced), driven, (objects, options))

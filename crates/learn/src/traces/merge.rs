@@ -7,6 +7,7 @@ use super::tally::{CallTally, EdgeTally, EndpointTally, Key, Relation, Values};
 use crate::histogram::Histogram;
 use crate::mesh::Mesh;
 use crate::parties::{Callee, Name};
+use crate::scripts::Flows;
 use crate::telemetry::Telemetry;
 use experiment::Protocol;
 use experiment::topology::script::DEFAULT_ENDPOINT;
@@ -121,7 +122,7 @@ impl TracedService {
 }
 
 impl Traced {
-    pub(crate) fn new(telemetry: &Telemetry, mesh: &Mesh) -> Self {
+    pub(crate) fn new(telemetry: &Telemetry, mesh: &Mesh, flows: &Flows) -> Self {
         let Some(traces) = telemetry.traces.as_deref() else { return Self::default() };
         let names = mesh.nodes.iter().map(|node| (node.namespace.as_str(), node.name.as_str()));
         let directory = Directory::new(names);
@@ -149,12 +150,6 @@ impl Traced {
             traced.paths.insert(*node, paths.1);
             traced.services.entry(*node).or_default().others = others;
         }
-        let mut into: HashMap<usize, Vec<usize>> = tallies.keys().map(|node| (*node, Vec::new())).collect();
-        for (index, edge) in mesh.edges.iter().enumerate() {
-            if let Some(into) = into.get_mut(&edge.to) {
-                into.push(index);
-            }
-        }
         let edges: HashMap<(usize, usize), usize> = mesh
             .edges
             .iter()
@@ -174,7 +169,7 @@ impl Traced {
             for (name, tally) in tallies {
                 merged.entry(traced.paths[node][name].clone()).or_default().add(tally, &target);
             }
-            let weights = traced.weights(mesh, &into[node], &merged);
+            let weights = traced.weights(mesh, &flows.into[*node], &merged);
             Service { node: *node, edges: &edges, merged, weights }.add(&kept[node], &mut traced);
         }
         traced
