@@ -262,26 +262,18 @@ impl Merged {
         for (((one, first), (other, second)), relation) in &tally.relations {
             let (Some(one), Some(other)) = (targets.get(one), targets.get(other)) else { continue };
             let (one, other) = ((one.clone(), *first), (other.clone(), *second));
-            let reversed = Relation { before: relation.both - relation.before, ..*relation };
-            match one.cmp(&other) {
-                std::cmp::Ordering::Less => self.relate((one, other), *relation),
-                std::cmp::Ordering::Greater => self.relate((other, one), reversed),
-                std::cmp::Ordering::Equal => {}
-            }
+            let (places, relation) = match one.cmp(&other) {
+                std::cmp::Ordering::Less => ((one, other), *relation),
+                std::cmp::Ordering::Greater => ((other, one), relation.reversed()),
+                std::cmp::Ordering::Equal => continue,
+            };
+            self.relations.entry(places).or_default().merge(relation);
         }
-    }
-
-    fn relate(&mut self, places: (Place, Place), more: Relation) {
-        let relation = self.relations.entry(places).or_default();
-        relation.both += more.both;
-        relation.overlap += more.overlap;
-        relation.before += more.before;
     }
 
     fn relation(&self, one: &Place, other: &Place) -> Relation {
         let get = |one: &Place, other: &Place| self.relations.get(&(one.clone(), other.clone())).copied();
-        let reversed = |relation: Relation| Relation { before: relation.both - relation.before, ..relation };
-        get(one, other).or_else(|| get(other, one).map(reversed)).unwrap_or_default()
+        get(one, other).or_else(|| get(other, one).map(Relation::reversed)).unwrap_or_default()
     }
 
     /// Places of all calls, in the order of their start, with their probabilities.

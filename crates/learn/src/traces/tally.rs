@@ -122,6 +122,19 @@ pub(super) struct Relation {
     pub(super) before: u64,
 }
 
+impl Relation {
+    pub(super) fn merge(&mut self, other: Self) {
+        self.both += other.both;
+        self.overlap += other.overlap;
+        self.before += other.before;
+    }
+
+    /// The same of the two calls in the other order.
+    pub(super) fn reversed(self) -> Self {
+        Self { before: self.both - self.before, ..self }
+    }
+}
+
 impl EdgeTally {
     pub(super) fn merge(&mut self, other: &Self) {
         self.requests += other.requests;
