@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 
 /// Calls per request above which a service makes calls on its own.
 const MAX_CALLS_PER_REQUEST: f64 = 32.0;
+/// Most retries that a script makes of a call.
+const MAX_RETRIES: u32 = 10;
 /// Distance from a whole number of calls per request that counts as none: the noise of scrapes.
 const WHOLE: f64 = 0.005;
 /// Number of requests from which traces, whose times are exact, have the own time instead of histograms.
@@ -101,7 +103,7 @@ pub(crate) fn calls_of(
     let out = flows.out_of[node].iter().copied().filter(|edge| !is_driven(*edge));
     out.filter_map(|edge| {
         let per_request = flows.per_request(&mesh.edges[edge])?;
-        let retries = traced.edges.get(&edge).map_or(0, |traced| traced.most_retries);
+        let retries = traced.edges.get(&edge).map_or(0, |traced| traced.most_retries.min(MAX_RETRIES));
         let endpoint = traced.busiest(mesh.edges[edge].to);
         let request = fit(&mesh.edges[edge].request_bytes);
         Some(ScriptCall { edge, per_request, retries, endpoint, request })

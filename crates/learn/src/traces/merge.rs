@@ -24,8 +24,6 @@ const MAX_SLOTS: usize = 64;
 const PARALLEL: f64 = 0.05;
 /// Maximum length of a path in a topology file.
 const MAX_PATH_LENGTH: usize = 200;
-/// Most retries that a script makes of a call.
-const MAX_RETRIES: u32 = 10;
 
 /// Traces by node and edge.
 #[derive(Debug, Default)]
@@ -77,7 +75,6 @@ pub(crate) struct Slot {
     pub(crate) path: String,
     /// Calls per request: up to 1, and more for the last of many.
     pub(crate) probability: f64,
-    pub(crate) retries: u32,
     /// True for the last call of the same endpoint.
     pub(crate) is_last: bool,
 }
@@ -365,9 +362,7 @@ impl Service<'_> {
             if edges.is_empty() {
                 continue;
             }
-            let tally = &merged.calls[&place.0];
-            let retries = tally.retries().1.max(tally.most_attempts.saturating_sub(1)).min(MAX_RETRIES);
-            slots.push(Slot { edges, path: place.0.1.clone(), probability, retries, is_last: true });
+            slots.push(Slot { edges, path: place.0.1.clone(), probability, is_last: true });
             places.push(place);
         }
         for index in 0..slots.len() {
