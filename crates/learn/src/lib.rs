@@ -38,6 +38,12 @@ pub use telemetry::Telemetry;
 /// Maximum length of a cause, characters.
 const MAX_CAUSE_CHARACTERS: usize = 160;
 
+/// True for the statuses of gRPC that are errors of the server (grpc.io, "Status codes"): unknown, deadline exceeded, resource
+/// exhausted, unimplemented, internal, unavailable, data loss.
+fn is_grpc_error(status: u8) -> bool {
+    matches!(status, 2 | 4 | 8 | 12..=15)
+}
+
 /// Cause of damaged JSON: at most a line, whatever the input has.
 fn one_line(error: &serde_json::Error) -> String {
     results::units::shortened_to(&error.to_string(), MAX_CAUSE_CHARACTERS)

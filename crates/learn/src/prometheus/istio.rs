@@ -4,6 +4,7 @@
 use super::answer::{Labels, Row};
 use super::samples::{Samples, is_usable};
 use super::{AnswerError, cadvisor};
+use crate::is_grpc_error;
 use crate::parties::{Party, TooMuch};
 use crate::telemetry::{Pair, Reporter, Telemetry};
 use results::units::{parse_duration, shortened_to};
@@ -22,9 +23,6 @@ const SAME_TIME_S: f64 = 60.0;
 const MAX_WARNINGS: usize = 20;
 /// Maximum length of a warning, characters.
 const MAX_WARNING_CHARACTERS: usize = 160;
-/// Statuses of gRPC that are errors of the server (grpc.io, "Status codes"): unknown, deadline exceeded, resource exhausted,
-/// unimplemented, internal, unavailable, data loss.
-const GRPC_ERRORS: [&str; 7] = ["2", "4", "8", "12", "13", "14", "15"];
 
 /// A query, and its purpose.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -341,5 +339,5 @@ fn is_grpc(labels: &Labels) -> bool {
 fn is_error(labels: &Labels) -> bool {
     let code = labels.response_code.as_deref().unwrap_or_default();
     let status = labels.grpc_response_status.as_deref().unwrap_or_default();
-    code == "0" || (code.len() == 3 && code.starts_with('5')) || GRPC_ERRORS.contains(&status)
+    code == "0" || (code.len() == 3 && code.starts_with('5')) || status.parse::<u8>().is_ok_and(is_grpc_error)
 }

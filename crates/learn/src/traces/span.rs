@@ -1,6 +1,7 @@
 //! A span with interned names: the workload that recorded it, and the workload or host at its other end.
 
 use super::formats::Raw;
+use crate::is_grpc_error;
 use crate::labels::service_names;
 use crate::parties::{Callee, Interner, Name, Party, TooMuch, UNKNOWN};
 
@@ -100,7 +101,7 @@ impl Span {
             kind,
             // Clients also mark statuses of 4xx as errors.
             is_error: status.map_or(raw.is_error || has_error, |status| status == 0 || status >= 500)
-                || grpc.is_some_and(|status| matches!(status, 2 | 4 | 8 | 12..=15)),
+                || grpc.is_some_and(is_grpc_error),
             is_grpc: grpc.is_some() || get("rpc") == Some("grpc"),
             is_sidecar: node.starts_with(SIDECAR),
             is_proxy: !node.is_empty(),
