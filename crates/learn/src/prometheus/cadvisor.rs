@@ -12,8 +12,7 @@ const SIDECARS: &str = "{container=\"istio-proxy\", pod!~\".*(gateway|waypoint).
 pub(super) fn queries(range_s: u64) -> [Query; 2] {
     let of_metric = |(name, function, purpose): (&'static str, &str, &'static str)| {
         let sum = format!("sum({function}({name}{SIDECARS}[{range_s}s])) > 0");
-        let text = format!("label_replace({sum}, \"meshmeter\", \"{name} {range_s}s\", \"\", \"\")");
-        Query { purpose, text }
+        Query::new(purpose, name, range_s, &sum)
     };
     [(CPU, "increase", "CPU of sidecars"), (MEMORY, "avg_over_time", "memory of sidecars")].map(of_metric)
 }

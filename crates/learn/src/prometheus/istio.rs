@@ -33,6 +33,14 @@ pub struct Query {
     pub text: String,
 }
 
+impl Query {
+    /// Query whose result names its metric and period.
+    pub(super) fn new(purpose: &'static str, name: &str, range_s: u64, sum: &str) -> Self {
+        let text = format!("label_replace({sum}, \"meshmeter\", \"{name} {range_s}s\", \"\", \"\")");
+        Self { purpose, text }
+    }
+}
+
 /// A counter, or a part of a histogram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Metric {
@@ -97,8 +105,7 @@ pub fn queries(range_s: u64) -> Vec<Query> {
             }
             None => format!("{sum} > 0"),
         };
-        let text = format!("label_replace({sum}, \"meshmeter\", \"{name} {range_s}s\", \"\", \"\")");
-        Query { purpose, text }
+        Query::new(purpose, name, range_s, &sum)
     };
     METRICS.into_iter().map(of_metric).chain(cadvisor::queries(range_s)).collect()
 }
