@@ -36,6 +36,13 @@ pub(super) struct Raw {
     pub(super) of_sender: Rc<Attributes>,
 }
 
+impl Raw {
+    /// Attribute of the span, or of its sender.
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.get(name).or_else(|| self.of_sender.get(name))
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct OtlpSpan {

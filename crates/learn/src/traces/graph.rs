@@ -39,13 +39,11 @@ impl Names {
     }
 
     fn add_alias(&mut self, application: Party, sidecar: Party) {
-        if application != sidecar && application != UNKNOWN_PARTY && self.party(sidecar) != application {
+        if application != sidecar && self.party(sidecar) != application {
             self.aliases.insert(application, sidecar);
         }
     }
 }
-
-const UNKNOWN_PARTY: Party = Party { namespace: UNKNOWN, workload: UNKNOWN };
 
 /// A request at a service.
 #[derive(Debug)]

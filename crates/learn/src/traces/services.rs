@@ -127,8 +127,8 @@ pub(super) fn renamed(traces: &Traces, end: Callee) -> Callee {
 
 fn edge(from: Option<usize>, to: usize, tally: &EdgeTally, seconds: f64) -> Edge {
     let requests = tally.requests as f64;
-    let is_served = tally.at_callee.histogram().values() > 0.0;
-    let at_caller = tally.at_caller.histogram();
+    let (at_caller, at_callee) = (tally.at_caller.histogram(), tally.at_callee.histogram());
+    let is_served = at_callee.values() > 0.0;
     Edge {
         from,
         to,
@@ -143,7 +143,7 @@ fn edge(from: Option<usize>, to: usize, tally: &EdgeTally, seconds: f64) -> Edge
         resets: 0.0,
         request_bytes: tally.request_bytes.histogram(),
         response_bytes: tally.response_bytes.histogram(),
-        at_callee: if is_served { tally.at_callee.histogram() } else { at_caller.clone() },
+        at_callee: if is_served { at_callee } else { at_caller.clone() },
         time_reporter: if is_served { Reporter::Destination } else { Reporter::Source },
         at_caller,
     }

@@ -62,7 +62,7 @@ impl Kind {
 
 impl Span {
     pub(super) fn new(raw: &Raw, names: &mut Interner) -> Result<Self, TooMuch> {
-        let get = |name: &str| raw.attributes.get(name).or_else(|| raw.of_sender.get(name));
+        let get = |name: &str| raw.attribute(name);
         let node = get("node").unwrap_or_default();
         let mut kind = kind(if raw.kind.is_empty() { get("kind").unwrap_or_default() } else { &raw.kind });
         let host = host(raw);
@@ -128,7 +128,7 @@ fn kind(text: &str) -> Kind {
 
 /// Workload that recorded a span. Envoys of Istio name it `cart.shop`, by label and namespace.
 fn party(raw: &Raw, node: &str, names: &mut Interner) -> Result<Party, TooMuch> {
-    let get = |name: &str| raw.attributes.get(name).or_else(|| raw.of_sender.get(name));
+    let get = |name: &str| raw.attribute(name);
     let is_proxy = !node.is_empty() || get("component") == Some("proxy");
     let service = get("service").unwrap_or(&raw.service);
     let (of_name, name) = split_service(service, is_proxy);
