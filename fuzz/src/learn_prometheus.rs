@@ -1,8 +1,8 @@
-//! What must hold for any answers of Prometheus. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of any answers of Prometheus. Included by the fuzz target and by the test that replays the corpus.
 
-use experiment::topology::file::read;
+use super::learned;
+use learn::Telemetry;
 use learn::prometheus::Reader;
-use learn::{Objects, Options, Telemetry, learn};
 
 pub fn check(input: &[u8]) {
     let mut reader = Reader::new(Telemetry::new(None));
@@ -11,9 +11,5 @@ pub fn check(input: &[u8]) {
         assert!(shown.lines().count() == 1 && shown.len() < 1000, "{shown}");
         return;
     }
-    let options = Options { name: "fuzz".to_owned(), scale: 1.0, least_share: 0.0 };
-    let Ok(learned) = learn(&reader.finish(), &Objects::default(), &options) else { return };
-    assert_eq!(read(&learned.yaml, "learned").unwrap(), learned.topology);
-    assert_eq!(learned.provenance.drivers.len(), learned.topology.drivers.len());
-    assert!(learned.provenance.drivers.iter().all(|driver| driver.rate.is_finite() && driver.rate > 0.0));
+    learned::check(&reader.finish());
 }

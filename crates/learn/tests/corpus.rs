@@ -6,6 +6,8 @@ mod learn_objects;
 mod learn_prometheus;
 #[path = "../../../fuzz/src/learn_traces.rs"]
 mod learn_traces;
+#[path = "../../../fuzz/src/learned.rs"]
+mod learned;
 #[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
