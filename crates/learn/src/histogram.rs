@@ -41,7 +41,8 @@ impl Histogram {
         Ok(())
     }
 
-    /// Adds all values of another histogram. Counts are cumulative: a bound that one of them lacks has the count of the one below.
+    /// Adds all values of another histogram. Counts are cumulative: a bound that one of them lacks has the count of the one
+    /// below.
     pub(crate) fn merge(&mut self, other: &Self) {
         let mut bounds: Vec<f64> =
             self.buckets.iter().chain(&other.buckets).map(|(bound, _)| *bound).collect();

@@ -1,9 +1,11 @@
 //! Scripts of services: calls per request, own time, errors of their own, sizes.
 //!
-//! Traces have the order of calls, and calls per request by endpoint; the metrics' rates stay. Metrics have no order. Calls are in sequence if together they fit into the service's own duration, and in parallel
-//! otherwise. The mean own time is the mean duration less that of the calls. For its mean it varies as much as the duration does,
-//! apart from calls that are made sometimes: a difference of variances would be noise, since buckets are wide and calls often have
-//! most of the variance.
+//! Traces have the order of calls, and calls per request by endpoint; the metrics' rates stay.
+//!
+//! Metrics have no order. Calls are in sequence if together they fit into the service's own duration, and in parallel otherwise.
+//! The mean own time is the mean duration less that of the calls. For its mean it varies as much as the duration does, apart from
+//! calls that are made sometimes: a difference of variances would be noise, since buckets are wide and calls often have most of
+//! the variance.
 
 use crate::fit::{Fit, fit, from_moments, mean_of_longest, variance};
 use crate::histogram::Histogram;

@@ -90,7 +90,8 @@ const METRICS: [(&str, Metric, &str, &str); 14] = [
 ];
 
 /// Queries of a period that ends at the time of the query. Each result names its metric and period in the label `meshmeter`, so
-/// that saved answers need no names. Rows of 0 are left out, apart from buckets of a histogram with values: they bound the others.
+/// that saved answers need no names. Rows of 0 are left out, apart from buckets of a histogram with values: they bound the
+/// others.
 #[must_use]
 pub fn queries(range_s: u64) -> Vec<Query> {
     let of_metric = |(name, metric, labels, purpose): (&'static str, Metric, &str, &'static str)| {

@@ -1,4 +1,4 @@
-//! What scripts need of traces, by the nodes and edges of a mesh: the metrics' own, or one of traces alone.
+//! Figures of traces that scripts need, by the nodes and edges of a mesh: that of the metrics, or one of traces alone.
 
 use super::Traces;
 use super::order::{Order, arrange};

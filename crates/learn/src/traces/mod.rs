@@ -48,7 +48,7 @@ pub enum TraceError {
     TooMuch(#[from] TooMuch),
 }
 
-/// What was read of traces.
+/// Contents of traces, and the numbers of what is left out.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     /// Share of requests that is traced, if it is known.

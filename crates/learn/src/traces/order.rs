@@ -1,8 +1,9 @@
 //! Order of the calls of a request: parallel or in sequence.
 //!
-//! Calls that never overlap are in sequence; calls all of which overlap are in parallel. Of others, groups are found in turns: groups
-//! without an overlap between them are in sequence, groups that overlap throughout are branches in parallel. This gives every
-//! nesting of sequences and branches back (such graphs of overlaps are cographs); the calls of any other graph are all in parallel.
+//! Calls that never overlap are in sequence; calls all of which overlap are in parallel. Of others, groups are found in turns:
+//! groups without an overlap between them are in sequence, groups that overlap throughout are branches in parallel. This gives
+//! every nesting of sequences and branches back (such graphs of overlaps are cographs); the calls of any other graph are all in
+//! parallel.
 
 /// Maximum depth of branches, below that of a topology file.
 const MAX_DEPTH: usize = 10;
