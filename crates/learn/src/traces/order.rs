@@ -5,8 +5,10 @@
 //! every nesting of sequences and branches back (such graphs of overlaps are cographs); the calls of any other graph are all in
 //! parallel.
 
-/// Maximum depth of branches, below that of a topology file.
-const MAX_DEPTH: usize = 10;
+use experiment::topology::file::MAX_NESTING;
+
+/// Maximum depth of branches within branches: in a file each has a list of branches and a list of steps.
+const MAX_DEPTH: usize = MAX_NESTING / 2 - 1;
 
 /// Order of calls, by index.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -83,5 +85,22 @@ mod tests {
             let overlap = |one: usize, other: usize| overlaps.contains(&(one.min(other), one.max(other)));
             assert_eq!(shown(&arrange(&[0, 1, 2, 3, 4], &overlap, 0)), expected);
         }
+    }
+
+    #[test]
+    fn branches_nest_as_deep_as_a_topology_file_may() {
+        fn levels(order: &Order) -> usize {
+            match order {
+                Order::Call(_) => 0,
+                Order::Sequence(orders) | Order::Parallel(orders) => {
+                    1 + orders.iter().map(levels).max().unwrap_or(0)
+                }
+            }
+        }
+        // Every other call overlaps all later ones.
+        let overlap = |one: usize, other: usize| one.min(other) % 2 == 0;
+        let calls: Vec<usize> = (0..40).collect();
+        // A call may be several steps: a list of its own.
+        assert_eq!(levels(&arrange(&calls, &overlap, 0)) + 1, MAX_NESTING);
     }
 }
