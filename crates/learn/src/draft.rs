@@ -9,7 +9,7 @@ use crate::provenance::{DriverRecord, shown};
 use crate::scripts::{Flows, Script, ScriptCall, calls_of, script};
 use crate::traces::Traced;
 use experiment::Protocol;
-use experiment::topology::file::{MAX_FILE_BYTES, MAX_REPLICAS, read};
+use experiment::topology::file::{MAX_DRIVERS, MAX_FILE_BYTES, MAX_REPLICAS, read};
 use experiment::topology::script::ScriptedService;
 use experiment::topology::{DriverPlacement, Resources, Runs, Topology, Workload};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ impl<'a> Draft<'a> {
         let mut outside: BTreeMap<String, usize> = BTreeMap::new();
         let mut senders: BTreeMap<usize, usize> = BTreeMap::new();
         // One for each edge, and for endpoints of their own as many as a file may have.
-        let mut further = drivers::MAX_DRIVERS - self.drivers.len();
+        let mut further = MAX_DRIVERS - self.drivers.len();
         let edges: Vec<(usize, &Edge)> =
             self.drivers.iter().map(|edge| (*edge, &self.mesh.edges[*edge])).collect();
         for (index, edge) in edges {

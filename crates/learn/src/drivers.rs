@@ -3,10 +3,8 @@
 
 use crate::mesh::Mesh;
 use crate::scripts::Flows;
+use experiment::topology::file::MAX_DRIVERS;
 use std::collections::BTreeMap;
-
-/// Maximum number of drivers of a topology file.
-pub(crate) const MAX_DRIVERS: usize = 1_000;
 
 /// Reason for a driver.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

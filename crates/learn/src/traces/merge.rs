@@ -10,6 +10,7 @@ use crate::parties::{Callee, Name};
 use crate::scripts::Flows;
 use crate::telemetry::Telemetry;
 use experiment::Protocol;
+use experiment::topology::file::{MAX_PATH_LENGTH, fits_path};
 use experiment::topology::script::DEFAULT_ENDPOINT;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,8 +23,6 @@ const OTHERS: &str = "/other";
 const MAX_SLOTS: usize = 64;
 /// Share of the requests with two calls in which they overlap if they are in parallel: calls in sequence never do.
 const PARALLEL: f64 = 0.05;
-/// Maximum length of a path in a topology file.
-const MAX_PATH_LENGTH: usize = 200;
 
 /// Traces by node and edge.
 #[derive(Debug, Default)]
@@ -412,9 +411,8 @@ fn path(text: &str, protocol: Protocol) -> String {
         Protocol::Grpc => text.rsplit('/').next().unwrap_or_default(),
         _ => text.trim_start_matches('/'),
     };
-    let fits = |c: char| c.is_ascii_alphanumeric() || "/-_.~:@!$&'()*+,;=%".contains(c);
     let path: String =
-        text.chars().map(|c| if fits(c) { c } else { '-' }).take(MAX_PATH_LENGTH - 1).collect();
+        text.chars().map(|c| if fits_path(c) { c } else { '-' }).take(MAX_PATH_LENGTH - 1).collect();
     format!("/{path}")
 }
 

@@ -2,6 +2,7 @@
 
 use super::dialect::Dialect;
 use super::keys;
+use super::limits::MAX_DRIVERS;
 use super::links::check_endpoint;
 use super::names::{Scope, check_name, check_namespace};
 use super::reader::{Head, Reader, maps_of, resources, section_field, switch};
@@ -18,8 +19,6 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const DRIVER_KEYS: [&str; keys::DRIVER.len()] = names(&keys::DRIVER);
 const CLIENT_KEYS: [&str; keys::CLIENT.len()] = names(&keys::CLIENT);
-/// Maximum number of drivers in a file.
-const MAX_DRIVERS: usize = 1_000;
 
 impl<'a> Reader<'a> {
     /// Reads drivers and clients. If there are no drivers, adds one per entry point, or one at the first

@@ -12,6 +12,10 @@ pub const MAX_REPLICAS: usize = 1_000;
 pub const MAX_BODY_BYTES: u64 = 1 << 30;
 /// Maximum nesting depth of parallel branches and sequences in a script.
 pub const MAX_NESTING: usize = 12;
+/// Maximum number of drivers in a file.
+pub const MAX_DRIVERS: usize = 1_000;
+/// Maximum length of an endpoint's path.
+pub const MAX_PATH_LENGTH: usize = 200;
 /// Maximum number of retries of a call.
 pub(super) const MAX_RETRIES: usize = 100;
 /// Maximum number of documents of a query.

@@ -24,8 +24,11 @@ use std::sync::Arc;
 
 pub(crate) use dialect::root_keys;
 pub use keys::json_schema;
-pub use limits::{MAX_BODY_BYTES, MAX_FILE_BYTES, MAX_NESTING, MAX_PODS, MAX_REPLICAS, MAX_WORKLOADS};
-pub use names::{MAX_NAME_LENGTH, MAX_NAMESPACE_LENGTH, label};
+pub use limits::{
+    MAX_BODY_BYTES, MAX_DRIVERS, MAX_FILE_BYTES, MAX_NESTING, MAX_PATH_LENGTH, MAX_PODS, MAX_REPLICAS,
+    MAX_WORKLOADS,
+};
+pub use names::{MAX_NAME_LENGTH, MAX_NAMESPACE_LENGTH, fits_path, label};
 pub(crate) use writer::view;
 
 /// A topology file as read.

@@ -40,6 +40,12 @@ pub fn label(text: &str, max_length: usize) -> Option<String> {
     (!label.is_empty()).then(|| label.to_owned())
 }
 
+/// True for characters that the path of an endpoint may have.
+#[must_use]
+pub fn fits_path(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "/-_.~:@!$&'()*+,;=%".contains(c)
+}
+
 /// Validates the name of a namespace or topology: a DNS label.
 pub(super) fn check_namespace(text: &str, place: &Place) -> Result<String> {
     if text.len() > MAX_NAMESPACE_LENGTH || !is_label(text) {

@@ -3,9 +3,9 @@
 use super::TopologyFile;
 use super::dialect::Dialect;
 use super::keys;
-use super::limits::{MAX_PODS, MAX_REPLICAS, MAX_WORKLOADS};
+use super::limits::{MAX_PATH_LENGTH, MAX_PODS, MAX_REPLICAS, MAX_WORKLOADS};
 use super::links::Links;
-use super::names::{DEFAULT_NAMESPACE, Names, check_name, check_namespace};
+use super::names::{DEFAULT_NAMESPACE, Names, check_name, check_namespace, fits_path};
 use super::steps::{Scripts, size};
 use crate::diagnostic::{ExperimentError, Place};
 use crate::keys::{SWITCH, names};
@@ -21,7 +21,6 @@ use std::collections::BTreeSet;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const DATABASE_KEYS: [&str; keys::DATABASE.len()] = names(&keys::DATABASE);
-const MAX_PATH_LENGTH: usize = 200;
 /// Maximum number of endpoints per service.
 const MAX_ENDPOINTS: usize = 1_000;
 
@@ -359,8 +358,7 @@ pub(super) fn maps_of<'a>(field: &Field<'a>) -> Result<&'a [Node]> {
 }
 
 fn check_path(path: &str, protocol: Protocol, place: &Place) -> Result<()> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "/-_.~:@!$&'()*+,;=%".contains(c);
-    if !path.starts_with('/') || path.len() > MAX_PATH_LENGTH || !path.chars().all(fits) {
+    if !path.starts_with('/') || path.len() > MAX_PATH_LENGTH || !path.chars().all(fits_path) {
         return Err(place.error(
             format!("`{}` is not a path", shortened(path)),
             "expected one from `/` on, without a query, at most 200 characters",
