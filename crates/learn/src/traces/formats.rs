@@ -13,8 +13,6 @@ use std::rc::Rc;
 
 /// Maximum number of spans that wait for what a file has behind them: the sender of OTLP's, the processes of Jaeger's.
 const MAX_WAITING: usize = 20_000;
-/// Nanoseconds per microsecond: the unit of Jaeger and Zipkin.
-const MICROSECOND: i64 = 1_000;
 
 /// A span as a file has it.
 #[derive(Debug, Default)]
@@ -159,13 +157,13 @@ impl JaegerSpan {
         let mut references = self.references.unwrap_or_default();
         references.sort_by_key(|reference| reference.kind.0 == "FOLLOWS_FROM");
         let parent = references.into_iter().next();
-        let start = number(&self.start.0).saturating_mul(MICROSECOND);
+        let start = nanoseconds(&self.start.0);
         Raw {
             trace: trace_id(&self.trace.0),
             id: span_id(&self.id.0),
             parent: span_id(&parent.map_or(self.parent.0, |parent| parent.id.0)),
             start,
-            end: start.saturating_add(number(&self.duration.0).saturating_mul(MICROSECOND)),
+            end: start.saturating_add(nanoseconds(&self.duration.0)),
             name: self.name.0,
             service,
             attributes: self.tags,
@@ -199,13 +197,13 @@ struct ZipkinEndpoint {
 impl ZipkinSpan {
     fn raw(self) -> Raw {
         let service = |endpoint: Option<ZipkinEndpoint>| endpoint.unwrap_or_default().service_name.0;
-        let start = number(&self.timestamp.0).saturating_mul(MICROSECOND);
+        let start = nanoseconds(&self.timestamp.0);
         Raw {
             trace: trace_id(&self.trace_id.0),
             id: span_id(&self.id.0),
             parent: span_id(&self.parent_id.0),
             start,
-            end: start.saturating_add(number(&self.duration.0).saturating_mul(MICROSECOND)),
+            end: start.saturating_add(nanoseconds(&self.duration.0)),
             kind: self.kind.0.to_lowercase(),
             name: self.name.0,
             service: service(self.local_endpoint),
@@ -235,6 +233,11 @@ fn trace_id(text: &str) -> u128 {
 fn number(text: &str) -> i64 {
     let number = text.parse::<i64>().ok().or_else(|| text.parse::<f64>().ok().map(|number| number as i64));
     number.unwrap_or_default().clamp(0, i64::MAX / 4)
+}
+
+/// Nanoseconds of a text with microseconds, the unit of Jaeger and Zipkin.
+fn nanoseconds(text: &str) -> i64 {
+    number(text).saturating_mul(1_000)
 }
 
 /// List of which elements beyond a limit are dropped.
@@ -305,7 +308,10 @@ impl<'a> Document<'a> {
                 self.waiting.push(span);
                 Ok(())
             }
-            None => Err(E::custom("more than 20000 spans before the `resource` that sent them")),
+            None => {
+                let text = format!("more than {MAX_WAITING} spans before the `resource` that sent them");
+                Err(E::custom(text))
+            }
         }
     }
 
