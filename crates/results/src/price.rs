@@ -37,7 +37,7 @@ pub struct PriceResult {
     pub namespaces: Vec<PricedNamespace>,
     /// Today's proxies by the model against their own usage in the telemetry; absent if the telemetry lacks it.
     pub model_error: Option<ModelError>,
-    /// What the prices rest on.
+    /// Foundation of the prices.
     pub rests_on: Vec<Basis>,
     /// Modes without a price, or reasons why there is no price at all.
     pub refusals: Vec<SizeNote>,
@@ -118,9 +118,9 @@ pub struct ModelCheck {
 /// Something that prices rest on.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
-    /// What it is.
+    /// Its name.
     pub what: String,
-    /// Where it comes from.
+    /// Its origin.
     pub kind: BasisKind,
     /// Its value as text.
     pub value: String,

@@ -32,7 +32,7 @@ use traffic::{Key, Kind, Requests, Traffic, Unit};
 /// Kubernetes' default maximum of pods per node.
 const PODS_PER_NODE: usize = 110;
 
-/// What is priced.
+/// Question of a price.
 #[derive(Clone, Debug, Default)]
 pub struct PriceQuestion {
     /// The mesh at full scale; absent: as measured at the greatest load.
@@ -120,38 +120,30 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
     result.requests_per_s = target.requests_per_s;
     let entries = entries::Entries::new(&cells);
     let mut found = Found::new(question, &target, runs, &cells);
-    let mut namespaces: BTreeMap<&str, Vec<PricedMode>> = BTreeMap::new();
+    let mut namespaces: BTreeMap<String, Vec<PricedMode>> = BTreeMap::new();
     let asked = asked(question, &cells, &mut result.refusals);
-    let priced: Vec<(Mode, ModeParts, Result<Laws, SizeNote>)> =
-        asked.into_iter().map(|(mode, parts)| (mode, parts, laws(mode, &cells))).collect();
-    let all_units: Vec<Vec<Unit>> = priced
-        .iter()
-        .map(|(_, parts, _)| target.traffic.units(&target.requests, parts.data_plane.proxies(), target.nodes))
-        .collect();
-    for ((mode, _, laws), units) in priced.iter().zip(&all_units) {
-        let laws = match laws {
+    for (mode, parts) in asked {
+        let laws = match laws(mode, &cells) {
             Ok(laws) => laws,
             Err(refusal) => {
-                result.refusals.push(refusal.clone());
+                result.refusals.push(refusal);
                 continue;
             }
         };
-        found.add(*mode, laws, units, &target);
-        let of = |units: &[&Unit]| priced_units(*mode, units, laws, &target, question.prices.as_ref());
-        let mut whole = of(&units.iter().collect::<Vec<_>>());
-        whole.entries = entries.of(*mode, |_| true);
-        let names: BTreeSet<&str> = units.iter().map(|unit| unit.namespace.as_str()).collect();
-        for name in names {
-            let own: Vec<&Unit> = units.iter().filter(|unit| unit.namespace == name).collect();
-            let is_own =
-                |target: &str| target.rsplit_once('/').map_or("", |(namespace, _)| namespace) == name;
-            let entries = entries.of(*mode, is_own);
-            namespaces.entry(name).or_default().push(PricedMode { entries, ..of(&own) });
+        let units = target.traffic.units(&target.requests, parts.data_plane.proxies(), target.nodes);
+        found.add(mode, &laws, &units, &target);
+        let of = |units: &[&Unit]| priced_units(mode, units, &laws, &target, question.prices.as_ref());
+        let whole = of(&units.iter().collect::<Vec<_>>());
+        result.modes.push(PricedMode { entries: entries.of(mode, |_| true), ..whole });
+        let mut of_namespace: BTreeMap<&str, Vec<&Unit>> = BTreeMap::new();
+        units.iter().for_each(|unit| of_namespace.entry(unit.namespace.as_str()).or_default().push(unit));
+        for (name, own) in of_namespace {
+            let entries = entries.of(mode, |namespace| namespace == name);
+            namespaces.entry(name.to_owned()).or_default().push(PricedMode { entries, ..of(&own) });
         }
-        result.modes.push(whole);
     }
     if full.topology.namespaces().len() > 1 {
-        let named = |(name, modes): (&str, _)| PricedNamespace { name: name.to_owned(), modes };
+        let named = |(name, modes): (String, Vec<PricedMode>)| PricedNamespace { name, modes };
         result.namespaces = namespaces.into_iter().map(named).collect();
     }
     result.model_error = model_error(&result.modes, full);
@@ -196,6 +188,11 @@ fn rate(trial: &TrialRecord, driver: &str) -> Option<f64> {
     let drivers = trial.drivers();
     let view = drivers.iter().find(|view| view.name == driver)?;
     Some(view.result?.rate.completed)
+}
+
+/// Throughput of all drivers of a cell in a trial.
+fn rate_of_all(cell: &Cell<'_>, trial: &TrialRecord) -> f64 {
+    cell.topology.drivers.iter().filter_map(|driver| rate(trial, &driver.name)).sum()
 }
 
 /// The topology and rates of the cell with the greatest load; `None` if no trial can be used.
@@ -278,8 +275,10 @@ fn all_reasons(cells: &[Cell<'_>]) -> String {
 
 /// Laws of a mode's proxies, or why there are none.
 fn laws(mode: Mode, cells: &[Cell<'_>]) -> Result<Laws, SizeNote> {
-    let cells: Vec<&Cell<'_>> = cells.iter().filter(|cell| cell.mode == mode).collect();
-    let plane = cells[0].parts.data_plane.proxies();
+    let of_mode = cells.iter().filter(|cell| cell.mode == mode);
+    let cells: Vec<(&Cell<'_>, Traffic<'_>)> =
+        of_mode.map(|cell| (cell, Traffic::new(&cell.topology))).collect();
+    let plane = cells[0].0.parts.data_plane.proxies();
     let cpu = seen(&cells, plane, Figure::Cpu, |usage| usage.cpu_cores());
     // The working set, as for sizes; resident memory if no cgroup reports it.
     let memory = seen(&cells, plane, Figure::Memory, |usage| {
@@ -288,7 +287,7 @@ fn laws(mode: Mode, cells: &[Cell<'_>]) -> Result<Laws, SizeNote> {
     let kinds = [Kind::Sidecar, Kind::NodeProxy, Kind::Waypoint];
     let law = |kind: Kind| {
         let cpu = cpu.get(&kind).ok_or_else(|| {
-            let trials: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials).copied().collect();
+            let trials: Vec<&TrialRecord> = cells.iter().flat_map(|(cell, _)| cell.trials).copied().collect();
             let detail = format!("a {} in mode {mode}: {}", kind.name(), reasons(&trials));
             SizeNote::naming(SizeNoteKind::NoValidTrial, detail.trim_end_matches(": "))
         })?;
@@ -299,20 +298,18 @@ fn laws(mode: Mode, cells: &[Cell<'_>]) -> Result<Laws, SizeNote> {
 
 /// Proxies of every usable trial, by kind.
 fn seen(
-    cells: &[&Cell<'_>],
+    cells: &[(&Cell<'_>, Traffic<'_>)],
     plane: Proxies,
     figure: Figure,
     read: impl Fn(&ComponentUsage) -> f64,
 ) -> BTreeMap<Kind, Vec<Seen>> {
     let mut seen: BTreeMap<Kind, Vec<Seen>> = BTreeMap::new();
     let mut numbers: BTreeMap<(usize, Key), usize> = BTreeMap::new();
-    for (number, cell) in cells.iter().enumerate() {
-        let traffic = Traffic::new(&cell.topology);
+    for (number, (cell, traffic)) in cells.iter().enumerate() {
         let pods = cell.topology.pods_in_mesh() as f64;
         for trial in usable(cell.trials, figure) {
             let Some(requests) = traffic.requests(|driver| rate(trial, driver)) else { continue };
-            let of_drivers: f64 =
-                cell.topology.drivers.iter().filter_map(|driver| rate(trial, &driver.name)).sum();
+            let of_drivers = rate_of_all(cell, trial);
             for (key, proxies) in traffic.proxies(&trial.components, plane) {
                 let count = proxies.len() as f64;
                 let at = match figure {

@@ -1,4 +1,4 @@
-//! What prices rest on: measured here, learned there, published, or assumed.
+//! Foundation of prices: measured here, learned there, published, or assumed.
 
 use super::traffic::{Kind, Unit};
 use super::{Cell, Laws, MeasuredRun, PriceQuestion, Target, rate};

@@ -1,10 +1,10 @@
 //! Latency that modes add at each entry point, at the greatest load that was measured in both.
 
-use super::{Cell, rate};
+use super::{Cell, rate_of_all};
 use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{are_enough, events_beyond};
-use results::{EntryLatency, Estimate, Figure, Mode, PricedEntry, PricedMode, TrialRecord};
+use results::{EntryLatency, Estimate, Figure, Mode, PricedEntry, PricedMode};
 use std::collections::BTreeMap;
 
 pub(super) struct Entries<'a> {
@@ -16,11 +16,11 @@ impl<'a> Entries<'a> {
         Self { cells }
     }
 
-    /// Entries whose target is among these; none for a mode without a floor.
+    /// Entries whose target is in one of these namespaces; none for a mode without a floor.
     pub fn of(&self, mode: Mode, is_own: impl Fn(&str) -> bool) -> Vec<PricedEntry> {
         let Some((cell, floor)) = self.pair(mode) else { return Vec::new() };
         let drivers = cell.topology.drivers.iter();
-        let own = drivers.filter(|driver| is_own(&cell.topology.workloads[driver.target].qualified_name()));
+        let own = drivers.filter(|driver| is_own(&cell.topology.workloads[driver.target].namespace));
         let entry = |name: &str| {
             let added =
                 |figure: Figure| difference(&readings(cell, name, figure)?, &readings(floor, name, figure)?);
@@ -54,10 +54,7 @@ impl<'a> Entries<'a> {
 
 /// Requests per second of all drivers, the mean of the trials.
 fn load(cell: &Cell<'_>) -> f64 {
-    let of_trial = |trial: &&TrialRecord| {
-        cell.topology.drivers.iter().filter_map(|driver| rate(trial, &driver.name)).sum::<f64>()
-    };
-    cell.trials.iter().map(of_trial).sum::<f64>() / cell.trials.len() as f64
+    cell.trials.iter().map(|trial| rate_of_all(cell, trial)).sum::<f64>() / cell.trials.len() as f64
 }
 
 /// A percentile of a driver by repeat, of the first take in which it is usable; `None` if it falls among requests without a

@@ -2,7 +2,7 @@
 
 use experiment::dataplane::Proxies;
 use experiment::topology::expected::ExpectedRequests;
-use experiment::topology::{Call, Topology};
+use experiment::topology::{Call, Topology, Workload};
 use results::{ComponentUsage, NODE_PROXY_NAMESPACE, Role};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -100,13 +100,11 @@ impl<'a> Traffic<'a> {
 
     /// Proxies of a data plane that serve these requests.
     pub fn units(&self, requests: &Requests, plane: Proxies, nodes: usize) -> Vec<Unit> {
-        let replicas: HashMap<String, usize> =
-            self.topology.workloads.iter().map(|one| (one.qualified_name(), one.replicas)).collect();
+        let workloads: HashMap<String, &Workload> =
+            self.topology.workloads.iter().map(|one| (one.qualified_name(), one)).collect();
         let unit = |(key, flow): (&Key, &f64)| {
             let (proxies, namespace) = match key.0 {
-                Kind::Sidecar => {
-                    (replicas[&key.1], key.1.rsplit_once('/').map_or("", |(namespace, _)| namespace))
-                }
+                Kind::Sidecar => (workloads[&key.1].replicas, workloads[&key.1].namespace.as_str()),
                 Kind::NodeProxy => (nodes, NODE_PROXY_NAMESPACE),
                 Kind::Waypoint => (1, key.1.as_str()),
             };
