@@ -7,7 +7,7 @@ mod asked;
 
 use super::linear::{FittedLaw, Unresolved, over_repeats};
 use super::{Group, Laws, groups};
-use crate::size::{MeasuredRun, cut_short, described, mixed_components, one_machine};
+use crate::size::{MeasuredRun, described, mixed_components, one_machine};
 use asked::Changes;
 use results::{
     CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
@@ -24,12 +24,13 @@ const RANGE_TOLERANCE: f64 = 0.01;
 /// Answers a question from runs of one machine.
 #[must_use]
 pub fn size_control_plane(question: &ControlPlaneQuestion, runs: &[MeasuredRun]) -> ControlPlaneSize {
+    let (described, notes) = described(runs);
     let mut result = ControlPlaneSize {
         schema: CONTROL_PLANE_SIZE_SCHEMA.to_owned(),
         asked: question.clone(),
         confidence: CONFIDENCE,
-        runs: runs.iter().map(described).collect(),
-        notes: runs.iter().filter_map(cut_short).map(of_whole_answer).collect(),
+        runs: described,
+        notes: notes.into_iter().map(of_whole_answer).collect(),
         ..ControlPlaneSize::default()
     };
     match one_machine(runs) {

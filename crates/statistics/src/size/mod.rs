@@ -53,6 +53,7 @@ pub struct MeasuredRun {
 pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[MeasuredRun]) -> SizeResult {
     let of_experiment = runs.first().map(|run| bounds_of_responses(run.experiment.objective));
     let holds = objective.or(of_experiment).filter(|objective| !objective.is_empty());
+    let (described, notes) = described(runs);
     let mut result = SizeResult {
         schema: SIZE_SCHEMA.to_owned(),
         asked: SizeQuestion {
@@ -64,8 +65,8 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
         confidence: CONFIDENCE,
         formula: Vec::new(),
         machine: None,
-        runs: runs.iter().map(described).collect(),
-        notes: runs.iter().filter_map(cut_short).collect(),
+        runs: described,
+        notes,
         answers: Vec::new(),
         refusals: Vec::new(),
     };
@@ -151,7 +152,15 @@ fn without_own_throttling(trial: &TrialRecord) -> TrialRecord {
     sized
 }
 
-pub(crate) fn described(run: &MeasuredRun) -> SizeRun {
+/// Every run, and notes on those that were cut short.
+pub(crate) fn described(runs: &[MeasuredRun]) -> (Vec<SizeRun>, Vec<SizeNote>) {
+    let described: Vec<SizeRun> = runs.iter().map(description).collect();
+    let pairs = runs.iter().zip(&described);
+    let notes = pairs.filter_map(|(run, described)| cut_short(run, described)).collect();
+    (described, notes)
+}
+
+fn description(run: &MeasuredRun) -> SizeRun {
     SizeRun {
         directory: run.directory.clone(),
         name: run.experiment.name.clone(),
@@ -161,8 +170,8 @@ pub(crate) fn described(run: &MeasuredRun) -> SizeRun {
 }
 
 /// Note on a run that lacks planned trials, or that the user interrupted in a trial.
-pub(crate) fn cut_short(run: &MeasuredRun) -> Option<SizeNote> {
-    let SizeRun { directory, planned, .. } = described(run);
+fn cut_short(run: &MeasuredRun, described: &SizeRun) -> Option<SizeNote> {
+    let (directory, planned) = (&described.directory, described.planned);
     let places: HashSet<(CellKey<'_>, usize)> =
         run.trials.iter().map(|trial| (trial.cell(), trial.repeat)).collect();
     let is_interrupted = |trial: &&TrialRecord| trial.outcome == TrialOutcome::Interrupted;

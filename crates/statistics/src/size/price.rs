@@ -11,7 +11,7 @@ mod law;
 mod traffic;
 
 use super::settings::differing_sections;
-use super::{CONFIDENCE, MeasuredRun, cut_short, described, mixed_components, one_machine, reasons};
+use super::{CONFIDENCE, MeasuredRun, described, mixed_components, one_machine, reasons};
 use crate::control_plane::size::over;
 use crate::size::usage::hull;
 use crate::summary::reservation::{Amount, NODE_PROXY, PROXY};
@@ -87,12 +87,13 @@ type Laws = BTreeMap<Kind, (CpuLaw, Option<MemoryLaw>)>;
 /// Prices a topology from runs of one machine.
 #[must_use]
 pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
+    let (described, notes) = described(runs);
     let mut result = PriceResult {
         schema: PRICE_SCHEMA.to_owned(),
         prices: question.prices.clone(),
         confidence: CONFIDENCE,
-        runs: runs.iter().map(described).collect(),
-        notes: runs.iter().filter_map(cut_short).collect(),
+        runs: described,
+        notes,
         ..PriceResult::default()
     };
     match one_machine(runs).and_then(|machine| same_settings(runs).map(|()| machine)) {
