@@ -1,7 +1,7 @@
 //! The answer of `meshmeter price` in the parts of an answer of `meshmeter size`, and its sentences.
 
 use crate::format::{self, SizeUnit};
-use crate::sentences::size::text;
+use crate::sentences::size::{currency, measured_on, text};
 use crate::size::{AnswerParts, SizeParts, figure};
 use results::{
     BasisKind, Estimate, Mode, NODE_PROXY_NAMESPACE, PriceResult, PricedMode, SizeNote, SizeNoteKind,
@@ -50,13 +50,7 @@ pub fn price_headline(result: &PriceResult) -> String {
     match (clauses.is_empty(), result.modes.is_empty()) {
         (true, true) => "Not answered".to_owned(),
         (true, false) => "No mode with proxies was measured.".to_owned(),
-        _ => {
-            let mut sentence = clauses.join("; ");
-            if let Some(first) = sentence.get_mut(..1) {
-                first.make_ascii_uppercase();
-            }
-            format!("{sentence}.")
-        }
+        _ => format!("{}.", words::sentence(&clauses.join("; "))),
     }
 }
 
@@ -92,9 +86,7 @@ fn clause(result: &PriceResult, mode: &PricedMode) -> String {
 
 impl SizeParts {
     pub(crate) fn of_price(result: &PriceResult) -> Self {
-        let machine = result.machine.as_ref().map_or_else(String::new, |machine| {
-            format!(" Measured on {}, {} CPUs, Linux {}.", machine.cpu_model, machine.cpus, machine.kernel)
-        });
+        let machine = measured_on(result.machine.as_ref());
         let opening = format!("{} at {}.{machine}", result.topology, words::rate(result.requests_per_s));
         let refusals = result.refusals.iter().map(|refusal| format!("Not answered. {}", refusal.text));
         Self {
@@ -113,11 +105,9 @@ impl SizeParts {
 fn answers(result: &PriceResult) -> Vec<AnswerParts> {
     let table = |place: &str, header: Vec<String>, rows: Vec<Vec<String>>| AnswerParts {
         place: place.to_owned(),
-        said: Vec::new(),
         header,
         rows,
-        basis: Vec::new(),
-        notes: Vec::new(),
+        ..AnswerParts::default()
     };
     let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let mut all =
@@ -167,9 +157,8 @@ fn resources<'a>(
         format!("memory, {}", unit.symbol()),
         "reserved".to_owned(),
     ];
-    if let Some(prices) = &result.prices {
-        let currency =
-            if prices.currency.is_empty() { String::new() } else { format!(", {}", prices.currency) };
+    if result.prices.is_some() {
+        let currency = currency(result.prices.as_ref(), ", ");
         header.extend([format!("per month{currency}"), "of what is reserved".to_owned()]);
     }
     let row = |(name, mode): (String, &PricedMode)| {
@@ -190,11 +179,9 @@ fn resources<'a>(
     };
     AnswerParts {
         place: format!("Proxies by {first}"),
-        said: Vec::new(),
         header,
         rows: rows.map(row).collect(),
-        basis: Vec::new(),
-        notes: Vec::new(),
+        ..AnswerParts::default()
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct SizeParts {
 }
 
 /// The answer for one proxy.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct AnswerParts {
     /// Component, mode and load.
     pub place: String,
@@ -79,7 +79,7 @@ impl AnswerParts {
             "CPU, cores".to_owned(),
             format!("memory, {}", memory.symbol()),
         ];
-        header.extend(has_cost.then(|| format!("per month{}", currency(result, ", "))));
+        header.extend(has_cost.then(|| format!("per month{}", currency(result.asked.prices.as_ref(), ", "))));
         header.push("without one, /s".to_owned());
         header.extend(has_headroom.then(|| "with headroom, /s".to_owned()));
         let row = |option: &SizeOption| {

@@ -70,11 +70,7 @@ fn text(note: &ControlPlaneNote, kind: Option<&str>) -> String {
 #[must_use]
 pub fn control_plane_opening(result: &ControlPlaneSize) -> String {
     let asked = &result.asked;
-    let machine = result.machine.as_ref().map_or_else(String::new, |machine| {
-        let (model, cpus, kernel) = (&machine.cpu_model, machine.cpus, &machine.kernel);
-        format!(" Measured on {model}, {cpus} CPUs, Linux {kernel}.")
-    });
-    format!("{}.{machine}", mesh(asked))
+    format!("{}.{}", mesh(asked), super::size::measured_on(result.machine.as_ref()))
 }
 
 fn mesh(asked: &ControlPlaneQuestion) -> String {

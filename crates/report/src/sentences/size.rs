@@ -3,8 +3,9 @@
 use crate::format::{self, SizeUnit};
 use crate::size::figure;
 use results::{
-    BindingResource, CapacityBasis, ComponentVersion, Figure, PublishedFigure, SizeAnswer, SizeMeasurement,
-    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts, with_factors,
+    BindingResource, CapacityBasis, ComponentVersion, Figure, Prices, PublishedFigure, SizeAnswer,
+    SizeMachine, SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts,
+    with_factors,
 };
 use statistics::words;
 
@@ -127,16 +128,21 @@ pub fn size_opening(result: &SizeResult) -> String {
         Some(objective) => format!("objective {objective}"),
         None => "no objective".to_owned(),
     };
-    let machine = result.machine.as_ref().map_or_else(String::new, |machine| {
-        let (model, cpus, kernel) = (&machine.cpu_model, machine.cpus, &machine.kernel);
-        format!(" Measured on {model}, {cpus} CPUs, Linux {kernel}.")
-    });
     format!(
-        "{} ({} requests per day), {objective}, headroom {}.{machine}",
+        "{} ({} requests per day), {objective}, headroom {}.{}",
         words::rate(asked.target_rps),
         large(result.requests_per_day),
-        format::percent(asked.headroom)
+        format::percent(asked.headroom),
+        measured_on(result.machine.as_ref())
     )
+}
+
+/// Sentence on the machine of all runs, after a space; empty if it is not known.
+pub(crate) fn measured_on(machine: Option<&SizeMachine>) -> String {
+    machine.map_or_else(String::new, |machine| {
+        let (model, cpus, kernel) = (&machine.cpu_model, machine.cpus, &machine.kernel);
+        format!(" Measured on {model}, {cpus} CPUs, Linux {kernel}.")
+    })
 }
 
 /// Example: `4.32 billion`.
@@ -215,7 +221,7 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
         format!("{} {}", figure(Some(memory), unit.bytes()), unit.symbol())
     }));
     uses.extend(planned.monthly_cost.as_ref().map(|cost| {
-        let currency = currency(result, " ");
+        let currency = currency(result.asked.prices.as_ref(), " ");
         let no_currency = if currency.is_empty() { " (no currency given)" } else { "" };
         format!("{}{currency} per month{no_currency}", figure(Some(cost), 1.0))
     }));
@@ -292,8 +298,8 @@ fn rate(rate: f64) -> String {
 
 /// The currency of the prices after a separator; empty without a currency or prices.
 #[must_use]
-pub fn currency(result: &SizeResult, separator: &str) -> String {
-    match &result.asked.prices {
+pub fn currency(prices: Option<&Prices>, separator: &str) -> String {
+    match prices {
         Some(prices) if !prices.currency.is_empty() => format!("{separator}{}", prices.currency),
         _ => String::new(),
     }
