@@ -182,10 +182,10 @@ fn distinguished(names: [String; 2], folders: [&Path; 2]) -> [String; 2] {
 
 /// The cell of another run that measured the same.
 fn counterpart<'a>(run: &RunData, cell: &Cell, other: &'a RunData) -> Option<&'a Cell> {
-    let cells = &other.summary.cells;
     let is_shared =
         |one: &&Cell| one.mode == cell.mode && (stands_for(run, cell, one) || stands_for(other, one, cell));
-    cells.iter().find(|one| one.key() == cell.key()).or_else(|| cells.iter().find(is_shared))
+    let summary = &other.summary;
+    summary.cell(cell.key()).or_else(|| summary.cells.iter().find(is_shared))
 }
 
 /// True if a cell lacks only factors of its run that cannot touch its mode. Some runs measured it once per value.

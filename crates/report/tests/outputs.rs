@@ -11,6 +11,7 @@ use report::terminal::{Options, render};
 use report::{RunData, html, markdown};
 use results::{Cell, Estimate, Figure, Finding, FindingKind, FindingVerdict, Mode, Summary};
 use serde_json::Value as Json;
+use statistics::copies::local_name;
 use std::collections::BTreeMap;
 
 /// Two words crossed with two modes, with differences that chance may or may not explain.
@@ -241,10 +242,10 @@ fn topology(seed: u64) -> RunData {
 
 /// Interval of a figure of the only copy of a call or service in a cell.
 fn interval_of(cell: &Cell, kind: FindingKind, name: &str) -> Option<[f64; 2]> {
-    let of_call = cell.edges.iter().find(|edge| {
-        let local = |end: &str| end.rsplit('/').next().unwrap_or_default().to_owned();
-        format!("{} → {}", local(&edge.from), local(&edge.to)) == name
-    });
+    let of_call = cell
+        .edges
+        .iter()
+        .find(|edge| format!("{} → {}", local_name(&edge.from), local_name(&edge.to)) == name);
     let of_service = cell.services.iter().find(|service| service.name == name);
     let estimate = match kind {
         FindingKind::GreatestAddedTime => of_call?.response_time_us?.p50?,

@@ -7,7 +7,7 @@ use crate::control_plane_model::ControlPlaneModel;
 use crate::corner_difference::CornerDifference;
 use crate::disturbed::AcceptedNoise;
 use crate::estimate::Estimate;
-use crate::factor::{Conditions, Factors};
+use crate::factor::{CellKey, Conditions, Factors};
 use crate::factor_difference::FactorDifference;
 use crate::factor_effect::FactorEffect;
 use crate::finding::StatedFinding;
@@ -78,6 +78,12 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The cell with this key; absent if the run has none.
+    #[must_use]
+    pub fn cell(&self, key: CellKey<'_>) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.key() == key)
+    }
+
     /// Number of planned trials with at least one recorded take; reruns count once.
     #[must_use]
     pub fn places_recorded(&self) -> usize {

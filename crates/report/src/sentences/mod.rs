@@ -58,7 +58,7 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     /// A cell with its estimates.
     fn cell(&self, key: CellKey<'_>) -> Option<&'a Cell> {
-        self.summary.cells.iter().find(|cell| cell.key() == key)
+        self.summary.cell(key)
     }
 
     /// Reason why one of these differences is not shown although its own interval excludes zero, as a sentence; empty if there

@@ -1,7 +1,8 @@
 //! Nighthawk's JSON (`nighthawk_client --output-format json`).
 //!
 //! Protobuf's JSON: counts in quotes, durations such as `0.000059131s`. The statistics of all workers are in the result named
-//! `global`; rate and connections of the options are those of each worker. Percentiles are the steps of an HdrHistogram with cumulative counts; a time starts when the request is released.
+//! `global`; rate and connections of the options are those of each worker. Percentiles are the steps of an HdrHistogram with
+//! cumulative counts; a time starts when the request is released.
 
 use super::fields::{array, count, number, text};
 use super::steps::from_cumulative;

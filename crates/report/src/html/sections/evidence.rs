@@ -132,8 +132,9 @@ pub fn path(context: &Context) -> Option<PathSection> {
 
 /// Combines identical proxies if there are many.
 fn together(context: &Context, cell: CellKey<'_>, each: &[Counted]) -> Vec<Counted> {
-    let summary = context.run.summary.cells.iter().find(|summary| summary.key() == cell);
-    let Some(summary) = summary.filter(|_| each.len() > MAX_UNFOLDED) else { return each.to_vec() };
+    let Some(summary) = context.run.summary.cell(cell).filter(|_| each.len() > MAX_UNFOLDED) else {
+        return each.to_vec();
+    };
     let names = CopyNames::new(summary);
     let groups = grouped(each, |counted| (names.of(&counted.name), counted.of_connections));
     let sum = |((name, of_connections), copies): ((String, bool), Vec<&Counted>)| match copies.as_slice() {

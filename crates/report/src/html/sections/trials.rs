@@ -124,8 +124,7 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
 
 /// `8 of 8 trials valid, 2 rerun`.
 fn validity(context: &Context, key: CellKey<'_>) -> String {
-    let cell = context.run.summary.cells.iter().find(|cell| cell.key() == key);
-    cell.map_or_else(String::new, |cell| {
+    context.run.summary.cell(key).map_or_else(String::new, |cell| {
         valid_trials(cell.valid, cell.places(), cell.retakes, " trials valid")
     })
 }
