@@ -1,7 +1,7 @@
 //! Opens files below a directory, and none outside: the kernel refuses symbolic links and whatever leads out of it.
 
 use report::folder::{COMPARISON_FILE, EXPERIMENT_FILE, TRIALS_FILE};
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -55,7 +55,12 @@ impl Folder {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
             if !name.starts_with('.') {
-                names.push((name.to_owned(), self.folder(name).is_ok()));
+                let is_folder = match entry.file_type() {
+                    // Some file systems do not tell in the directory itself.
+                    FileType::Unknown => self.folder(name).is_ok(),
+                    kind => kind.is_dir(),
+                };
+                names.push((name.to_owned(), is_folder));
             }
         }
         Ok(names)
