@@ -33,6 +33,8 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
+/// The port that browsers leave out of `Host`.
+const HTTP_PORT: u16 = 80;
 /// Maximum concurrent connections, one per open page; others wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum size of a request head, and the time for it.
@@ -104,7 +106,8 @@ async fn accept(listener: TcpListener, viewer: Arc<Viewer>) {
 
 impl Viewer {
     pub(super) fn new(root: PathBuf, token: String, port: u16) -> Self {
-        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
+        let own = |host: &str| if port == HTTP_PORT { host.to_owned() } else { format!("{host}:{port}") };
+        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(own);
         Self { root, token, hosts }
     }
 
@@ -247,4 +250,16 @@ fn refused(status: StatusCode) -> Reply {
         reply.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_is_with_the_port_unless_it_is_that_of_http() {
+        let hosts = |port| Viewer::new(PathBuf::new(), String::new(), port).hosts;
+        assert_eq!(hosts(8090), ["127.0.0.1:8090", "localhost:8090", "[::1]:8090"]);
+        assert_eq!(hosts(80), ["127.0.0.1", "localhost", "[::1]"]);
+    }
 }
