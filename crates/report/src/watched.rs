@@ -150,8 +150,8 @@ impl WatchedRun {
         let mut problems = Vec::new();
         self.read_progress(open, &mut problems);
         self.read_trials(open, &mut problems);
-        self.has_summary = [SUMMARY_FILE, COMPARISON_REPORT_FILE].iter().any(|name| open(name).is_ok());
         self.reports = REPORTS.into_iter().filter(|name| open(name).is_ok()).collect();
+        self.has_summary = self.reports.contains(&COMPARISON_REPORT_FILE) || open(SUMMARY_FILE).is_ok();
         // A comparison of finished runs has its result alone.
         let is_run = self.position.inode != 0 || self.reports.is_empty();
         for name in [EXPERIMENT_FILE, HOST_FILE].into_iter().filter(|_| is_run) {
