@@ -103,7 +103,7 @@ pub type NamedOutput = (String, Destination);
 /// opened.
 static OVERWRITTEN: OnceLock<Vec<(String, (u64, u64))>> = OnceLock::new();
 
-/// What to do about two uses of one file.
+/// Advice on two uses of one file.
 const HINT: &str = "name a file of its own for each";
 
 /// Reports outputs that collide: of standard output and of each file there is one.
