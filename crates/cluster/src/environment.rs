@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 pub use crate::cluster::{Cluster, StopCheck};
 
 impl Cluster {
-    /// What these deployments lack: rights, quota, namespaces of their own. Writes nothing.
+    /// Findings on what these deployments lack: rights, quota, namespaces of their own. Writes nothing.
     pub fn check_before(&self, specs: &[&DeploymentSpec]) -> Result<Vec<Finding>> {
         let mut plugs: Vec<Box<dyn MeshPlug>> = Vec::new();
         let mut needs = Needs::default();

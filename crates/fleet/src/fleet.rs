@@ -62,7 +62,7 @@ pub(crate) struct ChangeRecord {
     pub(crate) expected: u64,
 }
 
-/// How a change appears in the result.
+/// Kind of a change, by which it appears in the result.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ChangeClass {
     /// A change of the mesh: part of the fleet's convergence.

@@ -82,7 +82,7 @@ impl Worker {
         }
     }
 
-    /// When a proxy starts to connect, relative to the fleet's start.
+    /// Time at which a proxy starts to connect, relative to the fleet's start.
     pub(crate) fn start_of(&self, place: usize) -> Duration {
         let rate = self.settings.connect_rate.filter(|rate| *rate > 0.0);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(self.proxies[place].link as f64 / rate))

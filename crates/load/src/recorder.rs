@@ -34,15 +34,15 @@ const STATUS_CODES: usize = 1000;
 pub(crate) struct InFlightRequest {
     /// Index of its URL among those given.
     pub(crate) url: usize,
-    /// When it was due.
+    /// Time at which it was due.
     pub(crate) due: Nanos,
-    /// When it was due and a connection was free for it, or would have been without a stall of the thread.
+    /// Time at which it was due and a connection was free for it, or would have been without a stall of the thread.
     pub(crate) sendable_at: Nanos,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub(crate) sent: Nanos,
     /// Its size in bytes.
     pub(crate) bytes: usize,
-    /// When the last message of its response arrived, for responses with several.
+    /// Arrival of the last message of its response, for responses with several.
     pub(crate) message_at: Option<Nanos>,
     /// Number of its messages that were sent, known once it has ended; 0 if it has none.
     pub(crate) messages_sent: u64,

@@ -25,7 +25,7 @@ pub struct LoadSpec {
     pub targets: Targets,
     /// Protocol on the connections.
     pub protocol: Protocol,
-    /// When requests are due.
+    /// Times at which requests are due.
     pub schedule: ScheduleSpec,
     /// Connections in total; at least one per thread of each generator. With fewer connections than servers,
     /// they are opened and closed on demand.
@@ -54,18 +54,18 @@ pub struct LoadSpec {
     pub whole_seconds: bool,
     /// Measure each URL apart, too: [`results::LoadResult::per_url`].
     pub per_url: bool,
-    /// How threads wait until something is due.
+    /// Way in which threads wait until something is due.
     pub pacing: Pacing,
     /// With [`Pacing::Economical`]: how late requests may usually be sent, so that several go out together.
     pub lag_tolerance: Duration,
-    /// When the measured window opens.
+    /// Opening of the measured window.
     pub start: Start,
     /// I/O interface of the connections.
     pub network: IoBackendChoice,
 }
 
 impl LoadSpec {
-    /// How long opening the connections before the start may take: all addresses of a server but the last may
+    /// Maximum time for opening the connections before the start: all addresses of a server but the last may
     /// be dead, and thousands of handshakes take a while on a busy machine.
     pub(crate) fn connecting(&self) -> Duration {
         let addresses = self.targets.servers.iter().map(|server| server.addresses.len()).max();
@@ -119,7 +119,7 @@ impl Protocol {
     }
 }
 
-/// When requests are due.
+/// Times at which requests are due.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScheduleSpec {
     /// Open loop: at given rates, whatever the target does. The warm-up runs at the first stage's start rate.

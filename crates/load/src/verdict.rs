@@ -34,7 +34,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) start_at: Option<Timestamp>,
     /// … and the actual one.
     pub(crate) started_at: Timestamp,
-    /// How much the wall clock was set or drifted during the window.
+    /// Amount by which the wall clock was set or drifted during the window.
     pub(crate) clock_moved: SignedDuration,
     /// Number of servers without a connection, if connections keep to theirs, and the number of all servers.
     pub(crate) servers_left_out: Option<(usize, usize)>,

@@ -78,7 +78,7 @@ pub(crate) fn has_secrets(spec: &DeploymentSpec) -> bool {
     spec.parts().entry == Entry::Ingress && spec.ingress_tls() != IngressTls::Off
 }
 
-/// What must be installed for the gateways of a deployment.
+/// Object that must be installed for the gateways of a deployment.
 pub(crate) fn need(spec: &DeploymentSpec) -> Option<Need> {
     let is_deployed_by_istiod =
         spec.parts().entry == Entry::Ingress && spec.istio.ingress.api == IngressApi::Kubernetes;
@@ -127,7 +127,7 @@ pub(crate) fn check(context: &PlugContext<'_>) -> Result<()> {
 }
 
 impl Gateway {
-    /// How the gateway forwards the load.
+    /// Hop by which the gateway forwards the load.
     fn hop(&self, context: &PlugContext<'_>) -> Hop {
         istio_sidecar::outbound(context, self.target, PORT)
     }

@@ -31,7 +31,7 @@ use std::fmt;
 
 pub type Labels = BTreeMap<String, String>;
 
-/// What a mesh adds to a deployment.
+/// Part of a deployment that a mesh adds.
 pub trait MeshPlug: fmt::Debug + Send + Sync {
     /// Labels of namespaces that the run creates.
     fn namespace_labels(&self) -> Labels {
@@ -79,7 +79,7 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What must be installed.
+    /// Objects that must be installed.
     fn needs(&self) -> Vec<Need>;
 
     /// Counters of the proxies of a call, from caller to callee.

@@ -25,7 +25,7 @@ pub(super) struct Measured {
     pub agreed_start: Option<jiff::Timestamp>,
     /// Largest delay with which a thread began to follow the schedule.
     pub start_delay: Nanos,
-    /// How much the wall clock was set during the window.
+    /// Amount by which the wall clock was set during the window.
     pub clock_moved: SignedDuration,
     /// End of the window, by the run's clock.
     pub stopped_at: Nanos,

@@ -1,4 +1,4 @@
-//! How bytes move: non-blocking connections in numbered slots, and their events.
+//! Movement of bytes: non-blocking connections in numbered slots, and their events.
 //!
 //! The interface is completion-based (opened, received, ended, failed), so that both readiness (epoll) and
 //! completion queues (io_uring) can implement it.
@@ -50,7 +50,7 @@ pub(crate) enum Event {
     Failed(io::Error),
 }
 
-/// What a TLS handshake negotiated.
+/// Result of a TLS handshake's negotiation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Security {
     pub(crate) version: ProtocolVersion,

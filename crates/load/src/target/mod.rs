@@ -1,4 +1,4 @@
-//! Where requests go and what they contain: URLs resolved to addresses, and requests built once before the
+//! Targets and contents of requests: URLs resolved to addresses, and requests built once before the
 //! run, for any protocol.
 
 mod assignment;
@@ -31,9 +31,9 @@ pub struct Targets {
     pub servers: Vec<Target>,
     /// One choice per given URL; not empty.
     pub choices: Vec<Choice>,
-    /// How choices are selected.
+    /// Order in which choices are selected.
     pub order: Order,
-    /// What determines the server of a request.
+    /// Basis on which the server of a request is chosen.
     pub server_per: ServerPer,
     /// Maximum connections per server; at least 1. `None`: no limit.
     pub connections_per_server: Option<usize>,
@@ -59,7 +59,7 @@ pub struct Choice {
     pub options: Vec<(usize, usize)>,
 }
 
-/// How requests are selected.
+/// Order in which requests are selected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Order {
     /// Weighted round robin; numbers count up.
@@ -68,7 +68,7 @@ pub enum Order {
     Random,
 }
 
-/// What determines the server of a request if there are several.
+/// Basis on which the server of a request is chosen if there are several.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ServerPer {
     /// The schedule: each request is for one server, and waits for a connection to it.
@@ -175,7 +175,7 @@ impl Request {
     }
 }
 
-/// What all requests of a run have in common. The default is a `GET` without a body or additional headers.
+/// Part that all requests of a run have in common. The default is a `GET` without a body or additional headers.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTemplate {
     /// Such as `GET`.
@@ -210,7 +210,7 @@ pub enum TargetError {
     Range {
         /// As given.
         url: String,
-        /// What is wrong with it.
+        /// Fault of the range.
         #[source]
         cause: RangeError,
     },

@@ -53,7 +53,7 @@ struct Lateness<'a> {
     /// Beginning of the reason.
     reason: &'a str,
     lag: &'a HistogramSummary,
-    /// How late economical pacing may be.
+    /// Lateness that economical pacing may have.
     tolerated_us: Option<f64>,
 }
 

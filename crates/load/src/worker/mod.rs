@@ -35,7 +35,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long after the end a slot that was due before it may still be sent: longer than a thread is usually
+/// Time after the end for which a slot that was due before it may still be sent: longer than a thread is usually
 /// late.
 const END_GRACE: Nanos = 10_000_000;
 /// A backlog of at most one part in this many of the window is still sent after its end, within the timeout:
@@ -44,7 +44,7 @@ const END_GRACE: Nanos = 10_000_000;
 const CATCH_UP_SHARE: Nanos = 10;
 /// Steps in which an unsent backlog is counted: the waits of its requests are known to one part in this many.
 const BACKLOG_STEPS: Nanos = 256;
-/// How long responses in flight are awaited once the run is interrupted.
+/// Time for which responses in flight are awaited once the run is interrupted.
 const INTERRUPTED_TIMEOUT: Nanos = SECOND;
 /// Size of the read buffer, bytes.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -73,7 +73,7 @@ pub(crate) struct Plan<'a> {
     /// URLs that are measured apart; 0: none.
     pub(crate) urls: usize,
     pub(crate) pacing: Pacing,
-    /// How late requests may usually be with economical pacing.
+    /// Usual lateness that requests may have with economical pacing.
     pub(crate) lag_tolerance: Nanos,
     /// Reports whether there is a CPU to spare for spinning.
     pub(crate) spare_cpu: &'a SpareCpu,
@@ -133,7 +133,7 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     queue_wait: Option<QueueWait>,
     /// Nothing follows the response in what was read.
     is_last_of_read: bool,
-    /// How late responses may be read to save CPU; `None` if reading must not be late.
+    /// Lateness with which responses may be read to save CPU; `None` if reading must not be late.
     reads_late: Option<Nanos>,
     next_upkeep: Nanos,
     buffer: Vec<u8>,
@@ -142,9 +142,9 @@ pub(crate) struct Worker<'a, C: Codec, N> {
 /// Results of a worker.
 pub(crate) struct WorkerOutcome {
     pub(crate) recorder: Recorder,
-    /// How long after the start of the schedule it began to follow it.
+    /// Time from the start of the schedule until it began to follow it.
     pub(crate) start_delay: Nanos,
-    /// When it stopped sending: at the end, or earlier if the run was interrupted.
+    /// Time at which it stopped sending: at the end, or earlier if the run was interrupted.
     pub(crate) stopped_at: Nanos,
     /// Fraction of the window for which this thread was on a CPU, 0 to 1.
     pub(crate) busy_fraction: f64,

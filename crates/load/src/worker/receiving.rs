@@ -51,8 +51,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         Ok(())
     }
 
-    /// When all that is read in this turn came, or later. A thread that slept was woken by the first of it, which came no earlier
-    /// than the thread then waited for a CPU; or the first had come before it fell asleep, since it last polled.
+    /// Lower bound of the times at which all that is read in this turn came. A thread that slept was woken by the first of it, which
+    /// came no earlier than the thread then waited for a CPU; or the first had come before it fell asleep, since it last polled.
     fn came_after(&mut self) -> Nanos {
         let is_long = |(_, woken): &mut (Nanos, Nanos)| *woken > self.polled_at + EXACT;
         if let Some((began, woken)) = self.slept.take_if(is_long)

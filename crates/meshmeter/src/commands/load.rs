@@ -150,7 +150,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     })
 }
 
-/// How late economical pacing may send a request.
+/// Lateness with which economical pacing may send a request.
 fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
     match args.pacing.lag_tolerance {
         Some(_) if args.pacing.pacing != Pacing::Economical => {

@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 const SUBMISSIONS: u32 = 256;
 /// Capacity of the completion queue; the kernel holds back any more until there is room.
 const COMPLETIONS: u32 = 1024;
-/// How often in a row the kernel may accept no submission before this is an error.
+/// Submissions in a row of which the kernel may accept none before this is an error.
 const MAX_EMPTY_SUBMISSIONS: u32 = 1000;
-/// How long to wait for in-flight operations when a ring is dropped.
+/// Maximum wait for in-flight operations when a ring is dropped.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Sends as much as possible, and posts a completion if that is less than everything.
 const ALL_OF_IT: u32 = SendFlags::NOSIGNAL.bits() | RecvFlags::WAITALL.bits();
@@ -47,7 +47,7 @@ pub(super) struct Completion {
     pub(super) more: bool,
 }
 
-/// How operations refer to a socket.
+/// Reference of operations to a socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handle {
     number: RawFd,

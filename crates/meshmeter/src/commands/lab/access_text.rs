@@ -1,4 +1,4 @@
-//! How to use a lab that is up, as text for people.
+//! Ways to use a lab that is up, as text for people.
 
 use lab::registry::{Access, ControlPlaneAccess};
 use results::shell_word;

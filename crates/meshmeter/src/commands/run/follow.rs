@@ -93,7 +93,7 @@ struct Follower<'a> {
     planned: &'a PlannedTrial,
     context: &'a RunContext<'a>,
     generators: Vec<FollowedGenerator>,
-    /// When all generators were told to start; `None` before, and if a single generator starts on its own.
+    /// Time at which all generators were told to start; `None` before, and if a single generator starts on its own.
     released_at: Option<Duration>,
     /// Counters at the opening of the window.
     opened: Option<Snapshot>,
@@ -101,9 +101,9 @@ struct Follower<'a> {
     any_closed: bool,
     usage: Option<WindowUsage>,
     ending: Ending,
-    /// How the trial ended because of the first generator that exited too early.
+    /// End of the trial because of the first generator that exited too early.
     early_end: Option<Ending>,
-    /// When the drivers were told to end early.
+    /// Time at which the drivers were told to end early.
     interrupted_at: Option<Duration>,
     killed_at: Option<Duration>,
     error: Option<EnvironmentError>,
@@ -428,7 +428,7 @@ fn component_failed(failure: &ComponentFailure) -> Ending {
     Ending::Failed(format!("in the trial, {} {}", failure.component, failure.how))
 }
 
-/// Why a driver that was not interrupted exited too early. The text continues the sentence after its name.
+/// Reason for which a driver that was not interrupted exited too early. The text continues the sentence after its name.
 fn early_end(end: &DriverEnd, planned: &PlannedTrial, last_message: Option<&str>) -> Option<String> {
     match (&end.result, end.exit_code) {
         // Interrupted by someone else: the result is complete, but covers less than the window.

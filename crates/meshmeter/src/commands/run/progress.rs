@@ -236,7 +236,7 @@ fn of_fleet(fleet: &FleetResult) -> String {
     format!("{times}{} of {} proxies converged", proxies.converged, proxies.wanted)
 }
 
-/// What is being done, without how far it has come.
+/// The current work, without its progress.
 fn first_part(message: &str) -> &str {
     message.split("  ").next().unwrap_or_default()
 }

@@ -27,7 +27,7 @@ const TEXT: &str = "{name: t, modes: [none, gateway], load: {rate: 200, duration
 /// A single trial.
 const ONE_TRIAL: &str = "{name: t, modes: [gateway], load: {rate: 200, duration: 5s, warmup: 1s, timeout: 2s}, repeats: 1, retakes: 0}";
 
-/// What happened in a run.
+/// Course of a run.
 struct Ran {
     /// Modes of the plan, in order.
     planned: Vec<Mode>,
