@@ -14,7 +14,6 @@ use learn::prometheus::{AnswerError, Reader};
 use learn::traces;
 use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telemetry};
 use results::units::shortened;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -159,7 +158,7 @@ fn read_provenance(topology: &Path) -> Result<Provenance, Failure> {
         Failure::usage(format!("read the provenance `{}`: {reason}", path.display()))
             .with_hint("`meshmeter learn --out FILE` writes it beside the topology")
     };
-    let file = File::open(&path).map_err(|error| unreadable(error.to_string()))?;
+    let file = input::open(&path).map_err(|error| unreadable(error.to_string()))?;
     if file.metadata().map_err(|error| unreadable(error.to_string()))?.len() > MAX_PROVENANCE_BYTES {
         return Err(unreadable("it has more than 256 MiB".to_owned()));
     }
