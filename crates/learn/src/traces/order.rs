@@ -98,7 +98,7 @@ mod tests {
             }
         }
         // Every other call overlaps all later ones.
-        let overlap = |one: usize, other: usize| one.min(other) % 2 == 0;
+        let overlap = |one: usize, other: usize| one.min(other).is_multiple_of(2);
         let calls: Vec<usize> = (0..40).collect();
         // A call may be several steps: a list of its own.
         assert_eq!(levels(&arrange(&calls, &overlap, 0)) + 1, MAX_NESTING);
