@@ -295,6 +295,33 @@ fn hostile_names_become_labels_and_bombs_are_bounded() {
     assert!(web.script().unwrap().endpoints.len() <= 21);
 }
 
+/// Spans carry passwords, tokens and addresses of people in the same places as paths and hosts.
+#[test]
+fn secrets_around_paths_and_hosts_are_not_learned() {
+    let in_name = |name: &str, id: u64| {
+        let mut span = span((id, 1, 0), 2, (0, 90), &[]);
+        span["name"] = json!(name);
+        span
+    };
+    let callee = "https://u:SECRET@ext.example.com/p?SECRET";
+    let found = learned(&document(&[(
+        "web",
+        vec![
+            in_name("GET /reset?token=SECRET", 1),
+            in_name("GET http://u:SECRET@cart/reset?x=SECRET#SECRET", 2),
+            in_name("GET /reset/SECRET-4711-abcdef", 3),
+            span((4, 1, 0), 2, (0, 90), &[("http.route", "/r/{id}?token=SECRET")]),
+            span((5, 1, 0), 2, (0, 90), &[("url.path", "/users/SECRET.doe@example.com/orders")]),
+            span((5, 2, 1), 3, (1, 5), &[("peer.service", callee)]),
+        ],
+    )]));
+    let provenance = serde_json::to_string(&found.provenance).unwrap();
+    for text in [&found.yaml, &provenance] {
+        assert!(!text.to_lowercase().contains("secret"), "{text}");
+    }
+    assert!(found.yaml.contains("ext-example-com") && found.yaml.contains("/reset"), "{}", found.yaml);
+}
+
 #[test]
 fn anonymised_traces_have_no_name_of_theirs() {
     let text = document(&[(

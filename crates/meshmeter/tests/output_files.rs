@@ -200,6 +200,28 @@ fn nobody_can_put_a_link_where_an_unfinished_output_will_be() {
     assert!(unfinished > 5, "files that others read are replaced whole");
 }
 
+/// A directory may be somebody else's: what its links lead to is not overwritten by names that the user did not type.
+#[test]
+fn names_that_a_command_chooses_itself_are_not_written_through_links() {
+    let scene = Scene::new();
+    assert_ran(&scene.command("report FOLDER").output().unwrap(), "report");
+    let precious = scene.path("precious");
+    for name in ["report.html", "summary.json"] {
+        let file = scene.folder.path().join("run").join(name);
+        fs::write(&precious, "precious").unwrap();
+        fs::remove_file(&file).unwrap();
+        symlink(&precious, &file).unwrap();
+        let output = scene.command("report FOLDER").output().unwrap();
+        assert!(stderr(&output).contains("it is a symbolic link"), "{}", stderr(&output));
+        assert_eq!(
+            (output.status.code(), fs::read_to_string(&precious).unwrap().as_str()),
+            (Some(3), "precious")
+        );
+        fs::remove_file(&file).unwrap();
+        assert_ran(&scene.command("report FOLDER").output().unwrap(), "report");
+    }
+}
+
 #[test]
 fn hyphen_is_standard_output_without_anything_else() {
     let scene = Scene::new();

@@ -211,7 +211,7 @@ impl RunFolder {
     /// # Errors
     /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_experiment(&self, yaml: &str) -> Result<(), FolderError> {
-        write_whole(&self.path.join(EXPERIMENT_FILE), yaml.as_bytes())
+        write_whole(&own_file(&self.path, EXPERIMENT_FILE)?, yaml.as_bytes())
     }
 
     /// Writes `head.yaml`.
@@ -219,7 +219,7 @@ impl RunFolder {
     /// # Errors
     /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_head(&self, yaml: &str) -> Result<(), FolderError> {
-        write_whole(&self.path.join(HEAD_FILE), yaml.as_bytes())
+        write_whole(&own_file(&self.path, HEAD_FILE)?, yaml.as_bytes())
     }
 
     /// Writes `host.json`.
@@ -227,7 +227,7 @@ impl RunFolder {
     /// # Errors
     /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_host(&self, host: &Host) -> Result<(), FolderError> {
-        write_json(&self.path.join(HOST_FILE), host)
+        write_json(&own_file(&self.path, HOST_FILE)?, host)
     }
 
     /// Appends a trial to `trials.jsonl`, and syncs it to disk before returning.
@@ -263,7 +263,7 @@ impl RunFolder {
     /// # Errors
     /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_report(&self, html: &str) -> Result<(), FolderError> {
-        write_whole(&self.report_path(), html.as_bytes())
+        write_whole(&own_file(&self.path, REPORT_FILE)?, html.as_bytes())
     }
 }
 
@@ -272,7 +272,7 @@ impl RunFolder {
 /// # Errors
 /// Returns an error if the file cannot be written; an earlier file is kept.
 pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError> {
-    write_json(&folder.join(SUMMARY_FILE), summary)
+    write_json(&own_file(folder, SUMMARY_FILE)?, summary)
 }
 
 /// Writes `comparison.json` into the directory of a comparison.
@@ -280,7 +280,7 @@ pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError
 /// # Errors
 /// Returns an error if the file cannot be written; an earlier file is kept.
 pub fn write_comparison(folder: &Path, comparison: &Comparison) -> Result<(), FolderError> {
-    write_json(&folder.join(COMPARISON_FILE), comparison)
+    write_json(&own_file(folder, COMPARISON_FILE)?, comparison)
 }
 
 /// Reads `comparison.json` of a directory; `None` if there is none.
@@ -303,7 +303,20 @@ pub fn read_comparison(folder: &Path) -> Result<Option<Comparison>, FolderError>
 /// # Errors
 /// Returns an error if the file cannot be written; an earlier file is kept.
 pub fn write_self_test(folder: &Path, result: &ComparisonSelfTest) -> Result<(), FolderError> {
-    write_json(&folder.join(SELF_TEST_FILE), result)
+    write_json(&own_file(folder, SELF_TEST_FILE)?, result)
+}
+
+/// Path of a file that a command names itself, in a directory that its user names.
+///
+/// # Errors
+/// Returns an error if it is a symbolic link: who made the directory would choose what is overwritten.
+pub fn own_file(folder: &Path, name: &str) -> Result<PathBuf, FolderError> {
+    let path = folder.join(name);
+    if path.is_symlink() {
+        let error = io::Error::other("it is a symbolic link, and would overwrite what it leads to");
+        return Err(FolderError::write("write", &path, error));
+    }
+    Ok(path)
 }
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {

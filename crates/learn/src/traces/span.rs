@@ -155,41 +155,41 @@ fn host(raw: &Raw) -> Option<&str> {
         // `outbound|8080|v1|cart.shop.svc.cluster.local`, with `;` at the end in some versions.
         cluster.split('|').nth(3).map(|host| host.trim_end_matches(';'))
     });
-    let of_url = get("url").and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
-    let of_url = of_url.and_then(|rest| rest.split(['/', '?', '#']).next());
     let peer = Some(raw.peer.as_str());
-    let found = [of_cluster, get("peer"), peer, get("host"), of_url, get("address")];
-    let host = found.into_iter().flatten().find(|host| !host.is_empty())?;
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let url = get("url").filter(|url| url.contains("://"));
+    let found = [of_cluster, get("peer"), peer, get("host"), url, get("address")];
+    let host = found.into_iter().flatten().map(|host| of_url(host).0).find(|host| !host.is_empty())?;
     // Without a port; addresses of IPv6 have many colons.
     Some(host.split_once(':').filter(|(_, port)| !port.contains(':')).map_or(host, |(host, _)| host))
 }
 
-/// Endpoint: the route, the path, or what the name of the span has from its first `/` on.
+/// Endpoint: the route, the path, or what the name of the span has from its first `/` on. Identities, and what a URL has around
+/// its path, may be secrets.
 fn endpoint(raw: &Raw) -> String {
     let get = |name: &str| raw.attributes.get(name);
-    if let Some(route) = get("route") {
-        return route.to_owned();
-    }
-    let of_url = get("url").map(|url| {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        rest.find('/').map_or("/", |start| &rest[start..])
-    });
-    if let Some(path) = get("path").or(of_url) {
-        let path = path.split(['?', '#']).next().unwrap_or_default();
-        return path.split('/').map(part).collect::<Vec<_>>().join("/");
-    }
-    match raw.name.find('/') {
-        Some(start) => raw.name[start..].to_owned(),
-        None if METHODS.iter().any(|method| raw.name.eq_ignore_ascii_case(method)) => "/".to_owned(),
-        None => format!("/{}", raw.name),
-    }
+    let named = || match raw.name.as_str() {
+        name if name.contains("://") => of_url(name).1.to_owned(),
+        name if METHODS.iter().any(|method| name.eq_ignore_ascii_case(method)) => "/".to_owned(),
+        name => name.find('/').map_or_else(|| format!("/{name}"), |start| name[start..].to_owned()),
+    };
+    let path = get("route").or(get("path")).or(get("url").map(|url| of_url(url).1));
+    let path = path.map_or_else(named, str::to_owned);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+/// Authority without credentials, and path with what follows it, of a URL or of an authority alone.
+fn of_url(url: &str) -> (&str, &str) {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, authority)| authority);
+    (authority, if path.starts_with('/') { path } else { "/" })
 }
 
 /// Part of a path, `*` for identities.
 fn part(text: &str) -> &str {
     let has_digit = text.contains(|c: char| c.is_ascii_digit());
     let is_number = has_digit && text.chars().all(|c| c.is_ascii_digit());
-    let is_identity = has_digit && text.len() >= MIN_IDENTITY_LENGTH;
+    let is_identity = has_digit && text.len() >= MIN_IDENTITY_LENGTH || text.contains('@');
     if is_number || is_identity || text.len() > MAX_PART_LENGTH { "*" } else { text }
 }

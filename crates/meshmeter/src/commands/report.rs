@@ -27,10 +27,13 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if let Some(other) = &args.beside {
         return compare(&run, other, args);
     }
-    let report = args.output.clone().unwrap_or_else(|| args.folder.join(REPORT_FILE));
-    if args.output.is_none() {
-        folder::write_summary(&args.folder, &run.summary).map_err(folder_failure)?;
-    }
+    let report = match &args.output {
+        Some(output) => output.clone(),
+        None => {
+            folder::write_summary(&args.folder, &run.summary).map_err(folder_failure)?;
+            own_file(&args.folder, REPORT_FILE)?
+        }
+    };
     let mut files = Files::default();
     files.write("report", Some(&report), || report::html::render(&run))?;
     files.write("components", args.csv.as_deref(), || report::components_csv::table(&run.summary))?;
@@ -110,6 +113,11 @@ pub(super) fn write(destination: &Destination, text: &str) -> Result<(), Failure
     }
 }
 
+/// Path of a file in the directory of a run or a comparison that is never a link.
+pub(super) fn own_file(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+    folder::own_file(folder, name).map_err(folder_failure)
+}
+
 /// Prints two runs side by side.
 fn compare(run: &RunData, folder: &Path, args: &ReportArgs) -> Result<ExitCode, Failure> {
     let other = RunData::read(folder).map_err(folder_failure)?;
@@ -151,7 +159,7 @@ pub(super) fn objective_status(run: &RunData) -> ExitCode {
 pub fn publish(run: &RunData, folder: &Path, json: bool, automation: &AutomationArgs) -> Result<(), Failure> {
     folder::write_summary(folder, &run.summary).map_err(folder_failure)?;
     let mut files = Files::default();
-    files.write("report", Some(&folder.join(REPORT_FILE)), || report::html::render(run))?;
+    files.write("report", Some(&own_file(folder, REPORT_FILE)?), || report::html::render(run))?;
     files.write_for_automation(run, automation)?;
     files.print(|| text(run, json))
 }

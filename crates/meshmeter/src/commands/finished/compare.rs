@@ -27,7 +27,7 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
             .map_err(|error| Failure::environment(&error).about(&format!("create {}", folder.display())))?;
         write_comparison(folder, &comparison).map_err(folder_failure)?;
     }
-    let report = args.out.as_deref().map(report_in);
+    let report = args.out.as_deref().map(report_in).transpose()?;
     Outputs::new(args, report.as_deref()).publish(&comparison)
 }
 

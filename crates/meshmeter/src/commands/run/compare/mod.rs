@@ -17,7 +17,7 @@ use super::progress::RunProgress;
 use super::run_environment::RunEnvironment as _;
 use super::{calibrate, check_needs, create_folder, machine, provide_programs, resume, specs};
 use crate::cli::{AutomationArgs, CompareArgs, ReportArgs};
-use crate::commands::report::{Files, folder_failure, tables_of_runs, terminal_options};
+use crate::commands::report::{Files, folder_failure, own_file, tables_of_runs, terminal_options};
 use crate::failure::{FOUND_WORSE, Failure, INCONCLUSIVE, MEASUREMENT_FAILED};
 use crate::output;
 use arms::Arms;
@@ -56,7 +56,7 @@ pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> 
 fn go_on(args: &CompareArgs, folder: &Path) -> Result<ExitCode, Failure> {
     let comparison = existing(folder)?;
     if comparison.ended.is_by_itself() {
-        return Outputs::new(args, Some(&report_in(folder))).publish(&comparison);
+        return Outputs::new(args, Some(&report_in(folder)?)).publish(&comparison);
     }
     let arms = Arms::of_folder(folder, &comparison)?;
     if let Some(status) = provide_programs(&arms.base, &arms.plan, &args.overrides, &args.releases)? {
@@ -150,7 +150,7 @@ fn compare_and_publish(
     arms: &Arms,
     recorded: Option<Recorded>,
 ) -> Result<ExitCode, Failure> {
-    let report = report_in(folder.path());
+    let report = report_in(folder.path())?;
     let (comparison, ended) = compare(lab, folder, host, arms, recorded)?;
     let status = Outputs::new(args, Some(&report)).publish(&comparison)?;
     ended.map(|()| status)
@@ -251,8 +251,8 @@ impl<'a> Outputs<'a> {
 }
 
 /// Report in the directory of a comparison.
-pub(in crate::commands) fn report_in(folder: &Path) -> PathBuf {
-    folder.join(COMPARISON_REPORT_FILE)
+pub(in crate::commands) fn report_in(folder: &Path) -> Result<PathBuf, Failure> {
+    own_file(folder, COMPARISON_REPORT_FILE)
 }
 
 fn status(comparison: &Comparison, is_strict: bool) -> ExitCode {
@@ -281,7 +281,7 @@ pub(in crate::commands) fn report(args: &ReportArgs) -> Result<Option<ExitCode>,
     if comparison.ended == ComparisonEnd::Unfinished {
         count_trials(&mut comparison, &recorded_trials(&args.folder).map_err(folder_failure)?);
     }
-    let report = args.output.clone().unwrap_or_else(|| report_in(&args.folder));
+    let report = args.output.clone().map_or_else(|| report_in(&args.folder), Ok)?;
     let ReportArgs { automation, json, strict, .. } = args;
     let outputs = Outputs { report: Some(&report), automation, json: *json, is_strict: *strict };
     outputs.publish(&comparison).map(Some)

@@ -185,7 +185,7 @@ impl SelfTest<'_> {
         tell!("comparison {} of the machine with itself: {changed}", number + 1);
         let folder = self.folder.join(format!("{:03}-{}", number + 1, series.injected.name()));
         let folder = new_folder(&arms, Some(&folder), false)?;
-        let report = report_in(folder.path());
+        let report = report_in(folder.path())?;
         let (comparison, ended) = compare(lab, folder, &self.host, &arms, None)?;
         write(&Destination::File(report), &report::html::render_comparison(&comparison))?;
         Ok((comparison, ended))
