@@ -10,6 +10,8 @@ mod specs;
 
 use http::Method;
 use load::{IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::ReceiveTimestampns;
 use results::{
     ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing, SeriesPoint, Verdict,
 };
@@ -174,6 +176,14 @@ fn closed_loop_with_full_generator_reports_it() {
 #[test]
 fn reading_lag_is_measured_separately() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
+    // The kernel notes times some time after a socket asks for them, and as long as one does.
+    let asking = TcpListener::bind("127.0.0.1:0").unwrap();
+    setsockopt(&asking, ReceiveTimestampns, &true).unwrap();
+    let is_noted = |result: &LoadResult| result.reading_lag_us.as_ref().unwrap().max > Some(0.0);
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while !is_noted(&run(&open_spec(&server.url(), 200.0, SHORT))) {
+        assert!(Instant::now() < deadline, "nothing is noted");
+    }
     for pacing in [Pacing::Auto, Pacing::Precise, Pacing::Economical] {
         let mut spec = open_spec(&server.url(), 200.0, SHORT);
         spec.pacing = pacing;
