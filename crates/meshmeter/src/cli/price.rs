@@ -1,6 +1,6 @@
 //! Options of `meshmeter price`.
 
-use super::size::{PricesArgs, mode_parser};
+use super::size::{AnswerFilesArgs, PricesArgs, mode_parser};
 use clap::{Args, ValueHint, value_parser};
 use results::Mode;
 use results::units::parse_rate;
@@ -50,11 +50,6 @@ pub struct PriceArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Write the answer to this file as a page (HTML)
-    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Write the answer to this file as Markdown, for a comment or "$GITHUB_STEP_SUMMARY"
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: AnswerFilesArgs,
 }

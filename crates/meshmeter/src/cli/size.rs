@@ -77,6 +77,13 @@ pub struct SizeArgs {
     #[arg(long)]
     pub json: bool,
 
+    #[command(flatten)]
+    pub files: AnswerFilesArgs,
+}
+
+/// Files with the answer of `size` or `price`.
+#[derive(Debug, Args)]
+pub struct AnswerFilesArgs {
     /// Write the answer to this file as a page (HTML)
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,

@@ -26,8 +26,8 @@ pub fn run(args: &PriceArgs) -> Result<ExitCode, Failure> {
     let mut result = price(&question, &runs);
     fill_price(&mut result);
     let mut files = Files::default();
-    files.write("page", args.output.as_deref(), || report::html::render_price(&result))?;
-    files.write("Markdown", args.markdown.as_deref(), || report::markdown::render_price(&result))?;
+    files.write("page", args.files.output.as_deref(), || report::html::render_price(&result))?;
+    files.write("Markdown", args.files.markdown.as_deref(), || report::markdown::render_price(&result))?;
     files
         .print(|| if args.json { output::json(&result) } else { price_text(&result, terminal_options()) })?;
     if !result.modes.is_empty() {

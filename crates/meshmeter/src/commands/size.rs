@@ -35,8 +35,8 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     let mut result = size(&question, args.objective, &runs()?);
     fill_size(&mut result);
     let mut files = Files::default();
-    files.write("page", args.output.as_deref(), || report::html::render_size(&result))?;
-    files.write("Markdown", args.markdown.as_deref(), || report::markdown::render_size(&result))?;
+    files.write("page", args.files.output.as_deref(), || report::html::render_size(&result))?;
+    files.write("Markdown", args.files.markdown.as_deref(), || report::markdown::render_size(&result))?;
     files.print(|| if args.json { output::json(&result) } else { size_text(&result, terminal_options()) })?;
     if result.is_answered() {
         return Ok(ExitCode::SUCCESS);
