@@ -2,11 +2,11 @@
 
 use super::learn::provenance_beside;
 use super::report::{Files, terminal_options};
-use super::size::{measured, prices};
+use super::size::{measured, prices, status};
 use super::topology;
 use crate::cli::PriceArgs;
-use crate::failure::{Failure, MEASUREMENT_FAILED};
-use crate::output::{self, tell};
+use crate::failure::Failure;
+use crate::output;
 use experiment::topology::{Resources, Topology};
 use learn::{Provenance, ServiceRecord};
 use report::price::fill_price;
@@ -30,13 +30,7 @@ pub fn run(args: &PriceArgs) -> Result<ExitCode, Failure> {
     files.write("Markdown", args.files.markdown.as_deref(), || report::markdown::render_price(&result))?;
     files
         .print(|| if args.json { output::json(&result) } else { price_text(&result, terminal_options()) })?;
-    if !result.modes.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    for refusal in &result.refusals {
-        tell!("not answered: {}", refusal.text);
-    }
-    Ok(ExitCode::from(MEASUREMENT_FAILED))
+    Ok(status(!result.modes.is_empty(), result.refusals.iter().map(|refusal| &refusal.text)))
 }
 
 /// The topology at full scale, with rates from its provenance unless one is given.

@@ -38,16 +38,10 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     files.write("page", args.files.output.as_deref(), || report::html::render_size(&result))?;
     files.write("Markdown", args.files.markdown.as_deref(), || report::markdown::render_size(&result))?;
     files.print(|| if args.json { output::json(&result) } else { size_text(&result, terminal_options()) })?;
-    if result.is_answered() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    for refusal in &result.refusals {
-        tell!("not answered: {}", refusal.text);
-    }
-    Ok(ExitCode::from(MEASUREMENT_FAILED))
+    Ok(status(result.is_answered(), result.refusals.iter().map(|refusal| &refusal.text)))
 }
 
-/// What istiod needs for the mesh in question.
+/// Needs of istiod for the mesh in question.
 fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Failure> {
     let mesh = &args.mesh;
     // clap requires both.
@@ -74,13 +68,18 @@ fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Fail
     let text =
         if args.json { output::json(&result) } else { control_plane_size_text(&result, terminal_options()) };
     output::print(&text)?;
-    if !result.answers.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+    Ok(status(!result.answers.is_empty(), result.refusals.iter().map(|refusal| &refusal.text)))
+}
+
+/// Exit status of a question; says why it is not answered.
+pub(super) fn status<'a>(is_answered: bool, refusals: impl Iterator<Item = &'a String>) -> ExitCode {
+    if is_answered {
+        return ExitCode::SUCCESS;
     }
-    for refusal in &result.refusals {
-        tell!("not answered: {}", refusal.text);
+    for refusal in refusals {
+        tell!("not answered: {refusal}");
     }
-    Ok(ExitCode::from(MEASUREMENT_FAILED))
+    ExitCode::from(MEASUREMENT_FAILED)
 }
 
 pub(super) fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
