@@ -10,7 +10,7 @@ use results::{
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const TINY: [&str; 8] = [
     "sidecar-cost",
@@ -202,7 +202,8 @@ fn self_test_counts_comparisons_and_keeps_them_when_it_is_interrupted() {
     // The one that was interrupted does not count, unless this test was too late and it had ended.
     let ended_with = |effect: InjectedEffect| {
         let folders = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
-        let own = folders.filter(|folder| folder.to_str().unwrap().ends_with(&format!("-{}", effect.name())));
+        let is_of = |folder: &PathBuf| folder.to_str().unwrap().ends_with(&format!("-{}", effect.name()));
+        let own = folders.filter(|folder| is_of(folder) && folder.join("comparison.json").exists());
         own.filter(|folder| comparison(folder).ended.is_by_itself()).count() as u64
     };
     for series in &found.series {
