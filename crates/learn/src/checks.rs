@@ -229,7 +229,7 @@ pub(crate) fn of_traces(
     add(
         "unusable-spans",
         traces.unusable_spans,
-        "spans have no time, no identity or no service and are left out",
+        "spans have no time, no identity or no service, or end before they start, and are left out",
     );
     add("missing-destinations", traces.tally.lost, "calls of traces name no callee and are left out");
     add(

@@ -185,6 +185,26 @@ fn pieces_that_are_missing_are_counted_and_left_out() {
 }
 
 #[test]
+fn spans_that_end_before_they_start_are_unusable() {
+    let zipkin = |trace: u64, duration: i64| {
+        json!({
+            "traceId": format!("{trace:x}"), "id": "1", "kind": "SERVER", "timestamp": START_NS / 1000,
+            "duration": duration, "localEndpoint": {"serviceName": "web"},
+        })
+    };
+    let otlp = document(&[("web", vec![span((1, 1, 0), 2, (0, 90), &[]), span((2, 1, 0), 2, (90, 0), &[])])]);
+    for text in [otlp, json!([zipkin(1, 90_000), zipkin(2, -90_000)]).to_string()] {
+        let found = learned(&text);
+        assert_eq!(
+            finding(&found, "unusable-spans"),
+            "1 spans have no time, no identity or no service, or end before they start, and are left out"
+        );
+        let explained = found.provenance.explain("web").unwrap();
+        assert!(explained.contains("traced requests: 1 requests: traces"), "{explained}");
+    }
+}
+
+#[test]
 fn traces_alone_need_the_share_that_is_traced() {
     let text =
         document(&[("web", vec![span((1, 1, 0), 2, (0, 500), &[]), span((2, 2, 0), 2, (500, 1000), &[])])]);

@@ -229,10 +229,10 @@ fn trace_id(text: &str) -> u128 {
     u128::from_str_radix(text, 16).unwrap_or_else(|_| hashed(text).into())
 }
 
-/// Whole number of a text, 0 if it has none or is negative.
+/// Whole number of a text, 0 if it has none.
 fn number(text: &str) -> i64 {
     let number = text.parse::<i64>().ok().or_else(|| text.parse::<f64>().ok().map(|number| number as i64));
-    number.unwrap_or_default().clamp(0, i64::MAX / 4)
+    number.unwrap_or_default().clamp(i64::MIN / 4, i64::MAX / 4)
 }
 
 /// Nanoseconds of a text with microseconds, the unit of Jaeger and Zipkin.

@@ -61,7 +61,7 @@ pub(crate) struct Traces {
     pub(crate) too_large: u64,
     /// Spans that came long after the others of their trace.
     pub(crate) late_spans: u64,
-    /// Spans without a time, an identity or a service.
+    /// Spans without a time, an identity or a service, and spans that end before they start.
     pub(crate) unusable_spans: u64,
     /// Start of the first and end of the last span, nanoseconds since 1970.
     pub(crate) period: Option<(i64, i64)>,
@@ -143,7 +143,7 @@ impl Reader {
 
     fn add(&mut self, raw: &Raw) -> Result<(), TooMuch> {
         self.traces.spans += 1;
-        if raw.start == 0 || raw.id == 0 {
+        if raw.start <= 0 || raw.end < raw.start || raw.id == 0 {
             self.traces.unusable_spans += 1;
             return Ok(());
         }

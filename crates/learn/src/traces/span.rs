@@ -94,7 +94,7 @@ impl Span {
             id: raw.id,
             parent: raw.parent,
             start: raw.start,
-            end: raw.end.max(raw.start),
+            end: raw.end,
             party,
             peer,
             endpoint: names.endpoint(&endpoint(raw), MAX_ENDPOINT_NAMES),
