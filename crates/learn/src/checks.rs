@@ -5,7 +5,7 @@ use crate::mesh::{Edge, Mesh};
 use crate::provenance::{Finding, shown};
 use crate::scripts::{Flows, Script, ScriptCall};
 use crate::telemetry::{Reporter, Telemetry};
-use crate::traces::Traced;
+use crate::traces::{Traced, Traces};
 use results::units::shortened;
 
 /// Fraction of a service's requests without a known caller that is worth a finding.
@@ -205,6 +205,27 @@ pub(crate) fn of_service(
     }
 }
 
+/// Parts of traces that are left out, by kind of finding.
+pub(crate) fn left_out(traces: &Traces) -> Vec<(&'static str, String)> {
+    let parts = [
+        ("incomplete-traces", traces.incomplete, "traces lack spans between theirs and are left out"),
+        (
+            "incomplete-traces",
+            traces.late_spans,
+            "spans came long after the others of their traces and are left out",
+        ),
+        ("incomplete-traces", traces.too_large, "traces have more than 10000 spans and are left out"),
+        (
+            "unusable-spans",
+            traces.unusable_spans,
+            "spans have no time, no identity or no service, or end before they start, and are left out",
+        ),
+        ("missing-destinations", traces.tally.lost, "calls of traces name no callee and are left out"),
+    ];
+    let parts = parts.into_iter().filter(|(_, count, _)| *count > 0);
+    parts.map(|(kind, count, text)| (kind, format!("{count} {text}"))).collect()
+}
+
 /// Findings about traces.
 pub(crate) fn of_traces(
     telemetry: &Telemetry,
@@ -214,29 +235,16 @@ pub(crate) fn of_traces(
     findings: &mut Findings,
 ) {
     let Some(traces) = telemetry.traces.as_deref() else { return };
-    let mut add = |kind: &str, count: u64, text: &str| {
-        if count > 0 {
-            findings.add(kind, "", format!("{count} {text}"));
-        }
-    };
-    add("incomplete-traces", traces.incomplete, "traces lack spans between theirs and are left out");
-    add(
-        "incomplete-traces",
-        traces.late_spans,
-        "spans came long after the others of their traces and are left out",
-    );
-    add("incomplete-traces", traces.too_large, "traces have more than 10000 spans and are left out");
-    add(
-        "unusable-spans",
-        traces.unusable_spans,
-        "spans have no time, no identity or no service, or end before they start, and are left out",
-    );
-    add("missing-destinations", traces.tally.lost, "calls of traces name no callee and are left out");
-    add(
-        "messages",
-        traces.tally.messages,
-        "messages are received without anybody waiting: their receivers get them of drivers",
-    );
+    for (kind, text) in left_out(traces) {
+        findings.add(kind, "", text);
+    }
+    let messages = traces.tally.messages;
+    if messages > 0 {
+        let text = format!(
+            "{messages} messages are received without anybody waiting: their receivers get them of drivers"
+        );
+        findings.add("messages", "", text);
+    }
     for service in &traced.unmatched {
         findings.add(
             "unmatched-traces",

@@ -32,6 +32,9 @@ pub enum LearnError {
     /// Traces without a rate.
     #[error("traces alone have no rates: they are a sample of the requests")]
     Sampling,
+    /// Traces of which nothing is kept.
+    #[error("the traces have no request and no call that is kept: {0}")]
+    LeftOut(String),
     /// The file would be larger than a topology file may be.
     #[error("the learned topology has {calls} calls and {bytes} bytes: a topology file has at most 1 MiB")]
     TooLarge {
@@ -61,12 +64,7 @@ pub struct Learned {
 /// # Errors
 /// Returns an error if the telemetry is empty or too large for a topology file.
 pub fn learn(telemetry: &Telemetry, objects: &Objects, options: &Options) -> Result<Learned, LearnError> {
-    let mut mesh = match telemetry.traces.as_deref().filter(|_| telemetry.pairs.is_empty()) {
-        Some(traces) if traces.spans > 0 => {
-            traces::mesh_of(telemetry, traces, traces.sampling.ok_or(LearnError::Sampling)?)
-        }
-        _ => Mesh::new(telemetry),
-    };
+    let mut mesh = mesh_of(telemetry)?;
     let mut findings = Findings::default();
     checks::of_telemetry(telemetry, &mesh, &mut findings);
     leave_out(&mut mesh, options.least_share, &mut findings);
@@ -90,6 +88,19 @@ pub fn learn(telemetry: &Telemetry, objects: &Objects, options: &Options) -> Res
     };
     let yaml = draft.header() + &topology.to_yaml();
     Ok(Learned { provenance: draft.provenance(telemetry, findings), yaml, topology })
+}
+
+/// Mesh of the metrics, or of traces alone.
+fn mesh_of(telemetry: &Telemetry) -> Result<Mesh, LearnError> {
+    let alone = telemetry.traces.as_deref().filter(|_| telemetry.pairs.is_empty());
+    let Some(traces) = alone.filter(|traces| traces.spans > 0) else { return Ok(Mesh::new(telemetry)) };
+    let mesh = traces::mesh_of(telemetry, traces, traces.sampling.ok_or(LearnError::Sampling)?);
+    let left_out = checks::left_out(traces);
+    if mesh.edges.is_empty() && !left_out.is_empty() {
+        let texts: Vec<String> = left_out.into_iter().map(|(_, text)| text).collect();
+        return Err(LearnError::LeftOut(texts.join("; ")));
+    }
+    Ok(mesh)
 }
 
 /// Removes calls that carry little of their callee's requests.

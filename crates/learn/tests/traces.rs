@@ -205,6 +205,20 @@ fn spans_that_end_before_they_start_are_unusable() {
 }
 
 #[test]
+fn traces_of_which_nothing_is_kept_are_an_error_that_names_what_is_left_out() {
+    let text = document(&[
+        ("cart", vec![span((1, 1, 77), 2, (0, 90), &[]), span((1, 2, 78), 2, (0, 90), &[])]),
+        ("db", vec![span((2, 1, 0), 2, (90, 0), &[])]),
+    ]);
+    let error = learn(&telemetry(&text).unwrap(), &Objects::default(), &options()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the traces have no request and no call that is kept: 1 traces lack spans between theirs and are left out; 1 spans \
+         have no time, no identity or no service, or end before they start, and are left out"
+    );
+}
+
+#[test]
 fn traces_alone_need_the_share_that_is_traced() {
     let text =
         document(&[("web", vec![span((1, 1, 0), 2, (0, 500), &[]), span((2, 2, 0), 2, (500, 1000), &[])])]);

@@ -122,6 +122,9 @@ fn unusable_input_is_a_usage_error_with_a_hint() {
     fs::create_dir(folder.path().join("empty")).unwrap();
     write_traces(folder.path());
     fs::write(folder.path().join("none.json"), r#"{"status":"success","data":{"result":[]}}"#).unwrap();
+    fs::write(folder.path().join("no-spans.json"), r#"{"resourceSpans":[]}"#).unwrap();
+    let backwards = r#"[{"traceId":"a","id":"1","kind":"SERVER","timestamp":1800000000000000,"duration":-1,"localEndpoint":{"serviceName":"web"}}]"#;
+    fs::write(folder.path().join("backwards.json"), backwards).unwrap();
     for (arguments, expected) in [
         (
             &["--prometheus", "cut.json"][..],
@@ -148,6 +151,16 @@ fn unusable_input_is_a_usage_error_with_a_hint() {
             &["--traces", "spans"],
             "hint: name the share of the requests that is traced, such as `--sampling 10%`",
         ),
+        (
+            &["--traces", "no-spans.json", "--sampling", "10%"],
+            "hint: requests begin with spans of servers and calls with those of clients",
+        ),
+        (
+            &["--traces", "backwards.json", "--sampling", "10%"],
+            "the traces have no request and no call that is kept: 1 spans have no time",
+        ),
+        (&["--traces", "backwards.json", "--sampling", "10%"], "hint: a trace needs all its spans"),
+        (&["--prometheus", "none.json"], "Istio's metrics may not be scraped"),
         (&["--prometheus", "answers.json", "--traces", "spans", "--sampling", "10%"], "cannot be used with"),
         (&["--sampling", "10%"], "--traces <PATH>"),
     ] {

@@ -41,7 +41,8 @@ fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let telemetry = read(args, Reader::new(Telemetry::new(anonymiser)))?;
     let telemetry = if args.traces.is_empty() { telemetry } else { read_traces(args, telemetry)? };
     let options = Options { name: name_of(beside), scale: args.scale, least_share: args.least_share };
-    let learned = learn::learn(&telemetry, &objects, &options).map_err(|error| refused(&error))?;
+    let learned = learn::learn(&telemetry, &objects, &options)
+        .map_err(|error| refused(&error, !args.prometheus.is_empty()))?;
     summary::print(&learned);
     if let Some(path) = beside {
         write_beside(path, &learned)?;
@@ -121,11 +122,17 @@ fn unreadable(path: &str, error: &AnswerError) -> Failure {
     failure.with_hint("`meshmeter learn --print-queries` prints the commands that save answers")
 }
 
-fn refused(error: &LearnError) -> Failure {
+fn refused(error: &LearnError, has_metrics: bool) -> Failure {
     let failure = Failure::usage(format!("learn a topology: {error}"));
     failure.with_hint(match error {
-        LearnError::Nothing => {
+        LearnError::LeftOut(_) => {
+            "a trace needs all its spans, each with a service, a start and an end: see docs/learn.md, Traces"
+        }
+        LearnError::Nothing if has_metrics => {
             "the period may have no requests, or Istio's metrics may not be scraped: see docs/learn.md"
+        }
+        LearnError::Nothing => {
+            "requests begin with spans of servers and calls with those of clients: the traces may have neither"
         }
         LearnError::Sampling => {
             "name the share of the requests that is traced, such as `--sampling 10%`, or add `--prometheus`"
