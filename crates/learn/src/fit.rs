@@ -5,7 +5,7 @@
 //! a percentile interpolated in a bucket would be off by as much.
 
 use crate::histogram::{Bucket, Histogram};
-use experiment::topology::distribution::Distribution;
+use experiment::topology::distribution::{Distribution, NORMAL_P99};
 use statrs::function::erf::erfc;
 
 /// Fraction of the values outside the mean's bucket below which an amount counts as fixed.
@@ -14,8 +14,6 @@ const MAX_OUTSIDE: f64 = 0.002;
 const SIGMAS: (f64, f64) = (0.01, 4.0);
 /// Difference in log likelihood for which the log-normal is given up.
 const MIN_ADVANTAGE: f64 = 2.0;
-/// 99th percentile of the standard normal distribution.
-const NORMAL_P99: f64 = 2.326_347_874_040_841;
 /// Squared coefficient of variation below which an amount counts as fixed.
 const MIN_VARIATION: f64 = 1e-4;
 
@@ -92,10 +90,7 @@ pub fn variance(distribution: &Distribution) -> f64 {
         Distribution::Fixed(_) => 0.0,
         Distribution::Uniform { low, high } => (high - low).powi(2) / 12.0,
         Distribution::Exponential { mean } => mean * mean,
-        Distribution::LogNormal { median, p99 } => {
-            let sigma = (p99 / median).ln() / NORMAL_P99;
-            distribution.mean().powi(2) * (sigma * sigma).exp_m1()
-        }
+        Distribution::LogNormal { .. } => distribution.mean().powi(2) * distribution.sigma().powi(2).exp_m1(),
     }
 }
 
@@ -127,8 +122,8 @@ fn cumulative(distribution: &Distribution, value: f64) -> f64 {
         Distribution::Fixed(amount) => f64::from(u8::from(value >= amount)),
         Distribution::Uniform { low, high } => ((value - low) / (high - low)).clamp(0.0, 1.0),
         Distribution::Exponential { mean } => 1.0 - (-value / mean).exp(),
-        Distribution::LogNormal { median, p99 } => {
-            normal_cumulative((value / median).ln() / ((p99 / median).ln() / NORMAL_P99))
+        Distribution::LogNormal { median, .. } => {
+            normal_cumulative((value / median).ln() / distribution.sigma())
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum Distribution {
 }
 
 /// 99th percentile of the standard normal distribution.
-const NORMAL_P99: f64 = 2.326_347_874_040_841;
+pub const NORMAL_P99: f64 = 2.326_347_874_040_841;
 
 impl Distribution {
     /// Mean amount.
@@ -61,7 +61,9 @@ impl Distribution {
         }
     }
 
-    fn sigma(&self) -> f64 {
+    /// Standard deviation of the logarithm of a log-normal amount; 0 for others.
+    #[must_use]
+    pub fn sigma(&self) -> f64 {
         match *self {
             Self::LogNormal { median, p99 } => (p99 / median).ln() / NORMAL_P99,
             _ => 0.0,
