@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Namespace of hosts outside the cluster.
 const EXTERNAL_NAMESPACE: &str = "external";
-/// Order of precedence for service times.
-const NEAREST_TO_CALLEE: [Reporter; 3] = [Reporter::Destination, Reporter::Waypoint, Reporter::Source];
+/// Order of precedence for service times: those of callers include the network.
+pub(crate) const NEAREST_TO_CALLEE: [Reporter; 3] =
+    [Reporter::Destination, Reporter::Waypoint, Reporter::Source];
 
 /// A workload, or a host outside the cluster.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@
 
 use crate::fit::{Fit, fit, from_moments, mean_of_longest, variance};
 use crate::histogram::Histogram;
-use crate::mesh::{Edge, Mesh};
+use crate::mesh::{Edge, Mesh, NEAREST_TO_CALLEE};
 use crate::telemetry::Reporter;
 use crate::traces::{Order, Traced, TracedEndpoint, TracedService};
 use experiment::Protocol;
@@ -121,25 +121,18 @@ pub(crate) fn script(
     calls: &[ScriptCall],
 ) -> Script {
     let into = || flows.into[node].iter().map(|edge| &mesh.edges[*edge]);
-    let (mut duration, mut response, mut reporter) = (Histogram::default(), Histogram::default(), None);
-    let nearest = into().filter(|edge| edge.at_callee.values() > 0.0).map(|edge| edge.time_reporter);
-    // Times of one kind of reporter: those of callers include the network.
-    let best = [Reporter::Destination, Reporter::Waypoint, Reporter::Source]
-        .into_iter()
-        .find(|one| nearest.clone().any(|own| own == *one));
-    for edge in into() {
-        response.merge(&edge.response_bytes);
-        if Some(edge.time_reporter) == best && edge.at_callee.values() > 0.0 {
-            duration.merge(&edge.at_callee);
-            reporter = best;
-        }
-    }
+    let (mut duration, mut response) = (Histogram::default(), Histogram::default());
+    into().for_each(|edge| response.merge(&edge.response_bytes));
+    // Times of one kind of reporter.
+    let timed = into().filter(|edge| edge.at_callee.values() > 0.0);
+    let best = NEAREST_TO_CALLEE.into_iter().find(|one| timed.clone().any(|edge| edge.time_reporter == *one));
+    timed.filter(|edge| Some(edge.time_reporter) == best).for_each(|edge| duration.merge(&edge.at_callee));
     let mut script = Script { response: fit(&response), ..Script::default() };
     let times = CallTimes::new(mesh, calls);
     script.calls_s = times.sequential_s;
     if let Some(duration) = fit(&duration) {
         script.add_time(&duration, &times);
-        script.duration = Some((duration, reporter.unwrap_or(Reporter::Destination)));
+        script.duration = Some((duration, best.unwrap_or(Reporter::Destination)));
     }
     let protocol = mesh.nodes[node].protocol;
     let endpoint = |path: &str, steps: Vec<Step>| Endpoint {
