@@ -13,6 +13,7 @@ use crate::scripts::{Script, ScriptCall};
 use crate::telemetry::{Reporter, Telemetry};
 use crate::traces::{Order, Slot, TracedEndpoint, TracedService};
 use experiment::topology::distribution::Distribution;
+use experiment::topology::file::MAX_DRIVERS;
 use experiment::topology::script::DEFAULT_ENDPOINT;
 use results::units::format_fraction;
 use std::collections::{BTreeMap, HashSet};
@@ -69,7 +70,7 @@ impl Draft<'_> {
         if !self.left_out.is_empty() {
             let rate: f64 = self.left_out.iter().map(|edge| self.mesh.edges[*edge].rate).sum();
             let text = format!(
-                "{} drivers with {} requests/s in all are left out: a topology has at most 1000",
+                "{} drivers with {} requests/s in all are left out: a topology has at most {MAX_DRIVERS}",
                 self.left_out.len(),
                 shown(rate)
             );
