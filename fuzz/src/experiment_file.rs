@@ -1,11 +1,11 @@
-//! What must hold for whatever experiment file is read. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of any experiment file. Included by the fuzz target and by the test that replays the corpus.
 //!
 //! An input is the file and, behind a zero byte, the text of any file that it names.
 
 use experiment::{Experiment, Files, Plan};
 use std::path::PathBuf;
 
-/// What an error shows of a file stays within this, bytes.
+/// Limit on the text of an error, bytes.
 const MAX_SHOWN: usize = 10_000;
 /// Larger plans are not compared.
 const MAX_TRIALS: usize = 100;
@@ -35,7 +35,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// What a run writes down reads again, without any other file, to the same plan.
+/// Invariant of the file that a run writes: without any other file it is read as the same plan.
 fn check_written(experiment: &Experiment) {
     let written = experiment.to_yaml();
     let again = Experiment::parse(&written, "written")

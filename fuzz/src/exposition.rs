@@ -1,4 +1,4 @@
-//! What must hold for any page of Prometheus' text format. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of any page of Prometheus' text format. Included by the fuzz target and by the test that replays the corpus.
 
 use results::exposition::{Exposition, Kind, Page, add_up, samples};
 use std::collections::{BTreeMap, BTreeSet};

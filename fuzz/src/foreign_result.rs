@@ -1,4 +1,4 @@
-//! What must hold for any result of another load generator: an error, or times that ascend and a histogram that adds up. Included
+//! Invariants of any result of another load generator: an error, or times that ascend and a histogram that adds up. Included
 //! by the fuzz target and by the test that replays the corpus.
 
 use results::Figure;

@@ -1,4 +1,4 @@
-//! What must hold for any text in place of an HdrHistogram. Included by the fuzz target and by the test that replays the
+//! Invariants of any text in place of an HdrHistogram. Included by the fuzz target and by the test that replays the
 //! corpus.
 
 use base64::Engine as _;

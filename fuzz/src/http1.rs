@@ -1,4 +1,4 @@
-//! What must hold for whatever a server of HTTP/1.1 sends. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of whatever a server of HTTP/1.1 sends. Included by the fuzz target and by the test that replays the corpus.
 
 use load::http1::{Parsed, ResponseEnd, ResponseParser};
 

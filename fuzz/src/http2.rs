@@ -1,4 +1,4 @@
-//! What must hold for whatever a server of HTTP/2 sends. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of whatever a server of HTTP/2 sends. Included by the fuzz target and by the test that replays the corpus.
 
 use load::http2::{CommonFields, Http2Connection, Http2Request, Parsed};
 use load::{ErrorKind, GrpcCall, Request, RequestTemplate, resolve};
@@ -70,7 +70,7 @@ pub fn check(input: &[u8]) {
     churning.receive_all(bytes, piece, greeted);
 }
 
-/// What bytes brought: events, the error, the frames that were sent.
+/// Outcome of bytes: events, the error, the frames that were sent.
 type Outcome = (Vec<Parsed>, Option<ErrorKind>, Vec<Frame>);
 
 struct Client {
@@ -78,7 +78,7 @@ struct Client {
     kinds: &'static [Http2Request; 3],
     /// Requests are gRPC calls.
     are_calls: bool,
-    /// Which requests are made and given up.
+    /// Choice of the requests that are made and given up.
     choices: u8,
     /// Begins another request when one has ended, and gives some up.
     goes_on: bool,
@@ -185,7 +185,7 @@ impl Client {
 /// A frame that was sent: kind, flags, stream, payload.
 type Frame = (u8, u8, u32, Vec<u8>);
 
-/// What a client sent, frame by frame. Content that follows upon content of the same stream is one with it: how many
+/// Frames that a client sent. Content that follows upon content of the same stream is one with it: how many
 /// messages go into a frame depends on how many were answered at once.
 fn frames(out: &[u8]) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();

@@ -1,4 +1,4 @@
-//! What must hold for any archive that a registry sends as a layer. Included by the fuzz target and by the test that replays
+//! Invariants of any archive that a registry sends as a layer. Included by the fuzz target and by the test that replays
 //! the corpus.
 
 pub fn check(input: &[u8]) {

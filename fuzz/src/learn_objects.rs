@@ -1,4 +1,4 @@
-//! What must hold for any Kubernetes objects. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of any Kubernetes objects. Included by the fuzz target and by the test that replays the corpus.
 
 use learn::Objects;
 

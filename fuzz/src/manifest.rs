@@ -1,4 +1,4 @@
-//! What must hold for any manifest or index of a registry. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of any manifest or index of a registry. Included by the fuzz target and by the test that replays the corpus.
 
 /// Content types of a response.
 const TYPES: [&str; 4] = [

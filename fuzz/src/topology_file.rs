@@ -1,8 +1,8 @@
-//! What must hold for any topology file. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of any topology file. Included by the fuzz target and by the test that replays the corpus.
 
 use experiment::topology::file::{MAX_FILE_BYTES, read};
 
-/// What an error shows of a file stays within this, bytes.
+/// Limit on the text of an error, bytes.
 const MAX_SHOWN_BYTES: usize = 10_000;
 
 pub fn check(input: &[u8]) {

@@ -1,4 +1,4 @@
-//! What must hold for whatever a control plane sends. Included by the fuzz target and by the test that replays the corpus.
+//! Invariants of whatever a control plane sends. Included by the fuzz target and by the test that replays the corpus.
 
 use fleet::xds::{
     Event, Mark, Marks, Outbox, Presence, ProxyKind, ProxySpec, Receiver, ResourceType, Session, Store,
