@@ -15,15 +15,17 @@ mod error;
 mod output_file;
 mod progress_file;
 mod read;
+mod result_file;
 
 pub use error::FolderError;
-pub use output_file::{open, write_whole};
+pub use output_file::{open, own_file, write_whole};
 pub use progress_file::{ProgressFile, is_written};
 pub(crate) use read::{Line, for_each_line, open as open_regular_file, trial_of};
 pub use read::{RawRun, read, read_arms, read_compared, read_experiment, recorded_trials};
+pub use result_file::{read_comparison, write_comparison, write_self_test, write_summary};
 
-use results::{Comparison, ComparisonSelfTest, Host, Summary, TrialRecord};
-use serde::Serialize;
+use result_file::write_json;
+use results::{Host, Summary, TrialRecord};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -265,65 +267,6 @@ impl RunFolder {
     pub fn write_report(&self, html: &str) -> Result<(), FolderError> {
         write_whole(&own_file(&self.path, REPORT_FILE)?, html.as_bytes())
     }
-}
-
-/// Writes `summary.json` into the directory of an existing run.
-///
-/// # Errors
-/// Returns an error if the file cannot be written; an earlier file is kept.
-pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError> {
-    write_json(&own_file(folder, SUMMARY_FILE)?, summary)
-}
-
-/// Writes `comparison.json` into the directory of a comparison.
-///
-/// # Errors
-/// Returns an error if the file cannot be written; an earlier file is kept.
-pub fn write_comparison(folder: &Path, comparison: &Comparison) -> Result<(), FolderError> {
-    write_json(&own_file(folder, COMPARISON_FILE)?, comparison)
-}
-
-/// Reads `comparison.json` of a directory; `None` if there is none.
-///
-/// # Errors
-/// Returns an error if the file cannot be read.
-pub fn read_comparison(folder: &Path) -> Result<Option<Comparison>, FolderError> {
-    let path = folder.join(COMPARISON_FILE);
-    let contents = match fs::read(&path) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        read => read.map_err(|error| FolderError::read(&path, error))?,
-    };
-    serde_json::from_slice(&contents).map(Some).map_err(|error| FolderError::read(&path, error))
-}
-
-/// Writes `self-test.json` into a directory.
-///
-/// # Errors
-/// Returns an error if the file cannot be written; an earlier file is kept.
-pub fn write_self_test(folder: &Path, result: &ComparisonSelfTest) -> Result<(), FolderError> {
-    write_json(&own_file(folder, SELF_TEST_FILE)?, result)
-}
-
-/// Path of a file that a command names itself, in a directory that its user names.
-///
-/// # Errors
-/// Returns an error if it is a symbolic link: who made the directory would choose what is overwritten.
-pub fn own_file(folder: &Path, name: &str) -> Result<PathBuf, FolderError> {
-    let path = folder.join(name);
-    if path.is_symlink() {
-        let error = io::Error::other("it is a symbolic link, and would overwrite what it leads to");
-        return Err(FolderError::write("write", &path, error));
-    }
-    Ok(path)
-}
-
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {
-    let mut text = serde_json::to_vec_pretty(value)
-        .map_err(|error| FolderError::write("write", path, io::Error::other(error)))?;
-    text.push(b'\n');
-    write_whole(path, &text)
 }
 
 /// Locks a run's directory, so that two runs never write into one. The kernel ends the lock with the process.

@@ -1,4 +1,4 @@
-//! Files that a command writes where its user says.
+//! Files that a command writes where its user says, or by a name of its own in a directory that its user names.
 
 use super::FolderError;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -29,6 +29,19 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), FolderError> {
         Place::Kept => open(path).and_then(|mut file| file.write_all(contents)),
     };
     written.map_err(|error| FolderError::write("write", path, error))
+}
+
+/// Path of a file that a command names itself, in a directory that its user names.
+///
+/// # Errors
+/// Returns an error if it is a symbolic link: who made the directory would choose what is overwritten.
+pub fn own_file(folder: &Path, name: &str) -> Result<PathBuf, FolderError> {
+    let path = folder.join(name);
+    if path.is_symlink() {
+        let error = io::Error::other("it is a symbolic link, and would overwrite what it leads to");
+        return Err(FolderError::write("write", &path, error));
+    }
+    Ok(path)
 }
 
 /// Opens a file for writing in pieces; an existing regular file is emptied.
