@@ -187,7 +187,7 @@ enum Kind {
     Time,
     Size,
     Cores,
-    /// That of the result files, by its name.
+    /// The unit of the result files, by name.
     Plain(&'static str),
 }
 

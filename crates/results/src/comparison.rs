@@ -42,7 +42,7 @@ pub struct Comparison {
     pub environment_changes: Vec<String>,
     /// Reasons why the comparison as a whole has failed; empty if it has not.
     pub failures: Vec<String>,
-    /// Its looks one by one, and what a continued comparison needs.
+    /// Looks one by one, and what a continued comparison needs.
     #[serde(default)]
     pub course: ComparisonCourse,
     /// Verdict on the comparison.

@@ -21,7 +21,7 @@ pub struct FinishedRuns {
 /// Use of a history in a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistoryUse {
-    /// Its file.
+    /// Path of the history, as given.
     pub file: String,
     /// Runs in it, without the judged ones.
     pub runs: usize,

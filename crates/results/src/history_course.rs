@@ -33,7 +33,7 @@ pub struct HistoryGroup {
     pub source: String,
     /// Name of the experiment or target.
     pub name: String,
-    /// Their environment.
+    /// Facts that all runs share, such as the kernel, by name.
     pub environment: BTreeMap<String, String>,
     /// Number of runs.
     pub runs: usize,

@@ -118,11 +118,11 @@ pub struct ModelCheck {
 /// Something that prices rest on.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
-    /// Its name.
+    /// Name of the foundation, such as a law of a mode's proxies.
     pub what: String,
-    /// Its origin.
+    /// Origin of its value.
     pub kind: BasisKind,
-    /// Its value as text.
+    /// Value with its unit, as text.
     pub value: String,
 }
 

@@ -18,7 +18,7 @@ pub struct SplitMix64 {
     state: u64,
 }
 
-/// Its finalizer of the next state: well-mixed bits of a number.
+/// Finalizer of [`SplitMix64`], applied to the state after this one: well-mixed bits of a number.
 #[must_use]
 pub fn mixed(value: u64) -> u64 {
     let value = value.wrapping_add(INCREMENT);

@@ -28,6 +28,6 @@ pub struct TrialUnderWay {
 pub struct GeneratorSecond {
     /// Name of the generator.
     pub generator: String,
-    /// Its requests and response times.
+    /// Requests and response times of the second.
     pub second: SeriesPoint,
 }

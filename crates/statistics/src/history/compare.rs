@@ -30,9 +30,9 @@ pub struct Request {
 /// A history, as read.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
-    /// Its file.
+    /// Path of the file, as given.
     pub file: &'a str,
-    /// Its runs.
+    /// Runs of the lines that could be read, in the order of the file.
     pub runs: &'a [HistoryRun],
     /// Numbers of lines that could not be read.
     pub skipped_lines: &'a [usize],

@@ -66,7 +66,7 @@ pub struct FinishedRun<'a> {
     pub host: &'a Host,
     /// The trials.
     pub trials: &'a [TrialRecord],
-    /// Their summary.
+    /// Summary over all trials.
     pub summary: &'a Summary,
 }
 

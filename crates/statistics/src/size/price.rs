@@ -48,7 +48,7 @@ pub struct PriceQuestion {
 /// A mesh at full scale.
 #[derive(Clone, Debug, Default)]
 pub struct FullScale {
-    /// Its topology.
+    /// Services, their calls and the drivers, with all replicas.
     pub topology: Topology,
     /// Requests per second of each driver, by name.
     pub rates: BTreeMap<String, f64>,
