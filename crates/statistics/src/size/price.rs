@@ -184,24 +184,24 @@ fn cells<'a>(runs: &[MeasuredRun], trials: &'a [TrialsByCell<'a>]) -> Vec<Cell<'
     cells
 }
 
-/// Throughput of a driver in a trial.
-fn rate(trial: &TrialRecord, driver: &str) -> Option<f64> {
-    let drivers = trial.drivers();
-    let view = drivers.iter().find(|view| view.name == driver)?;
-    Some(view.result?.rate.completed)
+/// Throughput of the drivers of a trial, by name; those without a result are left out.
+fn rates(trial: &TrialRecord) -> BTreeMap<&str, f64> {
+    trial.drivers().into_iter().filter_map(|view| Some((view.name, view.result?.rate.completed))).collect()
 }
 
 /// Throughput of all drivers of a cell in a trial.
 fn rate_of_all(cell: &Cell<'_>, trial: &TrialRecord) -> f64 {
-    cell.topology.drivers.iter().filter_map(|driver| rate(trial, &driver.name)).sum()
+    let rates = rates(trial);
+    cell.topology.drivers.iter().filter_map(|driver| rates.get(driver.name.as_str())).sum()
 }
 
 /// The topology and rates of the cell with the greatest load; `None` if no trial can be used.
 fn as_measured<'a>(cells: &'a [Cell<'a>]) -> Option<FullScale> {
     let of_cell = |cell: &'a Cell<'a>| {
-        let trials = usable(cell.trials, Figure::Cpu);
+        let by_trial: Vec<BTreeMap<&str, f64>> =
+            usable(cell.trials, Figure::Cpu).into_iter().map(rates).collect();
         let mean = |driver: &str| {
-            let rates: Vec<f64> = trials.iter().filter_map(|trial| rate(trial, driver)).collect();
+            let rates: Vec<f64> = by_trial.iter().filter_map(|rates| rates.get(driver).copied()).collect();
             (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
         };
         let drivers = cell.topology.drivers.iter();
@@ -309,7 +309,8 @@ fn seen(
     for (number, (cell, traffic)) in cells.iter().enumerate() {
         let pods = cell.topology.pods_in_mesh() as f64;
         for trial in usable(cell.trials, figure) {
-            let Some(requests) = traffic.requests(|driver| rate(trial, driver)) else { continue };
+            let rates = rates(trial);
+            let Some(requests) = traffic.requests(|driver| rates.get(driver).copied()) else { continue };
             let of_drivers = rate_of_all(cell, trial);
             for (key, proxies) in traffic.proxies(&trial.components, plane) {
                 let count = proxies.len() as f64;

@@ -1,7 +1,7 @@
 //! Foundation of prices: measured here, learned there, published, or assumed.
 
 use super::traffic::{Kind, Unit};
-use super::{Cell, Laws, MeasuredRun, PriceQuestion, Target, rate};
+use super::{Cell, Laws, MeasuredRun, PriceQuestion, Target, rates};
 use crate::control_plane::size::over;
 use crate::summary::reservation::{NODE_PROXY, PROXY};
 use crate::words;
@@ -42,7 +42,8 @@ impl Found {
         let of_trials = cells.iter().flat_map(|cell| {
             let drivers = &cell.topology.drivers;
             cell.trials.iter().filter_map(move |trial| {
-                drivers.iter().map(|driver| rate(trial, &driver.name)).sum::<Option<f64>>()
+                let rates = rates(trial);
+                drivers.iter().map(|driver| rates.get(driver.name.as_str()).copied()).sum::<Option<f64>>()
             })
         });
         let shares: BTreeSet<u64> =
