@@ -2,8 +2,8 @@
 //!
 //! Start with [`TrialRecord`], a line of `trials.jsonl`, and [`Summary`]. The field names of the types are a public
 //! contract: extend, never rename (docs/result-files.md). [`LatencyHistogram`] is the distribution behind each
-//! [`HistogramSummary`], [`foreign`] reads results of other load generators, [`Mode`] has the names of modes, [`units`] parsing and formatting of quantities, and
-//! [`exposition`] Prometheus' text format.
+//! [`HistogramSummary`], [`foreign`] reads results of other load generators, [`Mode`] has the names of modes, [`units`]
+//! parsing and formatting of quantities, and [`exposition`] Prometheus' text format.
 
 mod added_latency;
 mod backlog;

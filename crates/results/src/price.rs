@@ -118,7 +118,7 @@ pub struct ModelCheck {
 /// Something that prices rest on.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
-    /// Name of the foundation, such as a law of a mode's proxies.
+    /// Name, such as `CPU of a sidecar, mode sidecar`.
     pub what: String,
     /// Origin of its value.
     pub kind: BasisKind,
