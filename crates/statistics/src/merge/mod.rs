@@ -64,7 +64,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let slowest = slowest(&placed, start);
     let unanswered: Vec<Unanswered<'_>> = results().map(Unanswered::of_result).collect();
     let waits = unanswered::waits(&unanswered);
-    let censored_above_us = unanswered::above_us(&unanswered, &response_time_us)?;
+    let censored_above_us = unanswered::above_us(&unanswered, &waits, &response_time_us)?;
     Ok(LoadResult {
         schema: LOAD_SCHEMA.to_owned(),
         version: distinct(results().map(|result| result.version.as_str())).join(", "),

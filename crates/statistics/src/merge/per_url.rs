@@ -30,13 +30,14 @@ fn of_url(placed: &[Placed], url: String) -> Result<UrlResult, MergeError> {
         times(placed, FIELD, |result| find(result, &url).map(|record| &record.response_time_us))?;
     let records = placed.iter().filter_map(|placed| find(&placed.part.result, &url));
     let unanswered: Vec<Unanswered<'_>> = records.map(Unanswered::of_url).collect();
+    let waits = unanswered::waits(&unanswered);
     Ok(UrlResult {
         sent: total(|record| record.sent),
         unsent: total(|record| record.unsent),
         completed: total(|record| record.completed),
         failed: total(|record| record.failed),
-        censored_above_us: unanswered::above_us(&unanswered, &response_time_us)?,
-        unanswered_waits_us: unanswered::waits(&unanswered).to_entries(),
+        censored_above_us: unanswered::above_us(&unanswered, &waits, &response_time_us)?,
+        unanswered_waits_us: waits.to_entries(),
         response_time_us,
         url,
     })

@@ -50,11 +50,14 @@ pub(super) fn waits(of: &[Unanswered<'_>]) -> UnansweredWaits {
     all
 }
 
-/// Lower bound of the least percentile of all response times that is among requests without a response.
-pub(super) fn above_us(of: &[Unanswered<'_>], times: &HistogramSummary) -> Result<Option<f64>, MergeError> {
+/// Lower bound of the least percentile of all response times that is among requests without a response, which had these waits.
+pub(super) fn above_us(
+    of: &[Unanswered<'_>],
+    waits: &UnansweredWaits,
+    times: &HistogramSummary,
+) -> Result<Option<f64>, MergeError> {
     let greatest_us = histogram("the sum", "response_time_us", &times.histogram, times.count)?.max_us();
     if of.iter().all(Unanswered::knows_waits) {
-        let waits = waits(of);
         return Ok(waits.above_us(times.count, greatest_us, times.censored.saturating_sub(waits.count())));
     }
     // Some results have the bound alone. A request without a response ranks above all answers.
