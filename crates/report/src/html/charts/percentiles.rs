@@ -42,10 +42,12 @@ impl Subject {
 }
 
 /// The axes that all charts of a page share, so that they can be compared.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Axes {
     /// Width of the charts, units.
     width: f64,
+    /// Greatest percentile.
+    greatest: f64,
     percentiles: Scale,
     times: Scale,
     unit: TimeUnit,
@@ -60,10 +62,16 @@ impl Axes {
         let times: Vec<f64> = points().map(|point| point.value_us / unit.us()).collect();
         Self {
             width,
+            greatest,
             percentiles: Scale::tail(greatest, (LEFT, width - RIGHT_MARGIN)),
             times: Scale::fitting(&times, (BOTTOM, TOP)),
             unit,
         }
+    }
+
+    /// The same axes in charts of another width.
+    pub fn in_width(self, width: f64) -> Self {
+        Self { width, percentiles: Scale::tail(self.greatest, (LEFT, width - RIGHT_MARGIN)), ..self }
     }
 
     /// True if times are on a logarithmic axis.

@@ -3,6 +3,7 @@
 
 use super::context::{Chart, Context};
 use crate::clocks::ClockTable;
+use crate::html::charts::WIDTH;
 use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::curves::Curve;
 use results::{Cell, DistributionPoint, RequestDistribution};
@@ -30,10 +31,10 @@ pub fn corrected(context: &Context) -> Option<CorrectedSection> {
         .filter(|(_, distribution)| distribution.saturated || distribution.clocks_differ())
         .map(|(cell, distribution)| curve(cell, distribution))
         .collect();
+    let axes = Axes::new(&differing, WIDTH);
     let figure = |(index, curve): (usize, &Curve)| {
         let label = format!("{} at {}", curve.mode, context.conditions.label(curve.conditions()));
-        let draw =
-            |width, id: &str| chart(id, &label, &[curve], &Axes::new(&differing, width), Subject::Requests);
+        let draw = |width, id: &str| chart(id, &label, &[curve], &axes.in_width(width), Subject::Requests);
         Chart::in_row(label.clone(), &format!("corrected-{index}"), differing.len() == 1, draw)
     };
     let mut charts: Vec<Chart> = differing.iter().enumerate().map(figure).collect();

@@ -55,11 +55,10 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
         .flat_map(|at| context.modes.iter().map(move |mode| (at, *mode)))
         .filter_map(|(at, mode)| Curve::of_convergence(at.cell(mode), &context.trials).ok().flatten())
         .collect();
-    let is_logarithmic = Axes::new(&curves, WIDTH).is_logarithmic();
+    let axes = Axes::new(&curves, WIDTH);
     let figure = |(index, curve): (usize, &Curve)| {
         let label = context.conditions.label(curve.conditions());
-        let draw =
-            |width, id: &str| chart(id, &label, &[curve], &Axes::new(&curves, width), Subject::Convergence);
+        let draw = |width, id: &str| chart(id, &label, &[curve], &axes.in_width(width), Subject::Convergence);
         Chart::in_row(label.clone(), &format!("convergence-{index}"), curves.len() == 1, draw)
     };
     let with_fleet: Vec<(&TrialRecord, &FleetResult)> =
@@ -74,7 +73,7 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
     Some(FleetSection {
         table,
         witnesses: context.conditions.all().filter_map(witnessed).collect(),
-        logarithmic: is_logarithmic,
+        logarithmic: axes.is_logarithmic(),
         distributions: curves.iter().enumerate().map(figure).collect(),
         timelines: with_series
             .clone()

@@ -42,14 +42,15 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
         (context.conditions.label(at), of_load)
     });
     let of_loads: Vec<(String, Vec<&Curve>)> = of_loads.filter(|(_, curves)| !curves.is_empty()).collect();
+    let axes = Axes::new(&curves, WIDTH);
     let figure = |(index, (label, of_load)): (usize, &(String, Vec<&Curve>))| {
-        let draw = |width, id: &str| chart(id, label, of_load, &Axes::new(&curves, width), Subject::Requests);
+        let draw = |width, id: &str| chart(id, label, of_load, &axes.in_width(width), Subject::Requests);
         Chart::in_row(label.clone(), &format!("percentiles-{index}"), of_loads.len() == 1, draw)
     };
     let charts = of_loads.iter().enumerate().map(figure).collect();
     Some(PercentileSection {
         charts,
-        logarithmic: Axes::new(&curves, WIDTH).is_logarithmic(),
+        logarithmic: axes.is_logarithmic(),
         service_differs: curves.iter().any(Curve::service_differs),
         unreadable,
     })
