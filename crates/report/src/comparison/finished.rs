@@ -28,6 +28,11 @@ pub(crate) fn place(figure: &ComparedFigure) -> Option<String> {
     }
 }
 
+/// The same for a column that every figure has.
+pub(super) fn cell(figure: &ComparedFigure) -> String {
+    place(figure).unwrap_or_else(|| "load".to_owned())
+}
+
 /// Judged runs and runs of the history: `1 + 12`.
 pub(super) fn runs(figure: &ComparedFigure) -> Option<String> {
     let runs = figure.between_runs.as_ref().filter(|runs| runs.superiority.is_some())?;

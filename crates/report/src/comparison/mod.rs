@@ -10,6 +10,7 @@ pub(crate) mod page;
 mod self_test;
 mod terminal;
 
+use finished::cell;
 pub(crate) use finished::{place, skipped};
 pub use markdown::markdown;
 pub(crate) use page::Page;
@@ -73,7 +74,7 @@ impl Row {
         Self {
             verdict,
             figure: label(figure.key),
-            cell: finished::place(figure).unwrap_or_else(|| "load".to_owned()),
+            cell: cell(figure),
             base: value(figure.key, figure.base),
             head: value(figure.key, figure.head),
             change: shown_change(figure),

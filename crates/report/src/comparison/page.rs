@@ -19,8 +19,9 @@ pub(crate) struct Page {
     worse: Vec<String>,
     /// Reasons why nothing may be concluded.
     failures: Vec<String>,
-    /// Error rate, or the two runs side by side.
+    /// Error rate, environments that differ, or the two runs side by side.
     basis: Vec<String>,
+    against: &'static str,
     figures: Table,
     /// A chart per cell.
     differences: Vec<Chart>,
@@ -62,8 +63,10 @@ struct Chart {
 impl Page {
     /// Two arms of a comparison.
     pub(crate) fn new(comparison: &Comparison) -> Self {
-        let Description { headline, worse, failures, rows, notes, .. } = Description::new(comparison);
-        let sureness = super::error_rate(comparison);
+        let Description { headline, environment, worse, failures, rows, notes, .. } =
+            Description::new(comparison);
+        // The rate of a gate that looks after every repeat: of finished runs the notes say how they are judged.
+        let sureness = comparison.finished.is_none().then(|| super::error_rate(comparison)).flatten();
         let other_notes = notes.iter().filter(|note| Some(*note) != sureness.as_ref());
         let other_notes = other_notes.map(|note| words::sentence(note)).collect();
         Self {
@@ -71,7 +74,8 @@ impl Page {
             headline,
             worse,
             failures,
-            basis: sureness.iter().map(|text| words::sentence(text) + ".").collect(),
+            basis: environment.iter().chain(&sureness).map(|text| words::sentence(text) + ".").collect(),
+            against: against(comparison),
             figures: figures(rows, comparison),
             differences: differences(comparison),
             looks: looks(comparison),
@@ -104,6 +108,7 @@ impl Page {
                 columns: columns([("Cell", ""), ("Figure", ""), ("A", "n"), ("B", "n"), ("B/A", "n")]),
                 rows: compared.rows.iter().map(row).collect(),
             },
+            against: "",
             differences: Vec::new(),
             looks: Vec::new(),
             environments: Some(Table {
@@ -124,6 +129,11 @@ pub(crate) fn plain_row<const N: usize>(cells: [String; N]) -> TableRow {
     TableRow { cells: cells.into(), class: "" }
 }
 
+/// Arms that the head is compared with: finished runs have no control.
+fn against(comparison: &Comparison) -> &'static str {
+    if comparison.finished.is_some() { "base" } else { "base and control" }
+}
+
 fn figures(rows: Vec<super::Row>, comparison: &Comparison) -> Table {
     let row = |(row, figure): (super::Row, &ComparedFigure)| TableRow {
         cells: vec![
@@ -141,9 +151,10 @@ fn figures(rows: Vec<super::Row>, comparison: &Comparison) -> Table {
         class: style(figure.verdict).1,
     };
     Table {
-        caption:
-            "Means of the arms, and the change from base and control to head with the interval that decided."
-                .to_owned(),
+        caption: format!(
+            "Means of the arms, and the change from {} to head with the interval that decided.",
+            against(comparison)
+        ),
         columns: columns([
             ("Verdict", ""),
             ("Figure", ""),
@@ -185,7 +196,7 @@ fn percent(ratio: Estimate) -> (f64, Option<(f64, f64)>) {
 fn differences(comparison: &Comparison) -> Vec<Chart> {
     let mut cells: Vec<(String, Vec<&ComparedFigure>)> = Vec::new();
     for figure in &comparison.figures {
-        let place = words::place(figure.cell.key());
+        let place = super::cell(figure);
         match cells.iter_mut().find(|(own, _)| *own == place) {
             Some((_, figures)) => figures.push(figure),
             None => cells.push((place, vec![figure])),
@@ -230,7 +241,7 @@ fn looks(comparison: &Comparison) -> Vec<Chart> {
                 Some(Look { number: look.look, change, interval, text, marker, class })
             })
             .collect();
-        let caption = format!("{} of {}", label(figure.key), words::place(figure.cell.key()));
+        let caption = format!("{} of {}", label(figure.key), super::cell(figure));
         let svg = || looks::chart(&format!("looks-{number}"), &caption, &all, 100.0 * figure.margin);
         (all.len() > 1).then(|| Chart { svg: svg(), caption: words::sentence(&caption) })
     };
