@@ -612,6 +612,42 @@ fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
 }
 
 #[test]
+fn folder_of_a_run_is_checked_when_the_run_is_only_planned() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).display().to_string();
+    fs::create_dir(path("of-a-run")).unwrap();
+    fs::write(path("of-a-run/trials.jsonl"), "").unwrap();
+    fs::create_dir(path("foreign")).unwrap();
+    fs::write(path("foreign/notes.txt"), "kept").unwrap();
+    fs::write(path("file"), "kept").unwrap();
+    let run_plan = ["run", "sidecar-cost"];
+    let comparison_plan =
+        ["compare", "sidecar-cost", "--base", "proxy.workers=1", "--head", "proxy.workers=2"];
+    for plan in [run_plan.as_slice(), &comparison_plan] {
+        let outcome = |name: &str, overwrite: &[&str]| {
+            let out = path(name);
+            run(&[plan, &["--dry-run", "--out", &out], overwrite].concat())
+        };
+        for (name, overwrite, refused) in [
+            ("of-a-run", [].as_slice(), "of-a-run"),
+            ("foreign", &["--overwrite"], "notes.txt"),
+            ("file", &[], "file"),
+        ] {
+            let output = outcome(name, overwrite);
+            assert_ne!(output.status.code(), Some(0), "{name}");
+            assert!(stdout(&output).is_empty(), "{name}: {}", stdout(&output));
+            assert!(stderr(&output).contains(refused), "{name}: {}", stderr(&output));
+        }
+        for (name, overwrite) in [("of-a-run", ["--overwrite"].as_slice()), ("new", &[])] {
+            let output = outcome(name, overwrite);
+            assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+        }
+    }
+    assert!(fs::exists(path("of-a-run/trials.jsonl")).unwrap(), "a plan removes nothing");
+    assert!(!fs::exists(path("new")).unwrap(), "a plan creates nothing");
+}
+
+#[test]
 fn plan_is_printed_without_a_lab() {
     let output = run(&["run", "sidecar-cost", "--repeats", "2", "--seed", "7", "--dry-run"]);
     assert_eq!(output.status.code(), Some(0));

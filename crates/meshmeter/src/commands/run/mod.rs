@@ -66,6 +66,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         on_cluster::check(args)?;
     }
     let mut experiment = read(args)?;
+    check_folder(args.out.as_deref(), args.overwrite)?;
     live::check(&args.export)?;
     let seed = args.trials.seed.or(experiment.seed).unwrap_or_else(draw_seed);
     experiment.seed = Some(seed);
@@ -356,11 +357,19 @@ impl Session<'_> {
     }
 }
 
+/// Checks the folder that the command line names for a run, before anything is installed, started or only planned.
+fn check_folder(out: Option<&Path>, overwrite: bool) -> Result<(), Failure> {
+    out.map_or(Ok(()), |path| RunFolder::check(path, existing(overwrite)).map_err(folder_failure))
+}
+
+fn existing(overwrite: bool) -> Existing {
+    if overwrite { Existing::Replace } else { Existing::Keep }
+}
+
 /// Creates the folder of a run, with its experiment.
 fn create_folder(name: &str, out: Option<&Path>, overwrite: bool, yaml: &str) -> Result<RunFolder, Failure> {
     let path = out.map_or_else(|| default_folder(name), Path::to_path_buf);
-    let existing = if overwrite { Existing::Replace } else { Existing::Keep };
-    let folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
+    let folder = RunFolder::create(&path, existing(overwrite)).map_err(folder_failure)?;
     folder.write_experiment(yaml).map_err(folder_failure)?;
     Ok(folder)
 }

@@ -15,7 +15,7 @@ use super::coordinator::Coordinator;
 use super::on_lab::{self, OnLab};
 use super::progress::RunProgress;
 use super::run_environment::RunEnvironment as _;
-use super::{calibrate, check_needs, create_folder, machine, provide_programs, resume, specs};
+use super::{calibrate, check_folder, check_needs, create_folder, machine, provide_programs, resume, specs};
 use crate::cli::{AutomationArgs, CompareArgs, ReportArgs};
 use crate::commands::report::{Files, folder_failure, own_file, tables_of_runs, terminal_options};
 use crate::failure::{FOUND_WORSE, Failure, INCONCLUSIVE, MEASUREMENT_FAILED};
@@ -38,6 +38,7 @@ pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> 
         return go_on(args, folder);
     }
     let arms = Arms::read(args)?;
+    check_folder(args.out.as_deref(), args.overwrite)?;
     if args.dry_run {
         output::print(&arms.plan.to_string())?;
         output::print(&planned(&arms))?;
