@@ -24,10 +24,11 @@ const MAX_ROUNDS: usize = 2_000;
 /// Warnings of the answers, which may be partial: before all other findings.
 pub const WARNINGS: &str = "warnings";
 /// Kinds of findings; docs/learn.md explains each.
-const KINDS: [&str; 33] = [
+const KINDS: [&str; 34] = [
     WARNINGS,
     "circle",
     "clock-skew",
+    "damaged-files",
     "disagreement",
     "endpoints",
     "flow",
@@ -219,6 +220,11 @@ pub(crate) fn left_out(traces: &Traces) -> Vec<(&'static str, String)> {
             "unusable-spans",
             traces.unusable_spans,
             "spans have no time, no identity or no service, or end before they start, and are left out",
+        ),
+        (
+            "damaged-files",
+            traces.damaged_files,
+            "files of traces are damaged or empty: what comes after the damage is left out",
         ),
         ("missing-destinations", traces.tally.lost, "calls of traces name no callee and are left out"),
     ];

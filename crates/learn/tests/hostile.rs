@@ -153,7 +153,7 @@ fn answer_that_is_given_twice_or_of_another_time_is_refused() {
     let rows = [row("source", "web", "cart", "3600"), row("source", "cart", "db", "3600")];
     let (one, later) = (answer(&rows), answer(&rows).replace("1800003600", "1800007200"));
     for (second, expected) in [
-        (&one, "a series of istio_requests_total is there twice: its requests would count twice"),
+        (&one, "a series of istio_requests_total is there twice: it would count twice"),
         (&answer(&rows[1..]), "is there twice"),
         (&one.replace("1800003600", "1800003601"), "is there twice"),
         (&later, "of different times: 1800003600 and 1800007200 seconds since 1970"),
@@ -161,6 +161,13 @@ fn answer_that_is_given_twice_or_of_another_time_is_refused() {
         let error = telemetry(&format!("{one}\n{second}")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+    let usage = answer(&[
+        r#"{"metric":{"meshmeter":"container_cpu_usage_seconds_total 3600s"},"value":[1800003600,"3600"]}"#
+            .to_owned(),
+    ]);
+    assert!(telemetry(&usage).is_ok());
+    let twice = telemetry(&format!("{usage}{one}{usage}"));
+    assert!(matches!(twice, Err(AnswerError::Twice("container_cpu_usage_seconds_total"))));
     // Samples of two periods that follow each other add up; the same ones are refused.
     let samples = |from: u32, pod: &str| {
         let values: Vec<String> = (0..4).map(|at| format!(r#"[{},"{}"]"#, from + at * 60, at * 60)).collect();

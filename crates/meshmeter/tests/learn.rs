@@ -116,6 +116,33 @@ fn traces_of_a_directory_give_the_order_of_calls() {
 }
 
 #[test]
+fn damaged_files_of_a_directory_are_left_out_and_named_unless_all_are() {
+    let folder = folder();
+    write_traces(folder.path());
+    let arguments = ["--traces", "spans", "--sampling", "50%", "--out", "shop.yaml"];
+    assert!(learn(folder.path(), &arguments).status.success());
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let whole = read("shop.yaml");
+    // Cut in the middle of a second document, and of no form.
+    let web = read("spans/web.json");
+    fs::write(folder.path().join("spans/web.json"), format!("{web}{}", &web[..20])).unwrap();
+    fs::write(folder.path().join("spans/a-note.txt"), "of no form").unwrap();
+    let output = learn(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for name in ["spans/web.json", "spans/a-note.txt"] {
+        assert!(stderr(&output).contains(&format!("left out from here on: `{name}`")), "{}", stderr(&output));
+    }
+    assert_eq!(read("shop.yaml"), whole);
+    assert!(read("shop.provenance.json").contains("2 files of traces are damaged or empty"));
+    for name in ["spans/web.json", "spans/cart.json"] {
+        fs::write(folder.path().join(name), "of no form").unwrap();
+    }
+    let output = learn(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("not traces as OTLP"), "{}", stderr(&output));
+}
+
+#[test]
 fn unusable_input_is_a_usage_error_with_a_hint() {
     let folder = folder();
     fs::write(folder.path().join("cut.json"), &answer()[..300]).unwrap();
@@ -217,8 +244,25 @@ fn hashed_names_are_the_same_with_the_kept_salt() {
     }
     assert!(learn(folder.path(), &arguments).status.success());
     assert_eq!(read("shop.yaml"), first);
+    assert!(!first.contains("shop"), "the file's own name stays with it: {first}");
+    std::os::unix::fs::symlink("elsewhere", folder.path().join("linked.salt")).unwrap();
+    let linked = ["--prometheus", "answers.json", "--anonymise", "--out", "linked.yaml"];
+    assert_ne!(learn(folder.path(), &linked).status.code(), Some(0));
+    assert!(!folder.path().join("elsewhere").exists(), "a link to nothing is not followed");
     let short = learn(folder.path(), &["--prometheus", "answers.json", "--anonymise", "--salt", "@short"]);
     assert_eq!(short.status.code(), Some(2));
+}
+
+#[test]
+fn sources_are_kept_beside_files_alone() {
+    let folder = folder();
+    for out in ["/dev/stdout", "-"] {
+        let output = learn(folder.path(), &["--prometheus", "answers.json", "--out", out]);
+        assert!(output.status.success() && stdout(&output).contains("services:"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("the sources of the figures are not kept"), "{}", stderr(&output));
+    }
+    assert!(!Path::new("/dev/stdout.provenance.json").exists());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the answers alone");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! CPU and memory of all sidecars together, as kubelets report their containers (cAdvisor).
 
+use super::AnswerError;
 use super::istio::Query;
 use crate::telemetry::Telemetry;
 
@@ -22,12 +23,20 @@ pub(super) fn metric(name: &str) -> Option<&'static str> {
     [CPU, MEMORY].into_iter().find(|own| *own == name)
 }
 
-/// Adds the value of a row.
-pub(super) fn add(telemetry: &mut Telemetry, metric: &'static str, value: f64, range_s: f64) {
+/// Takes the value of a row. Each query has one row as its result.
+pub(super) fn take(
+    telemetry: &mut Telemetry,
+    metric: &'static str,
+    value: f64,
+    range_s: f64,
+) -> Result<(), AnswerError> {
     *telemetry.rows.entry(metric).or_default() += 1;
-    let (sum, value) = match metric {
+    let (usage, value) = match metric {
         CPU => (&mut telemetry.sidecar_cpu_cores, value / range_s),
         _ => (&mut telemetry.sidecar_memory_bytes, value),
     };
-    *sum = Some(sum.unwrap_or(0.0) + value);
+    match usage.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(AnswerError::Twice(metric)),
+    }
 }

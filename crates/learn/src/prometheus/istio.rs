@@ -157,10 +157,9 @@ impl Reading {
         {
             self.period(range, at)?;
             if is_usable(value.0) {
-                cadvisor::add(&mut self.telemetry, metric, value.0, self.range_s);
-            } else {
-                self.telemetry.unusable_rows += 1;
+                return cadvisor::take(&mut self.telemetry, metric, value.0, self.range_s);
             }
+            self.telemetry.unusable_rows += 1;
             return Ok(());
         }
         let name = named.map_or(labels.name.as_deref(), |(name, _)| Some(name)).unwrap_or_default();

@@ -43,7 +43,7 @@ pub enum AnswerError {
     #[error("the answers are of different times: {0} and {1} seconds since 1970")]
     Times(f64, f64),
     /// An answer that is given a second time, or again of a period that overlaps.
-    #[error("a series of {0} is there twice: its requests would count twice")]
+    #[error("a series of {0} is there twice: it would count twice")]
     Twice(&'static str),
 }
 

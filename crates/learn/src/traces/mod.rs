@@ -63,6 +63,8 @@ pub(crate) struct Traces {
     pub(crate) late_spans: u64,
     /// Spans without a time, an identity or a service, and spans that end before they start.
     pub(crate) unusable_spans: u64,
+    /// Files whose rest, from the damage on, is left out.
+    pub(crate) damaged_files: u64,
     /// Start of the first and end of the last span, nanoseconds since 1970.
     pub(crate) period: Option<(i64, i64)>,
     pub(crate) tally: Tally,
@@ -123,6 +125,11 @@ impl Reader {
             }
         }
         if is_empty { Err(TraceError::Empty) } else { Ok(()) }
+    }
+
+    /// Counts a file that [`read`](Self::read) has found damaged: what was read before the damage is kept.
+    pub fn leave_out_rest(&mut self) {
+        self.traces.damaged_files += 1;
     }
 
     /// The telemetry with all traces.

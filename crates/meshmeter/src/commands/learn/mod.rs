@@ -8,17 +8,17 @@ use crate::cli::{LearnArgs, provenance_path};
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{self, Destination, destination};
+use crate::output::{self, Destination, destination, tell};
 use experiment::topology::file::{MAX_NAMESPACE_LENGTH, label};
 use learn::prometheus::{AnswerError, Reader};
-use learn::traces;
+use learn::traces::{self, TraceError};
 use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telemetry};
 use results::units::shortened;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Name of a topology on standard output.
+/// Name of a topology on standard output, and of one whose names are hashes.
 const UNNAMED: &str = "learned";
 /// Maximum size of a provenance file that is read, bytes.
 const MAX_PROVENANCE_BYTES: u64 = 256 << 20;
@@ -34,16 +34,23 @@ pub fn run(args: &LearnArgs) -> Result<ExitCode, Failure> {
 
 fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let out = args.out.as_deref().map(Destination::from_path);
-    let beside = args.out.as_deref().filter(|_| !matches!(out, Some(Destination::Stdout)));
+    let is_file = |path: &&Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let is_stdout = matches!(out, Some(Destination::Stdout));
+    let beside = args.out.as_deref().filter(|_| !is_stdout).filter(is_file);
     destination::check(&destination::of_options([("--out", &args.out)]))?;
     let (anonymiser, salt) = salt::anonymiser(args, beside)?;
     let objects = read_objects(args, anonymiser.clone())?;
     let telemetry = read(args, Reader::new(Telemetry::new(anonymiser)))?;
     let telemetry = if args.traces.is_empty() { telemetry } else { read_traces(args, telemetry)? };
-    let options = Options { name: name_of(beside), scale: args.scale, least_share: args.least_share };
+    // The file's name may be that of the shop.
+    let name = if args.anonymise { UNNAMED.to_owned() } else { name_of(beside) };
+    let options = Options { name, scale: args.scale, least_share: args.least_share };
     let learned = learn::learn(&telemetry, &objects, &options)
         .map_err(|error| refused(&error, !args.prometheus.is_empty()))?;
     summary::print(&learned);
+    if beside.is_none() {
+        tell!("the sources of the figures are not kept: `--out FILE` writes them beside a file");
+    }
     if let Some(path) = beside {
         write_beside(path, &learned)?;
         salt.iter().try_for_each(salt::NewSalt::write)?;
@@ -70,7 +77,7 @@ fn read(args: &LearnArgs, mut reader: Reader) -> Result<Telemetry, Failure> {
     Ok(reader.finish())
 }
 
-/// Adds traces: those of each file, and of each file in a directory.
+/// Adds traces: those of each file, and of each file in a directory, of which some may be damaged.
 fn read_traces(args: &LearnArgs, telemetry: Telemetry) -> Result<Telemetry, Failure> {
     let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
         Failure::usage(format!("read the traces `{}`: {error}", path.display()))
@@ -86,9 +93,17 @@ fn read_traces(args: &LearnArgs, telemetry: Telemetry) -> Result<Telemetry, Fail
         if files.is_empty() {
             return Err(unreadable(path, &"the directory has no file"));
         }
-        for file in files {
-            let input = input::open(&file).map_err(|error| unreadable(&file, &error))?;
-            reader.read(input).map_err(|error| unreadable(&file, &error))?;
+        let mut damaged = 0;
+        for file in &files {
+            let input = input::open(file).map_err(|error| unreadable(file, &error))?;
+            match reader.read(input) {
+                Err(error @ (TraceError::Json(_) | TraceError::Empty)) if damaged + 1 < files.len() => {
+                    damaged += 1;
+                    reader.leave_out_rest();
+                    tell!("left out from here on: `{}`: {error}", file.display());
+                }
+                read => read.map_err(|error| unreadable(file, &error))?,
+            }
         }
     }
     reader.finish().map_err(|error| Failure::usage(format!("read the traces: {error}")))

@@ -27,13 +27,9 @@ impl NewSalt {
         let about = |error: std::io::Error| {
             Failure::environment(&error).about(&format!("write the salt {}", self.path.display()))
         };
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&self.path)
-            .map_err(about)?;
+        // A link that leads nowhere is no salt, and is not followed.
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path).map_err(about)?;
         file.write_all(self.salt.as_bytes()).map_err(about)?;
         tell!(
             "salt of the names: {}; keep it to yourself: with it, names can be guessed",
