@@ -227,13 +227,13 @@ fn promises_of_memory_balance_and_handshakes() {
     };
     let ours =
         |memory_mb, imbalance, handshakes| contender("meshmeter load", memory_mb, imbalance, handshakes);
-    assert_eq!(kept(MANY, vec![ours(80.0, 0.05, 0.0)]), [true; 3]);
-    assert_eq!(kept(MANY, vec![ours(81.0, 0.06, 0.0)]), [true, false, false]);
+    assert_eq!(kept(MANY, vec![ours(96.0, 0.05, 0.0)]), [true; 3]);
+    assert_eq!(kept(MANY, vec![ours(97.0, 0.06, 0.0)]), [true, false, false]);
     assert_eq!(kept(CHURN, vec![ours(1.0, 0.0, 995.0)]), [true; 2]);
     assert_eq!(kept(CHURN, vec![ours(1.0, 0.0, 900.0)]), [true, false]);
     let long = |memory_mb| contender(FOUR_TIMES, memory_mb, 0.0, 0.0);
-    assert_eq!(kept(LASTING, vec![ours(16.0, 0.0, 0.0), long(17.0)]), [true; 3]);
-    assert_eq!(kept(LASTING, vec![ours(17.0, 0.0, 0.0), long(19.0)]), [true, false, false]);
+    assert_eq!(kept(LASTING, vec![ours(32.0, 0.0, 0.0), long(33.0)]), [true; 3]);
+    assert_eq!(kept(LASTING, vec![ours(33.0, 0.0, 0.0), long(37.0)]), [true, false, false]);
 }
 
 #[test]
