@@ -117,6 +117,30 @@ fn part(lines: &mut impl Iterator<Item = String>, name: &str, expected: &str) ->
 }
 
 #[test]
+fn addresses_without_their_last_slash_lead_to_the_page() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(&root.path().join("a run"), &[]);
+    let viewing = Viewing::start(root.path());
+    for address in [format!("/{}", viewing.token), format!("/{}/run/-a%20run", viewing.token)] {
+        let (status, head, _) = viewing.exchange(&viewing.request("GET", &address, &viewing.host, ""));
+        let location = format!("location: {}/\r\n", address.to_lowercase());
+        assert!(status == 308 && head.contains(&location), "{head}");
+        let (status, ..) =
+            viewing.exchange(&viewing.request("GET", &format!("{address}/"), &viewing.host, ""));
+        assert_eq!(status, 200);
+    }
+}
+
+#[test]
+fn silent_connections_make_room_for_a_page() {
+    let root = tempfile::tempdir().unwrap();
+    let viewing = Viewing::start(root.path());
+    let mut silent: Vec<TcpStream> = (0..80).map(|_| viewing.connect("")).collect();
+    assert_eq!(viewing.get("").0, 200);
+    assert_eq!(silent[0].read(&mut [0]).unwrap(), 0, "the oldest is closed");
+}
+
+#[test]
 fn only_browsers_of_this_machine_with_the_token_are_answered() {
     let root = tempfile::tempdir().unwrap();
     let viewing = Viewing::start(root.path());
@@ -140,7 +164,7 @@ fn only_browsers_of_this_machine_with_the_token_are_answered() {
         ("POST", &page, host.clone(), 405),
         ("DELETE", &page, host.clone(), 405),
         ("POST", &wrong, host.clone(), 403),
-        ("GET", &format!("/{token}"), host.clone(), 404),
+        ("GET", &format!("/{token}"), host.clone(), 308),
         ("GET", &format!("/{token}/absent"), host.clone(), 404),
     ] {
         let (status, head, body) = viewing.exchange(&viewing.request(method, path, &host, ""));
@@ -183,7 +207,6 @@ fn only_known_files_of_runs_are_served() {
     assert_eq!((status, body.as_str()), (200, "<script>alert(1)</script>"));
     assert!(head.contains("content-security-policy: sandbox; default-src 'none'"), "{head}");
     for page in [
-        "run/-one",
         "run/one/",
         "run/-one/trials.jsonl",
         "run/-one/host.json",

@@ -24,6 +24,7 @@ use report::html::view;
 use report::watched::{Position, REPORTS, WatchedRun};
 use results::percent_decoded;
 use statistics::history::course;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::{self, Read as _};
 use std::net::TcpListener;
@@ -31,11 +32,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 /// The port that browsers leave out of `Host`.
 const HTTP_PORT: u16 = 80;
-/// Maximum concurrent connections, one per open page; others wait in the kernel's queue.
+/// Maximum concurrent connections, one per open page. One that has sent nothing makes room for the next; if there is none, the
+/// next waits.
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum size of a request head, and the time for it.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -74,14 +76,26 @@ pub(super) fn start(listener: TcpListener, viewer: Viewer) -> io::Result<()> {
 async fn accept(listener: TcpListener, viewer: Arc<Viewer>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    // Dropping one closes its connection if that is still silent.
+    let mut silent: VecDeque<oneshot::Sender<()>> = VecDeque::new();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        silent.retain(|connection| !connection.is_closed());
+        if places.available_permits() == 0 {
+            drop(silent.pop_front());
+        }
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let (kept, given_up) = oneshot::channel();
+        silent.push_back(kept);
         let viewer = Arc::clone(&viewer);
         tokio::spawn(async move {
+            tokio::select! {
+                _ = tokio::time::timeout(HEAD_TIMEOUT, stream.readable()) => {}
+                _ = given_up => return,
+            }
             let service = service_fn(move |request: Request<Incoming>| {
                 let viewer = Arc::clone(&viewer);
                 async move {
@@ -134,7 +148,7 @@ impl Viewer {
             return Err(StatusCode::MISDIRECTED_REQUEST);
         }
         let path = uri.path().trim_start_matches('/');
-        let (token, page) = path.split_once('/').unwrap_or((path, "absent"));
+        let (token, page) = path.split_once('/').map_or((path, None), |(token, page)| (token, Some(page)));
         if !is_same(token, &self.token) {
             return Err(StatusCode::FORBIDDEN);
         }
@@ -142,11 +156,13 @@ impl Viewer {
             return Err(StatusCode::METHOD_NOT_ALLOWED);
         }
         let not_found = |_| StatusCode::NOT_FOUND;
+        let Some(page) = page else { return Ok(moved(uri.path())) };
         match page.split('/').collect::<Vec<_>>().as_slice() {
             [""] => self.list().map_err(not_found),
             ["events"] => self.list_events().map_err(not_found),
             ["view.js"] => Ok(complete("text/javascript; charset=utf-8", view::SCRIPT)),
             ["history", name] => self.history(&decoded(name)?),
+            ["run", _] => Ok(moved(uri.path())),
             ["run", name, file] => {
                 self.of_run(&decoded(name)?, file, uri.query(), headers).map_err(not_found)
             }
@@ -240,6 +256,16 @@ fn complete(kind: &'static str, body: impl Into<Bytes>) -> Reply {
 fn events(events: Events) -> Reply {
     let mut reply = Response::new(Either::Right(events));
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    reply
+}
+
+/// To a page by its address without the last `/`.
+fn moved(path: &str) -> Reply {
+    let Ok(location) = HeaderValue::try_from(format!("/{}/", path.trim_start_matches('/'))) else {
+        return refused(StatusCode::NOT_FOUND);
+    };
+    let mut reply = refused(StatusCode::PERMANENT_REDIRECT);
+    reply.headers_mut().insert(header::LOCATION, location);
     reply
 }
 
