@@ -48,12 +48,12 @@ fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let learned = learn::learn(&telemetry, &objects, &options)
         .map_err(|error| refused(&error, !args.prometheus.is_empty()))?;
     summary::print(&learned);
-    if beside.is_none() {
-        tell!("the sources of the figures are not kept: `--out FILE` writes them beside a file");
-    }
-    if let Some(path) = beside {
-        write_beside(path, &learned)?;
-        salt.iter().try_for_each(salt::NewSalt::write)?;
+    match beside {
+        Some(path) => {
+            write_beside(path, &learned)?;
+            salt.iter().try_for_each(salt::NewSalt::write)?;
+        }
+        None => tell!("the sources of the figures are not kept: `--out FILE` writes them beside a file"),
     }
     report::write(&out.unwrap_or(Destination::Stdout), &learned.yaml)
 }
