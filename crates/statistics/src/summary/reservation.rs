@@ -17,7 +17,10 @@ const GROUPS: [ResourceGroup; 3] = [ResourceGroup::App, ResourceGroup::Generator
 const MIB: f64 = 1_048_576.0;
 /// A sidecar or a waypoint: CPU in cores, memory in bytes.
 pub(crate) const PROXY: Amount = Amount { cpu_cores: 0.1, memory_bytes: 128.0 * MIB };
-pub(crate) const NODE_PROXY: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
+/// A ztunnel: `ztunnel.resources` in `manifests/charts/ztunnel/values.yaml` of the Istio that labs build.
+pub(crate) const NODE_PROXY: Amount = Amount { cpu_cores: 0.2, memory_bytes: 512.0 * MIB };
+/// A ztunnel in the study of fifty tenants.
+const STUDY_NODE_PROXY: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
 const ISTIOD: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
 
 /// CPU and memory.
@@ -118,7 +121,7 @@ fn requested(workload: &Workload) -> Amount {
 fn mesh_default(usage: &ComponentUsage) -> Amount {
     match usage.role {
         Role::ControlPlane => ISTIOD,
-        _ if usage.name.ends_with("ztunnel") => NODE_PROXY,
+        _ if usage.name.ends_with("ztunnel") => STUDY_NODE_PROXY,
         _ => PROXY,
     }
 }
