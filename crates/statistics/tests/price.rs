@@ -65,6 +65,9 @@ fn full_scale_without_noise_is_found_from_two_scales() {
         assert!(near(priced.cpu_cores_used, sum), "{of}: namespaces add up: {sum}");
     }
     assert!((mode(&result, Mode::Sidecar).cpu_cores_reserved - 4.0).abs() < 1e-9, "40 pods with 100m each");
+    let ambient = mode(&result, Mode::Ambient);
+    assert!((ambient.cpu_cores_reserved - NODES as f64 * 0.2).abs() < 1e-9, "200m for each ztunnel");
+    assert_eq!(ambient.memory_bytes_reserved, NODES as f64 * 512.0 * 1_048_576.0);
     assert_eq!(result.model_error, None);
     assert!(assumed(&result, "CPU and memory of today's proxies").is_some());
 }
