@@ -123,15 +123,22 @@ pub(crate) fn of_telemetry(telemetry: &Telemetry, mesh: &Mesh, findings: &mut Fi
         findings.add("waypoint", waypoint, text);
     }
     let has_metrics = telemetry.traces.is_none() || !telemetry.rows.is_empty();
-    for metric in [
-        "istio_request_duration_milliseconds_bucket",
-        "istio_requests_total",
-        "istio_request_bytes_count",
-        "istio_response_bytes_count",
-    ] {
+    for metric in telemetry.dialect.metrics().expected {
         if has_metrics && !telemetry.rows.contains_key(metric) {
-            findings.add("missing-metric", metric, format!("there is no row of {metric}"));
+            findings.add("missing-metric", *metric, format!("there is no row of {metric}"));
         }
+    }
+    for (kind, text) in telemetry.dialect.limits() {
+        findings.add(kind, "", *text);
+    }
+    for (dialect, rate) in &telemetry.left_out {
+        let text = format!(
+            "metrics of {} with {} requests/s are left out: those of {} may be of the same calls",
+            dialect.name(),
+            shown(*rate),
+            telemetry.dialect.name()
+        );
+        findings.add("left-out", "", text);
     }
 }
 

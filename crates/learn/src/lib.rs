@@ -6,6 +6,7 @@
 //! where each figure comes from. Queries are sent by the command, not here.
 
 mod checks;
+mod dialect;
 mod draft;
 mod drivers;
 pub mod fit;

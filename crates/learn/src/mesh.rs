@@ -4,6 +4,7 @@
 //! proxy: the caller's counts what the application sent, without retries. Service times are those of the callee's proxy, else of
 //! the waypoint, else of the caller's proxy, whose time includes the network and both proxies.
 
+use crate::dialect::Dialect;
 use crate::histogram::Histogram;
 use crate::labels::service_names;
 use crate::parties::{Callee, Name, Party, UNKNOWN};
@@ -65,6 +66,7 @@ pub(crate) struct Edge {
 pub(crate) struct Mesh {
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Edge>,
+    pub(crate) dialect: Dialect,
     /// Waypoints, whose connections are left out: they report the requests themselves.
     pub(crate) waypoints: Vec<String>,
     /// Requests per second to a destination that no proxy names.
@@ -96,7 +98,8 @@ impl Mesh {
             add(merged, reported, !has_requests && !is_transit);
         }
         let names: Vec<String> = waypoints.iter().map(|party| text(telemetry, *party)).collect();
-        let mut mesh = Self { lost_rate, ..Self::with(telemetry, merged, &proxied) };
+        let dialect = telemetry.dialect;
+        let mut mesh = Self { lost_rate, dialect, ..Self::with(telemetry, merged, &proxied) };
         mesh.waypoints = names;
         mesh.recognise_callers();
         mesh.choose_protocols();
@@ -154,14 +157,15 @@ impl Mesh {
 
     /// A callee's proxy may not recognise a caller whose own proxy reports the call: those requests are counted once.
     fn recognise_callers(&mut self) {
-        let mut reported_by_callers: BTreeMap<usize, f64> = BTreeMap::new();
-        for edge in self.edges.iter().filter(|edge| edge.from.is_some() && !edge.is_tcp) {
+        let mut reported_by_callers: BTreeMap<(usize, bool), f64> = BTreeMap::new();
+        for edge in self.edges.iter().filter(|edge| edge.from.is_some()) {
             if edge.rates[Reporter::Destination as usize].is_none() && edge.reporter == Reporter::Source {
-                *reported_by_callers.entry(edge.to).or_default() += edge.rate;
+                *reported_by_callers.entry((edge.to, edge.is_tcp)).or_default() += edge.rate;
             }
         }
-        for edge in self.edges.iter_mut().filter(|edge| edge.from.is_none() && !edge.is_tcp) {
-            let known = reported_by_callers.get(&edge.to).copied().unwrap_or_default().min(edge.rate);
+        for edge in self.edges.iter_mut().filter(|edge| edge.from.is_none()) {
+            let known = reported_by_callers.get(&(edge.to, edge.is_tcp)).copied().unwrap_or_default();
+            let known = known.min(edge.rate);
             if known > 0.0 {
                 edge.count *= 1.0 - known / edge.rate;
                 edge.rate -= known;
@@ -170,10 +174,20 @@ impl Mesh {
         }
         // What is left below a percent is the difference between two scrapes.
         let recognised = &self.recognised;
-        self.edges.retain(|edge| {
+        let is_left = |edge: &Edge| {
             let known = recognised.get(&edge.to).filter(|_| edge.from.is_none());
             known.is_none_or(|known| edge.rate > 0.01 * known)
-        });
+        };
+        let (left, counted): (Vec<Edge>, Vec<Edge>) =
+            std::mem::take(&mut self.edges).into_iter().partition(is_left);
+        self.edges = left;
+        // The callee's times are of all callers.
+        for own in counted.into_iter().filter(|own| own.at_callee.values() > 0.0) {
+            let is_timed = |edge: &&mut Edge| edge.to == own.to && edge.time_reporter == Reporter::Source;
+            if let Some(edge) = self.edges.iter_mut().find(is_timed) {
+                (edge.at_callee, edge.time_reporter) = (own.at_callee, own.time_reporter);
+            }
+        }
     }
 
     pub(crate) fn choose_protocols(&mut self) {
@@ -218,7 +232,8 @@ fn waypoints(telemetry: &Telemetry) -> BTreeSet<Party> {
             served.entry(pair.host).or_default().insert(pair.to);
         }
     }
-    if served.is_empty() {
+    // Waypoints of older versions report as the callee's proxies.
+    if receivers.is_empty() {
         return BTreeSet::new();
     }
     let is_waypoint = |pair: &Pair| {

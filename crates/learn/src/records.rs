@@ -141,8 +141,8 @@ impl Draft<'_> {
     fn edge_figures(&self, index: usize, edge: &Edge, period_s: f64) -> BTreeMap<String, Figure> {
         let scale = self.options.scale;
         let (metric, unit) = match (edge.is_tcp, edge.is_traced) {
-            (true, _) => ("istio_tcp_connections_opened_total", "connections/s"),
-            (false, false) => ("istio_requests_total", "requests/s"),
+            (true, _) => (self.mesh.dialect.metrics().connections, "connections/s"),
+            (false, false) => (self.mesh.dialect.metrics().requests, "requests/s"),
             (false, true) => (TRACES, "requests/s"),
         };
         let half = if period_s > 0.0 { 1.96 * edge.count.sqrt() / period_s } else { 0.0 };
@@ -179,7 +179,7 @@ impl Draft<'_> {
                 figure(call.per_request, "calls", source, edge.count),
             );
             if let Some(fit) = &call.request {
-                let source = if edge.is_traced { TRACES } else { "istio_request_bytes" };
+                let source = if edge.is_traced { TRACES } else { self.mesh.dialect.metrics().request_bytes };
                 figures.insert("request".to_owned(), of_fit(fit, "bytes", source));
             }
         }
@@ -250,7 +250,7 @@ impl Draft<'_> {
         );
         let is_traced = self.flows.into[node].iter().all(|edge| self.mesh.edges[*edge].is_traced);
         if let Some(response) = &script.response {
-            let source = if is_traced { TRACES } else { "istio_response_bytes" };
+            let source = if is_traced { TRACES } else { self.mesh.dialect.metrics().response_bytes };
             figures.insert("response".to_owned(), of_fit(response, "bytes", source));
         }
         if let Some(service) = self.traced.services.get(&node) {
@@ -259,7 +259,9 @@ impl Draft<'_> {
         if let Some((duration, reporter)) = &script.duration {
             let source = match is_traced {
                 true => TRACES.to_owned(),
-                false => format!("istio_request_duration_milliseconds, reporter {}", reporter.name()),
+                false => {
+                    format!("{}, reporter {}", self.mesh.dialect.metrics().duration, reporter.name())
+                }
             };
             figures.insert("duration".to_owned(), of_fit(duration, "s", &source));
             if let Some(own) = script.own {

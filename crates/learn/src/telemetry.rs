@@ -1,17 +1,19 @@
 //! Reports of proxies, by pair of workloads and by reporter, whatever mesh they belong to.
 
+use crate::dialect::Dialect;
 use crate::histogram::Histogram;
 use crate::labels::Anonymiser;
 use crate::parties::{Interner, MAX_PAIRS, Name, Party, TooMuch};
 use crate::traces::Traces;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A caller, a callee, and the host that the caller used.
+/// A caller, a callee, the host that the caller used, and the dialect in which a proxy says so.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Pair {
     pub(crate) from: Party,
     pub(crate) to: Party,
     pub(crate) host: Name,
+    pub(crate) dialect: Dialect,
 }
 
 /// Proxy that reports a call, in the order of precedence for rates and sizes.
@@ -100,6 +102,10 @@ impl Reported {
 pub struct Telemetry {
     pub(crate) names: Interner,
     pub(crate) pairs: BTreeMap<Pair, Reported>,
+    /// Dialect of all pairs.
+    pub(crate) dialect: Dialect,
+    /// Requests per second in other dialects, which are left out.
+    pub(crate) left_out: BTreeMap<Dialect, f64>,
     /// Length of the period that rates cover, seconds.
     pub(crate) period_s: f64,
     /// End of the period, seconds since 1970.
@@ -126,6 +132,8 @@ impl Telemetry {
         Self {
             names: Interner::new(anonymiser),
             pairs: BTreeMap::new(),
+            dialect: Dialect::default(),
+            left_out: BTreeMap::new(),
             period_s: 0.0,
             at: 0.0,
             rows: BTreeMap::new(),
@@ -136,6 +144,24 @@ impl Telemetry {
             warnings: BTreeSet::new(),
             traces: None,
         }
+    }
+
+    /// Keeps the pairs of the first dialect with requests, or with connections if there are no requests.
+    pub(crate) fn choose_dialect(&mut self) {
+        let rate =
+            |reported: &Reported| reported.requests.iter().flatten().map(|own| own.rate).fold(0.0, f64::max);
+        let first = |is_chosen: &dyn Fn(&Reported) -> bool| {
+            let has = |dialect: &Dialect| {
+                self.pairs.iter().any(|(pair, reported)| pair.dialect == *dialect && is_chosen(reported))
+            };
+            Dialect::ALL.into_iter().find(has)
+        };
+        let chosen = first(&|reported| rate(reported) > 0.0).or_else(|| first(&|_| true));
+        self.dialect = chosen.unwrap_or_default();
+        for (pair, reported) in self.pairs.iter().filter(|(pair, _)| pair.dialect != self.dialect) {
+            *self.left_out.entry(pair.dialect).or_default() += rate(reported);
+        }
+        self.pairs.retain(|pair, _| pair.dialect == self.dialect);
     }
 
     pub(crate) fn is_anonymised(&self) -> bool {

@@ -269,7 +269,7 @@ fn sources_are_kept_beside_files_alone() {
 fn queries_are_printed_with_their_commands() {
     let output = learn(Path::new("."), &["--print-queries", "--range", "2h"]);
     let text = stdout(&output);
-    assert_eq!(text.lines().filter(|line| line.starts_with("curl -fsS -G ")).count(), 16);
+    assert_eq!(text.lines().filter(|line| line.starts_with("curl -fsS -G ")).count(), 28);
     assert!(text.contains("increase(istio_requests_total[7200s])"), "{text}");
     assert!(text.contains("\nset -eu\n") && text.contains("\nAT=\"$(date +%s)\"\n"), "{text}");
     let at = learn(Path::new("."), &["--print-queries", "--at", "2027-01-15T08:00:00Z"]);

@@ -1,6 +1,7 @@
 //! Streaming JSON of an answer: `{"status": …, "data": {"result": [row, …]}}`. Rows are handed on one by one.
 
 use super::samples::Samples;
+use super::vocabulary::FURTHER_LABELS;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -34,6 +35,8 @@ pub(super) struct Labels {
     pub(super) response_code: Option<String>,
     pub(super) grpc_response_status: Option<String>,
     pub(super) le: Option<String>,
+    /// Those of other meshes than Istio.
+    pub(super) further: Vec<(&'static str, String)>,
 }
 
 impl Labels {
@@ -54,7 +57,11 @@ impl Labels {
             "response_code" => &mut self.response_code,
             "grpc_response_status" => &mut self.grpc_response_status,
             "le" => &mut self.le,
-            _ => return,
+            _ => {
+                let known = FURTHER_LABELS.into_iter().find(|own| *own == name);
+                self.further.extend(known.map(|own| (own, value)));
+                return;
+            }
         };
         *label = Some(value);
     }

@@ -3,18 +3,21 @@
 
 use super::answer::{Labels, Row};
 use super::samples::{Samples, is_usable};
+use super::vocabulary::{Call, Metric, Named, Part, VOCABULARIES, Vocabulary, is_error_status};
 use super::{AnswerError, cadvisor};
+use crate::dialect::Dialect;
 use crate::is_grpc_error;
 use crate::parties::{Party, TooMuch};
 use crate::telemetry::{Pair, Reporter, Telemetry};
 use results::units::{parse_duration, shortened_to};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Maximum number of series of counters that are kept until the period is known.
 const MAX_SERIES: usize = 5_000_000;
-/// Labels of a pair of workloads.
-const PAIR: &str = "reporter, source_workload, source_workload_namespace, destination_workload, \
-                    destination_workload_namespace, destination_service";
+/// Clusters of Envoy that stand for any destination, or for none.
+const NO_HOSTS: [&str; 4] =
+    ["PassthroughCluster", "BlackHoleCluster", "InboundPassthroughCluster", "InboundPassthroughClusterIpv4"];
 /// Difference between periods of answers that counts as none: clocks and late scrapes.
 const SAME_PERIOD: f64 = 0.1;
 /// Difference between times of answers that counts as none, seconds: queries that are sent one after the other.
@@ -41,28 +44,7 @@ impl Query {
     }
 }
 
-/// A counter, or a part of a histogram.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Metric {
-    Requests,
-    Resets,
-    Duration(Part),
-    RequestBytes(Part),
-    ResponseBytes(Part),
-    Opened,
-    Sent,
-    Received,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Part {
-    Bucket,
-    Sum,
-    Count,
-}
-
-/// Metrics by name, with the labels by which a query keeps them apart, and their purpose.
-const METRICS: [(&str, Metric, &str, &str); 14] = [
+const METRICS: [Named; 14] = [
     (
         "istio_requests_total",
         Metric::Requests,
@@ -89,26 +71,38 @@ const METRICS: [(&str, Metric, &str, &str); 14] = [
     ("istio_tcp_received_bytes_total", Metric::Received, "", "bytes that clients sent over connections"),
 ];
 
+pub(super) const VOCABULARY: Vocabulary = Vocabulary {
+    metrics: &METRICS,
+    pair: "reporter, source_workload, source_workload_namespace, destination_workload, destination_workload_namespace, \
+           destination_service",
+    selector: |_| "",
+    call,
+};
+
 /// Queries of a period that ends at the time of the query. Each result names its metric and period in the label `meshmeter`, so
 /// that saved answers need no names. Rows of 0 are left out, apart from buckets of a histogram with values: they bound the
 /// others.
 #[must_use]
 pub fn queries(range_s: u64) -> Vec<Query> {
-    let of_metric = |(name, metric, labels, purpose): (&'static str, Metric, &str, &'static str)| {
+    let of_metric = |of: &'static Vocabulary, (name, metric, labels, purpose): Named| {
         let (series, function) =
             if metric == Metric::Resets { ("istio_requests_total", "resets") } else { (name, "increase") };
         let comma = if labels.is_empty() { "" } else { ", " };
-        let sum = format!("sum by ({PAIR}{comma}{labels}) ({function}({series}[{range_s}s]))");
+        let (pair, selector) = (of.pair, (of.selector)(metric));
+        let sum = format!("sum by ({pair}{comma}{labels}) ({function}({series}{selector}[{range_s}s]))");
         let sum = match name.strip_suffix("_bucket") {
             Some(histogram) => {
-                let count = format!("increase({histogram}_count[{range_s}s])");
-                format!("{sum} and on ({PAIR}) (sum by ({PAIR}) ({count}) > 0)")
+                let count = format!("increase({histogram}_count{selector}[{range_s}s])");
+                format!("{sum} and on ({pair}) (sum by ({pair}) ({count}) > 0)")
             }
             None => format!("{sum} > 0"),
         };
         Query::new(purpose, name, range_s, &sum)
     };
-    METRICS.into_iter().map(of_metric).chain(cadvisor::queries(range_s)).collect()
+    let of_mesh = |of: &'static Vocabulary| {
+        of.metrics.iter().map(move |named| of_metric(of, *named)).collect::<Vec<_>>()
+    };
+    VOCABULARIES.into_iter().flat_map(of_mesh).chain(cadvisor::queries(range_s)).collect()
 }
 
 /// A series, as far as its values are kept apart from those of others; histograms have a bound beside it.
@@ -163,17 +157,19 @@ impl Reading {
             return Ok(());
         }
         let name = named.map_or(labels.name.as_deref(), |(name, _)| Some(name)).unwrap_or_default();
-        let Some((name, metric, ..)) = METRICS.into_iter().find(|(own, ..)| *own == name) else {
+        let find = |of: &Vocabulary| Some((of.call, *of.metrics.iter().find(|(own, ..)| *own == name)?));
+        let known = VOCABULARIES.into_iter().find_map(find);
+        let Some((call, (name, metric, ..))) = known else {
             self.telemetry.foreign_rows += 1;
             return Ok(());
         };
-        let Some(reporter) = reporter(labels) else {
+        let Some(call) = call(labels, metric) else {
             self.telemetry.foreign_rows += 1;
             return Ok(());
         };
         *self.telemetry.rows.entry(name).or_default() += 1;
-        let pair = self.pair(labels)?;
-        let series = Series { pair, reporter, metric, is_grpc: is_grpc(labels), is_error: is_error(labels) };
+        let Call { reporter, is_grpc, is_error, .. } = call;
+        let series = Series { pair: self.pair(&call)?, reporter, metric, is_grpc, is_error };
         let bound = labels.le.as_deref().and_then(|text| text.parse::<f64>().ok());
         let samples = match (row.value, row.values, named) {
             (Some((at, value)), None, Some((_, range))) => {
@@ -199,11 +195,11 @@ impl Reading {
             self.cover(name, labels, (samples.first, samples.last))?;
         }
         match metric {
-            Metric::Requests | Metric::Opened | Metric::Sent | Metric::Received => {
+            Metric::Requests | Metric::Responses | Metric::Opened | Metric::Sent | Metric::Received => {
                 if self.series.len() >= MAX_SERIES {
                     return Err(TooMuch::Series.into());
                 }
-                self.telemetry.pair(pair)?;
+                self.telemetry.pair(series.pair)?;
                 self.series.push((series, samples));
                 Ok(())
             }
@@ -212,19 +208,13 @@ impl Reading {
         }
     }
 
-    fn pair(&mut self, labels: &Labels) -> Result<Pair, TooMuch> {
+    fn pair(&mut self, call: &Call) -> Result<Pair, TooMuch> {
         let telemetry = &mut self.telemetry;
-        Ok(Pair {
-            from: Party {
-                namespace: telemetry.name(labels.source_workload_namespace.as_deref())?,
-                workload: telemetry.name(labels.source_workload.as_deref())?,
-            },
-            to: Party {
-                namespace: telemetry.name(labels.destination_workload_namespace.as_deref())?,
-                workload: telemetry.name(labels.destination_workload.as_deref())?,
-            },
-            host: telemetry.name(labels.destination_service.as_deref())?,
-        })
+        let mut party = |[namespace, workload]: [Option<&str>; 2]| -> Result<Party, TooMuch> {
+            Ok(Party { namespace: telemetry.name(namespace)?, workload: telemetry.name(workload)? })
+        };
+        let (from, to) = (party(call.from)?, party(call.to)?);
+        Ok(Pair { from, to, host: telemetry.name(call.host.as_deref())?, dialect: call.dialect })
     }
 
     /// Notes the period of a vector.
@@ -267,7 +257,9 @@ impl Reading {
         let rate = if self.range_s > 0.0 { value / self.range_s } else { 0.0 };
         let reported = self.telemetry.pair(pair)?;
         let (histogram, part, scale) = match metric {
-            Metric::Duration(part) => (&mut reported.requests_of(reporter).duration, part, 1e-3),
+            Metric::Duration(part) => {
+                (&mut reported.requests_of(reporter).duration, part, pair.dialect.duration_unit_s())
+            }
             Metric::RequestBytes(part) => (&mut reported.requests_of(reporter).request_bytes, part, 1.0),
             Metric::ResponseBytes(part) => (&mut reported.requests_of(reporter).response_bytes, part, 1.0),
             Metric::Requests => {
@@ -277,6 +269,10 @@ impl Reading {
                 requests.resets += resets;
                 requests.error_rate += if is_error { rate } else { 0.0 };
                 requests.grpc_rate += if is_grpc { rate } else { 0.0 };
+                return Ok(());
+            }
+            Metric::Responses => {
+                reported.requests_of(reporter).error_rate += if is_error { rate } else { 0.0 };
                 return Ok(());
             }
             Metric::Resets => {
@@ -324,27 +320,35 @@ impl Reading {
         }
         self.telemetry.period_s = self.range_s;
         self.telemetry.pairs.retain(|_, reported| reported.is_used());
+        self.telemetry.choose_dialect();
         self.telemetry
     }
 }
 
-/// Reporter of a row. Relabelled ztunnels report connections of the client's side.
-fn reporter(labels: &Labels) -> Option<Reporter> {
-    match labels.reporter.as_deref()? {
-        "source" | "ztunnel" => Some(Reporter::Source),
-        "destination" => Some(Reporter::Destination),
-        "waypoint" => Some(Reporter::Waypoint),
-        _ => None,
-    }
-}
-
-fn is_grpc(labels: &Labels) -> bool {
-    labels.request_protocol.as_deref() == Some("grpc")
+/// Call of a row. Relabelled ztunnels report connections of the client's side.
+fn call(labels: &Labels, _: Metric) -> Option<Call<'_>> {
+    let (dialect, reporter) = match labels.reporter.as_deref() {
+        Some("source" | "ztunnel") => (Dialect::Istio, Reporter::Source),
+        Some("destination") => (Dialect::Istio, Reporter::Destination),
+        Some("waypoint") => (Dialect::Istio, Reporter::Waypoint),
+        None | Some("") => (Dialect::Unreported, Reporter::Destination),
+        Some(_) => return None,
+    };
+    let host = labels.destination_service.as_deref().filter(|host| !NO_HOSTS.contains(host));
+    Some(Call {
+        dialect,
+        reporter,
+        from: [labels.source_workload_namespace.as_deref(), labels.source_workload.as_deref()],
+        to: [labels.destination_workload_namespace.as_deref(), labels.destination_workload.as_deref()],
+        host: host.map(Cow::Borrowed),
+        is_grpc: labels.request_protocol.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("grpc")),
+        is_error: is_error(labels),
+    })
 }
 
 /// True for requests that the server answered with an error, or that got no answer (code 0).
 fn is_error(labels: &Labels) -> bool {
-    let code = labels.response_code.as_deref().unwrap_or_default();
     let status = labels.grpc_response_status.as_deref().unwrap_or_default();
-    code == "0" || (code.len() == 3 && code.starts_with('5')) || status.parse::<u8>().is_ok_and(is_grpc_error)
+    is_error_status(labels.response_code.as_deref().unwrap_or_default())
+        || status.parse::<u8>().is_ok_and(is_grpc_error)
 }

@@ -2,13 +2,16 @@
 //!
 //! [`queries`] has what is sent. [`read`] takes answers one after the other, in any order: of those queries, whose results name
 //! their metric and period in the label `meshmeter`, and matrices of raw samples (`istio_requests_total[1h]`), whose counters may
-//! have been reset. `answer` streams the JSON, `samples` adds up a counter, `istio` knows metrics and labels,
-//! `cadvisor` those of containers.
+//! have been reset. `answer` streams the JSON, `samples` adds up a counter. `istio`, `linkerd` and `hubble` know
+//! metrics and labels of a mesh (`vocabulary`), `cadvisor` those of containers.
 
 mod answer;
 mod cadvisor;
+mod hubble;
 mod istio;
+mod linkerd;
 mod samples;
+mod vocabulary;
 
 pub use istio::{Query, queries};
 

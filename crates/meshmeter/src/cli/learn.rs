@@ -13,10 +13,11 @@ const MAX_RANGE: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// Learn a topology from a running mesh's telemetry: services, calls, rates, sizes, times
 ///
-/// Reads Istio's standard metrics of sidecars, gateways, waypoints and ztunnels from a Prometheus, or from its saved answers, and
-/// writes a topology file with a driver for each entry. `NAME.provenance.json` beside it has the source, period and spread of each
-/// figure, the rates of the drivers, and findings: missing callers, reporters that disagree, counters that were reset, circles.
-/// Metrics have no order of calls; traces (--traces) have it, with calls per request by endpoint, retries and own times.
+/// Reads Istio's standard metrics of sidecars, gateways, waypoints and ztunnels, or those of Linkerd or Cilium's Hubble, from a
+/// Prometheus, or from its saved answers, and writes a topology file with a driver for each entry. `NAME.provenance.json` beside it
+/// has the source, period and spread of each figure, the rates of the drivers, and findings: missing callers, reporters that
+/// disagree, counters that were reset, circles. Metrics have no order of calls; traces (--traces) have it, with calls per request
+/// by endpoint, retries and own times.
 /// docs/learn.md has the rules.
 ///
 /// Exit status: 0 if a topology was learned, 2 if the input is unusable, 3 if Prometheus does not answer.
