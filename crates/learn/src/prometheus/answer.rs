@@ -1,11 +1,45 @@
 //! Streaming JSON of an answer: `{"status": …, "data": {"result": [row, …]}}`. Rows are handed on one by one.
 
 use super::samples::Samples;
-use super::vocabulary::FURTHER_LABELS;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Labels that are kept beside Istio's.
+pub(super) const FURTHER_LABELS: [&str; 31] = [
+    "authority",
+    "classification",
+    "daemonset",
+    "deployment",
+    "destination_app",
+    "destination_namespace",
+    "direction",
+    "dst_daemonset",
+    "dst_deployment",
+    "dst_k8s_job",
+    "dst_namespace",
+    "dst_replicaset",
+    "dst_replicationcontroller",
+    "dst_service",
+    "dst_statefulset",
+    "grpc_status",
+    "grpc_status_code",
+    "k8s_job",
+    "namespace",
+    "peer",
+    "protocol",
+    "replicaset",
+    "replicationcontroller",
+    "route_name",
+    "source_app",
+    "source_namespace",
+    "statefulset",
+    "status",
+    "status_code",
+    "target_port",
+    "traffic_direction",
+];
 
 /// A row of a result.
 #[derive(Debug, Deserialize)]

@@ -3,8 +3,8 @@
 
 use super::answer::{Labels, Row};
 use super::samples::{Samples, is_usable};
-use super::vocabulary::{Call, Metric, Named, Part, VOCABULARIES, Vocabulary, is_error_status};
-use super::{AnswerError, cadvisor};
+use super::vocabulary::{Call, Metric, Named, Part, Vocabulary, is_error_status};
+use super::{AnswerError, cadvisor, hubble, linkerd};
 use crate::dialect::Dialect;
 use crate::is_grpc_error;
 use crate::parties::{Party, TooMuch};
@@ -71,7 +71,10 @@ const METRICS: [Named; 14] = [
     ("istio_tcp_received_bytes_total", Metric::Received, "", "bytes that clients sent over connections"),
 ];
 
-pub(super) const VOCABULARY: Vocabulary = Vocabulary {
+/// All vocabularies, in the order of their queries.
+const VOCABULARIES: [&Vocabulary; 3] = [&VOCABULARY, &linkerd::VOCABULARY, &hubble::VOCABULARY];
+
+const VOCABULARY: Vocabulary = Vocabulary {
     metrics: &METRICS,
     pair: "reporter, source_workload, source_workload_namespace, destination_workload, destination_workload_namespace, \
            destination_service",
@@ -351,4 +354,33 @@ fn is_error(labels: &Labels) -> bool {
     let status = labels.grpc_response_status.as_deref().unwrap_or_default();
     is_error_status(labels.response_code.as_deref().unwrap_or_default())
         || status.parse::<u8>().is_ok_and(is_grpc_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::FURTHER_LABELS;
+    use super::*;
+
+    #[test]
+    fn labels_of_queries_are_read() {
+        let own = [
+            "reporter",
+            "source_workload",
+            "source_workload_namespace",
+            "destination_workload",
+            "destination_workload_namespace",
+            "destination_service",
+            "request_protocol",
+            "response_code",
+            "grpc_response_status",
+            "le",
+        ];
+        for vocabulary in VOCABULARIES {
+            let of_metrics = vocabulary.metrics.iter().map(|(_, _, labels, _)| *labels);
+            let labels = of_metrics.chain([vocabulary.pair]).flat_map(|labels| labels.split(", "));
+            for label in labels.filter(|label| !label.is_empty()) {
+                assert!(own.contains(&label) || FURTHER_LABELS.contains(&label), "{label}");
+            }
+        }
+    }
 }

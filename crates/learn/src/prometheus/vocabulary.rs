@@ -1,45 +1,9 @@
 //! Vocabularies of the dialects: names of metrics, labels of a call, selectors of queries.
 
 use super::answer::Labels;
-use super::{hubble, istio, linkerd};
 use crate::dialect::Dialect;
 use crate::telemetry::Reporter;
 use std::borrow::Cow;
-
-/// Labels that are kept beside Istio's.
-pub(super) const FURTHER_LABELS: [&str; 31] = [
-    "authority",
-    "classification",
-    "daemonset",
-    "deployment",
-    "destination_app",
-    "destination_namespace",
-    "direction",
-    "dst_daemonset",
-    "dst_deployment",
-    "dst_k8s_job",
-    "dst_namespace",
-    "dst_replicaset",
-    "dst_replicationcontroller",
-    "dst_service",
-    "dst_statefulset",
-    "grpc_status",
-    "grpc_status_code",
-    "k8s_job",
-    "namespace",
-    "peer",
-    "protocol",
-    "replicaset",
-    "replicationcontroller",
-    "route_name",
-    "source_app",
-    "source_namespace",
-    "statefulset",
-    "status",
-    "status_code",
-    "target_port",
-    "traffic_direction",
-];
 
 /// A counter, or a part of a histogram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,10 +47,6 @@ pub(super) struct Vocabulary {
     pub(super) call: fn(&Labels, Metric) -> Option<Call<'_>>,
 }
 
-/// All vocabularies, in the order of their queries.
-pub(super) const VOCABULARIES: [&Vocabulary; 3] =
-    [&istio::VOCABULARY, &linkerd::VOCABULARY, &hubble::VOCABULARY];
-
 /// Ends and kind of a row's call.
 pub(super) struct Call<'a> {
     pub(super) dialect: Dialect,
@@ -100,7 +60,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Labels {
-    /// One of [`FURTHER_LABELS`]; `None` without it or without a value.
+    /// A label that other meshes than Istio have; `None` without it or without a value.
     pub(super) fn further(&self, name: &str) -> Option<&str> {
         let value = self.further.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str());
         value.filter(|value| !value.is_empty())
@@ -114,32 +74,4 @@ impl Labels {
 /// True for the status of a response that the server answered with an error, or of none (0).
 pub(super) fn is_error_status(code: &str) -> bool {
     code == "0" || (code.len() == 3 && code.starts_with('5'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_of_queries_are_read() {
-        let own = [
-            "reporter",
-            "source_workload",
-            "source_workload_namespace",
-            "destination_workload",
-            "destination_workload_namespace",
-            "destination_service",
-            "request_protocol",
-            "response_code",
-            "grpc_response_status",
-            "le",
-        ];
-        for vocabulary in VOCABULARIES {
-            let of_metrics = vocabulary.metrics.iter().map(|(_, _, labels, _)| *labels);
-            let labels = of_metrics.chain([vocabulary.pair]).flat_map(|labels| labels.split(", "));
-            for label in labels.filter(|label| !label.is_empty()) {
-                assert!(own.contains(&label) || FURTHER_LABELS.contains(&label), "{label}");
-            }
-        }
-    }
 }
