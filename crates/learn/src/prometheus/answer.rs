@@ -92,8 +92,12 @@ impl Labels {
             "grpc_response_status" => &mut self.grpc_response_status,
             "le" => &mut self.le,
             _ => {
-                let known = FURTHER_LABELS.into_iter().find(|own| *own == name);
-                self.further.extend(known.map(|own| (own, value)));
+                // Each once, however often a hostile row repeats it.
+                if let Some(own) = FURTHER_LABELS.into_iter().find(|own| *own == name)
+                    && self.further.iter().all(|(known, _)| *known != own)
+                {
+                    self.further.push((own, value));
+                }
                 return;
             }
         };
