@@ -310,6 +310,9 @@ fn contents(path: &Path) -> Result<Contents, FolderError> {
     });
     let names: Vec<String> = match listed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(FolderError::write("create", path, error));
+        }
         other => other.map_err(|error| FolderError::read(path, error))?,
     };
     if names.iter().any(|name| name == EXPERIMENT_FILE || name == TRIALS_FILE) {
