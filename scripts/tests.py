@@ -42,6 +42,8 @@ DEFAULT_TIMEOUT_S = 3600
 # Programs that are interrupted take down their labs and clusters.
 INTERRUPTION_TIMEOUT_S = 30
 SLOWEST = 10
+# Time in which an interruption is noticed at the latest.
+SIGNAL_INTERVAL_S = 0.5
 # Exit status after an interruption, as a shell gives it.
 INTERRUPTED = 128 + signal.SIGINT
 # Processes that tests start may write to the output at any time: before the name, on the same line, and, if tests run one at a
@@ -323,7 +325,9 @@ def run_side_by_side(runner, rows, slots, report):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            # A signal between Python's last look and the wait does not end the wait: one without an end would lose it.
+            while thread.is_alive():
+                thread.join(SIGNAL_INTERVAL_S)
     except KeyboardInterrupt:
         runner.stop(threads)
         raise
