@@ -289,13 +289,55 @@ except KeyboardInterrupt:
     print('stopped:', runner.is_stopped)
 ";
 
+/// Output of a program that has the runner as its module.
+#[track_caller]
+fn printed_by(python: &str) -> String {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
+    let mut command = Command::new("python3");
+    let output = command.args(["-B", "-c", python]).env("PYTHONPATH", scripts).output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
 fn interruption_while_programs_are_being_started_stops_them() {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
-    let mut python = Command::new("python3");
-    let output = python.args(["-B", "-c", INTERRUPTED_START]).env("PYTHONPATH", scripts).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "stopped: True\n", "{errors}");
+    assert_eq!(printed_by(INTERRUPTED_START), "stopped: True\n");
+}
+
+/// Interrupts the runner by a signal that another thread than the waiting one gets, as if it had come just before the wait. Prints
+/// whether the programs still ran when they were stopped: they end by themselves after a time that only waiting in vain takes.
+const UNNOTICED_SIGNAL: &str = "
+import pathlib, os, signal, threading, time, tests
+
+class Runner:
+    def __init__(self):
+        self.stopped = threading.Event()
+        self.still_run = True
+    def run(self, program):
+        if program == 3:
+            interrupt()
+        self.still_run = self.stopped.wait(60) and self.still_run
+    def stop(self, threads):
+        print('still run:', self.still_run)
+        self.stopped.set()
+
+def interrupt():
+    waits = lambda: pathlib.Path(f'/proc/self/task/{os.getpid()}/stat').read_text().rsplit(') ', 1)[1][0] == 'S'
+    for _ in range(20):
+        while not waits():
+            pass
+        time.sleep(0.01)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+try:
+    tests.run_side_by_side(Runner(), [[1], [2], [3]], 3, print)
+except KeyboardInterrupt:
+    print('interrupted')
+";
+
+#[test]
+fn interruption_just_before_the_wait_for_programs_is_noticed() {
+    assert_eq!(printed_by(UNNOTICED_SIGNAL), "still run: True\ninterrupted\n");
 }
 
 #[test]
