@@ -1,16 +1,11 @@
 //! One connection of a worker: its server, and the unanswered requests on it.
 
+use super::retries::Retries;
 use super::roaming::Attempts;
 use crate::clock::Nanos;
 use crate::protocol::Codec;
 use crate::recorder::InFlightRequest;
 use crate::target::Target;
-
-/// Pause before a connection is retried. It does not grow: the end of an outage would be seen later by as much, and the load's
-/// own pauses would be in its response times.
-pub(super) const RETRY_PAUSE: Nanos = 10_000_000;
-/// Connections of a thread that may each be retried that often; more wait longer, so that together they try no more.
-const RETRIED_CONNECTIONS: u64 = 64;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -205,8 +200,8 @@ impl<C: Codec> Connection<C> {
     }
 
     /// Marks it as closed. Returns the state with the time at which it may be reopened. That is at once if it
-    /// had served or an untried address is left, otherwise after a pause. `connections`: those of the thread.
-    pub(super) fn closed(&mut self, targets: &[Target], connections: usize, now: Nanos) -> State {
+    /// had served or an untried address is left, otherwise at its turn.
+    pub(super) fn closed(&mut self, targets: &[Target], retries: &mut Retries, now: Nanos) -> State {
         self.idle_since = None;
         if self.served {
             self.attempts.failures = 0;
@@ -218,8 +213,6 @@ impl<C: Codec> Connection<C> {
         let addresses = targets[self.target].addresses.len();
         attempts.address = (attempts.address + 1) % addresses;
         let is_untried = (attempts.failures as usize) < addresses;
-        let pause = RETRY_PAUSE * (connections as u64).div_ceil(RETRIED_CONNECTIONS).max(1);
-        let pause = if is_untried { 0 } else { pause };
-        State::Closed { retry_at: now + pause }
+        State::Closed { retry_at: if is_untried { now } else { retries.next_turn(now) } }
     }
 }

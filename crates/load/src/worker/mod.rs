@@ -9,6 +9,7 @@ mod buffers;
 mod connection;
 mod pools;
 mod receiving;
+mod retries;
 mod roaming;
 mod sending;
 mod upkeep;
@@ -29,6 +30,7 @@ use buffers::Buffers;
 use connection::{Connection, State};
 use pools::{Pools, Waiting};
 use results::Pacing;
+use retries::Retries;
 use std::io;
 use std::iter::zip;
 use std::num::NonZeroU64;
@@ -105,8 +107,7 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     one_pool: bool,
     in_flight: usize,
     opening: usize,
-    /// Before this time no pauses are ended: see `retry_at_once`.
-    next_retry_at_once: Nanos,
+    retries: Retries,
     /// Connections that may be opened at once.
     max_opening: usize,
     /// Open connections at the last upkeep.
@@ -202,7 +203,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             one_pool,
             in_flight: 0,
             opening: 0,
-            next_retry_at_once: 0,
+            retries: Retries::default(),
             max_opening: upkeep::MAX_OPENING_BEFORE_START,
             connections_open: 0,
             without_connection: 0,
@@ -262,7 +263,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         clock.wait_for_origin();
         let start_delay = clock.now();
         self.restart_times();
-        (self.max_opening, self.next_retry_at_once) = (usize::MAX, 0);
+        self.max_opening = usize::MAX;
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
         let stopped_at = loop {
             let now = clock.now();

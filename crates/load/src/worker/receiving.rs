@@ -125,10 +125,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     fn answered(&mut self, slot: usize, end: ResponseEnd, now: Nanos) -> bool {
         let connection = &mut self.connections[slot];
         if let Some(flight) = connection.ended(end.stream) {
-            let (server, is_back) = (connection.target, connection.attempts().failures > 0);
+            let is_back = connection.attempts().failures > 0;
             connection.served = true;
             if is_back {
-                self.retry_at_once(server, now);
+                self.retry_at_once(slot, now);
             }
             self.in_flight -= 1;
             self.recorder.completed(&flight, now, end.status, end.bytes);

@@ -1,5 +1,6 @@
 //! Roaming: with fewer connections than servers, the longest-idle connection is closed for a server that needs one.
 
+use super::retries::RETRY_PAUSE;
 use crate::clock::Nanos;
 use std::collections::VecDeque;
 
@@ -160,6 +161,22 @@ impl Roaming {
             self.next_retry = self.wanting.iter().map(retry_at).min().unwrap_or(Nanos::MAX);
         }
         place
+    }
+
+    /// When to look again for a server that may get a connection. If one may get it already, it waits until another loses its own.
+    pub(super) fn next_turn(&self, now: Nanos) -> Nanos {
+        if self.next_retry > now { self.next_retry } else { now + RETRY_PAUSE }
+    }
+
+    /// The servers that `is_there` selects answer again: their connections may be opened now. Returns when the last of the others may.
+    pub(super) fn retry_at_once(&mut self, is_there: impl Fn(usize) -> bool, now: Nanos) -> Nanos {
+        let mut last_turn = now;
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            server.retry_at = if is_there(index) { now.min(server.retry_at) } else { server.retry_at };
+            last_turn = last_turn.max(server.retry_at);
+        }
+        self.next_retry = self.next_retry.min(now);
+        last_turn
     }
 
     fn take_idle(&mut self, is_idle: impl Fn(usize, Nanos) -> Option<usize>) -> Option<(usize, usize)> {

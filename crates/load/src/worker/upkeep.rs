@@ -1,6 +1,7 @@
 //! Connection maintenance: opening, reopening with back-off, timeouts.
 
-use super::connection::{Connection, RETRY_PAUSE, State};
+use super::connection::{Connection, State};
+use super::retries::Retries;
 use super::roaming::{Reassignment, Roaming};
 use super::{OnSecond, Timeline, Worker};
 use crate::clock::{Clock, Nanos, nanos};
@@ -26,7 +27,7 @@ const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(50);
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Resets the times of connections, because the clock gets another origin.
     pub(super) fn restart_times(&mut self) {
-        (self.next_upkeep, self.polled_at) = (0, 0);
+        (self.next_upkeep, self.polled_at, self.retries) = (0, 0, Retries::default());
         self.recorder.start_seconds();
         self.pools.roaming.iter_mut().for_each(Roaming::restart_times);
         self.connections.iter_mut().for_each(Connection::restart_times);
@@ -54,25 +55,27 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn upkeep(&mut self, now: Nanos) {
         self.fail_overdue(now);
         self.assign_connections(now);
-        let mut waiting = self.pools.roaming.is_some() && !self.pools.is_empty();
+        let usual = (self.timeline.timeout / 20).clamp(MIN_UPKEEP_INTERVAL, MAX_UPKEEP_INTERVAL);
+        let mut next = now + usual;
+        if let Some(roaming) = self.pools.roaming.as_ref().filter(|_| !self.pools.is_empty()) {
+            next = next.min(roaming.next_turn(now));
+        }
         let mut open = 0;
         for slot in 0..self.connections.len() {
+            let is_due = matches!(self.connections[slot].state, State::Closed { retry_at } if retry_at <= now);
+            if is_due && self.opening < self.max_opening {
+                self.begin_to_open(slot, now);
+            }
             match self.connections[slot].state {
                 State::Open => open += 1,
                 State::Opening { .. } | State::Greeting { .. } | State::Unassigned => {}
-                State::Closed { retry_at } => {
-                    if retry_at <= now && self.opening < self.max_opening {
-                        self.begin_to_open(slot, now);
-                    }
-                    waiting = true;
-                }
+                State::Closed { retry_at } => next = next.min(retry_at),
             }
         }
         self.connections_open = open;
         // What this thread has waited for a CPU before is not part of its next sleep.
         self.queue_wait.as_mut().and_then(QueueWait::since_last);
-        let usual = (self.timeline.timeout / 20).clamp(MIN_UPKEEP_INTERVAL, MAX_UPKEEP_INTERVAL);
-        self.next_upkeep = now + if waiting { usual.min(RETRY_PAUSE) } else { usual };
+        self.next_upkeep = next.max(now + MIN_UPKEEP_INTERVAL);
     }
 
     /// Fails requests and connection attempts that are older than the timeout.
@@ -210,19 +213,26 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.without_connection + periods.map(|since| self.in_window(since, stopped_at)).sum::<Nanos>()
     }
 
-    /// A server that could not be reached answers again: none of its connections pauses any longer.
-    /// Every one of ten thousand connections that had failed says so; going over all of them once per pause is enough.
-    pub(super) fn retry_at_once(&mut self, server: usize, now: Nanos) {
-        if now < self.next_retry_at_once {
+    /// This connection, which could not be opened, is answered again: no other one waits for its address any longer.
+    pub(super) fn retry_at_once(&mut self, slot: usize, now: Nanos) {
+        let targets = self.targets;
+        let address = self.connections[slot].address(targets);
+        if !self.retries.is_back(address, now) {
             return;
         }
-        self.next_retry_at_once = now + RETRY_PAUSE;
-        for connection in self.connections.iter_mut().filter(|connection| connection.target == server) {
+        let is_there = |server: usize| targets[server].addresses.contains(&address);
+        let mut last_turn = now;
+        for connection in &mut self.connections {
             if let State::Closed { retry_at } = &mut connection.state {
-                *retry_at = now.min(*retry_at);
-                self.next_upkeep = now;
+                *retry_at = if is_there(connection.target) { now.min(*retry_at) } else { *retry_at };
+                last_turn = last_turn.max(*retry_at);
             }
         }
+        if let Some(roaming) = &mut self.pools.roaming {
+            last_turn = last_turn.max(roaming.retry_at_once(is_there, now));
+        }
+        self.retries.taken_until(last_turn);
+        self.next_upkeep = now;
     }
 
     /// The peer has announced that it accepts requests, or more of them.
@@ -236,7 +246,6 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
-        let connections = self.connections.len();
         if self.connections[slot].has_untried_address(self.targets) {
             self.recorder.fell_back(kind);
         } else {
@@ -245,7 +254,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.network.close(slot);
         self.opening -= 1;
         let connection = &mut self.connections[slot];
-        connection.state = connection.closed(self.targets, connections, now);
+        connection.state = connection.closed(self.targets, &mut self.retries, now);
         self.release(slot, now);
     }
 
@@ -256,9 +265,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if self.pools.roaming.is_some() {
             connection.state = State::Unassigned;
             self.pools.release(connection.target, slot, retry_at, connection.attempts());
-        } else {
-            self.next_upkeep = self.next_upkeep.min(retry_at.max(now + MIN_UPKEEP_INTERVAL));
         }
+        self.next_upkeep = self.next_upkeep.min(retry_at.max(now + MIN_UPKEEP_INTERVAL));
     }
 
     /// With roaming: assigns free connections to the servers that need one.
@@ -288,9 +296,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if let State::Opening { .. } | State::Greeting { .. } = self.connections[slot].state {
             self.opening -= 1;
         }
-        let connections = self.connections.len();
         let connection = &mut self.connections[slot];
-        connection.state = connection.closed(self.targets, connections, now);
+        connection.state = connection.closed(self.targets, &mut self.retries, now);
         let at_once =
             connection.state == (State::Closed { retry_at: now }) && self.opening < self.max_opening;
         if at_once && self.pools.roaming.is_none() && self.may_send_more(now) {
