@@ -62,7 +62,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
         let mut open = 0;
         for slot in 0..self.connections.len() {
-            let is_due = matches!(self.connections[slot].state, State::Closed { retry_at } if retry_at <= now);
+            let is_due =
+                matches!(self.connections[slot].state, State::Closed { retry_at } if retry_at <= now);
             if is_due && self.opening < self.max_opening {
                 self.begin_to_open(slot, now);
             }
@@ -310,6 +311,6 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// True if connections are still needed.
     fn may_send_more(&self, now: Nanos) -> bool {
         let has_waiting = || self.schedule.next_due().is_some() || !self.pools.is_empty();
-        !self.draining && (now < self.timeline.end || has_waiting())
+        self.following && (now < self.timeline.end || has_waiting())
     }
 }
