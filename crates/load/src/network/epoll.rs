@@ -118,6 +118,8 @@ impl EpollNetwork {
 }
 
 impl Network for EpollNetwork {
+    const SENDS_AT_ONCE: bool = true;
+
     fn open(
         &mut self,
         slot: usize,

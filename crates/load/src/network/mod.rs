@@ -66,6 +66,9 @@ pub(crate) trait Network {
     /// clock reading is then valid for everything between two waits.
     const IN_TURNS: bool = false;
 
+    /// True if [`Self::send`] hands the bytes to the kernel at once, and not with the next wait.
+    const SENDS_AT_ONCE: bool;
+
     /// Starts to open a connection in a free slot, over TLS if a server name is given. [`Event::Opened`] or
     /// [`Event::OpenFailed`] follows.
     fn open(

@@ -24,11 +24,6 @@ const HIDDEN_US: f64 = 1000.0;
 
 /// Checks late sending against the response times that include it.
 pub(super) fn check_sending(result: &LoadResult, verdict: &mut Verdict) {
-    // In a closed loop nothing is due before the response: lag only means that the generator was busy, as it
-    // may be.
-    if result.rate.offered.is_none() {
-        return;
-    }
     let economical = result.generator.pacing.filter(|pacing| pacing.asked == Pacing::Economical);
     let tolerated_us = economical.map(|pacing| pacing.lag_tolerance_us.unwrap_or(ECONOMICAL_LAG_US));
     let lateness = Lateness {

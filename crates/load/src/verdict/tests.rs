@@ -264,11 +264,21 @@ fn generator_lag_spoils_figures_it_affects() {
     });
     expect(&[], &["schedule-lag"], |result| result.generator_lag_us = times(1, 150));
     expect(&["schedule-lag"], &[], |result| result.generator_lag_us = times(1, 300));
-    // In a closed loop nothing is due before the response.
-    expect(&[], &[], |result| {
-        result.rate.offered = None;
-        result.generator_lag_us = times(1, 300);
-    });
+}
+
+#[test]
+fn client_of_a_closed_loop_that_is_sent_late_is_the_generators_fault() {
+    let of_closed_loop = |lag: HistogramSummary| {
+        move |result: &mut LoadResult| {
+            result.rate.offered = None;
+            result.generator_lag_us = lag;
+        }
+    };
+    expect(&[], &[], of_closed_loop(times(1, 10)));
+    expect(&["schedule-lag"], &[], of_closed_loop(times(11, 11)));
+    // A paused thread moves what lies beyond the requests that it delayed. The throughput is as it was.
+    expect(&["schedule-lag"], &[], of_closed_loop(times(1, 300)));
+    assert_eq!(spoiled(of_closed_loop(times(1, 300))), ["p99", "p99.9", "p99.99", "max"]);
 }
 
 /// The spoiled figures.

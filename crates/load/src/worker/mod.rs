@@ -121,8 +121,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     /// Empty output buffers for connections.
     buffers: Buffers,
     backlogs: Backlogs,
-    /// Nothing more is sent.
-    draining: bool,
+    /// The schedule is followed: from its start until nothing more is sent.
+    following: bool,
     recorder: Recorder,
     pacer: Pacer<'a>,
     /// Age of the responses being read.
@@ -211,7 +211,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             unsent: Vec::new(),
             buffers: Buffers::default(),
             backlogs,
-            draining: false,
+            following: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds).with_urls(plan.urls),
             pacer,
             reading_lag: 0,
@@ -263,7 +263,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         clock.wait_for_origin();
         let start_delay = clock.now();
         self.restart_times();
-        self.max_opening = usize::MAX;
+        (self.max_opening, self.following) = (usize::MAX, true);
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
         let stopped_at = loop {
             let now = clock.now();
@@ -377,7 +377,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
 
     /// Sends nothing more and waits for responses in flight, each up to its timeout.
     fn drain(&mut self, clock: &Clock, on_second: &mut impl OnSecond) -> io::Result<()> {
-        self.draining = true;
+        self.following = false;
         let mut give_up = clock.now() + self.timeline.timeout;
         let mut interrupted = false;
         while self.in_flight > 0 && clock.now() < give_up {

@@ -21,6 +21,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let wall_turn = N::IN_TURNS.then(wall_clock);
         let turn = (N::IN_TURNS || C::MULTIPLEXED).then(|| clock.now());
+        // A client of a closed loop goes on before the next response is read: otherwise it would wait for all that came with its own.
+        let goes_on_at_once = N::SENDS_AT_ONCE && self.following && !self.schedule.is_open();
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {
             // Read before the clock: a stall between the two makes responses late, never sooner than they came.
             let wall = wall_turn.unwrap_or_else(wall_clock);
@@ -41,6 +43,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 }
                 Event::Truncated => self.truncated(slot, now),
                 Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
+            }
+            if goes_on_at_once {
+                self.send_due(clock)?;
             }
         }
         if let Some(turn) = turn.filter(|_| self.network.has_read_all()) {

@@ -311,6 +311,6 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// True if connections are still needed.
     fn may_send_more(&self, now: Nanos) -> bool {
         let has_waiting = || self.schedule.next_due().is_some() || !self.pools.is_empty();
-        !self.draining && (now < self.timeline.end || has_waiting())
+        self.following && (now < self.timeline.end || has_waiting())
     }
 }

@@ -153,6 +153,8 @@ impl<N: Network> TlsNetwork<N> {
 }
 
 impl<N: Network> Network for TlsNetwork<N> {
+    const SENDS_AT_ONCE: bool = N::SENDS_AT_ONCE;
+
     fn open(
         &mut self,
         slot: usize,

@@ -20,6 +20,9 @@ use std::time::Duration;
 const BUFFERS: u16 = 128;
 /// Size of each buffer in bytes: a TLS record with its header fits into two.
 const BUFFER_BYTES: usize = 16 * 1024;
+/// From the start of one buffer to that of the next, bytes: an odd number of cache lines. The kernel fills the buffers in turn, and
+/// short messages at multiples of a page would share a few sets of the caches, which do not hold those of all buffers.
+const STRIDE_BYTES: usize = BUFFER_BYTES + 17 * 64;
 /// The kernel requires the ring to be page-aligned; no page is larger than this.
 const RING_ALIGNMENT: usize = 64 * 1024;
 
@@ -82,7 +85,7 @@ impl Buffers {
         assert!(buffer < BUFFERS && length <= BUFFER_BYTES, "the kernel fills buffers that it was given");
         // SAFETY: within `memory`, by the check above. Nothing writes there: the kernel has handed the buffer
         // out, and it is returned through `&mut self`, when no borrow of it is left.
-        unsafe { slice::from_raw_parts(self.memory.as_ptr().add(usize::from(buffer) * BUFFER_BYTES), length) }
+        unsafe { slice::from_raw_parts(self.memory.as_ptr().add(usize::from(buffer) * STRIDE_BYTES), length) }
     }
 
     /// Returns a buffer to the kernel.
@@ -95,7 +98,7 @@ impl Buffers {
         // address is within `memory`.
         unsafe {
             let entry = &mut *self.ring.as_ptr().add(index);
-            entry.set_addr(self.memory.as_ptr().add(usize::from(buffer) * BUFFER_BYTES) as u64);
+            entry.set_addr(self.memory.as_ptr().add(usize::from(buffer) * STRIDE_BYTES) as u64);
             entry.set_len(BUFFER_BYTES as u32);
             entry.set_bid(buffer);
         }
@@ -114,7 +117,7 @@ impl Buffers {
     }
 
     fn memory_layout() -> Layout {
-        Layout::from_size_align(usize::from(BUFFERS) * BUFFER_BYTES, RING_ALIGNMENT).expect("a few megabytes")
+        Layout::from_size_align(usize::from(BUFFERS) * STRIDE_BYTES, RING_ALIGNMENT).expect("a few megabytes")
     }
 }
 

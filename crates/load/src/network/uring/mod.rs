@@ -250,6 +250,7 @@ impl UringNetwork {
 
 impl Network for UringNetwork {
     const IN_TURNS: bool = true;
+    const SENDS_AT_ONCE: bool = false;
 
     fn open(
         &mut self,
