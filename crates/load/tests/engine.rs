@@ -149,7 +149,7 @@ fn closed_loop_keeps_clients_busy_on_fewer_connections() {
     let under_way = result.rate.completed * result.response_time_us.mean.unwrap() / 1e6;
     assert!(under_way > 5.0, "{under_way}: {:?}", result.requests);
     assert!(result.response_time_us.p50.unwrap() > 1.5 * result.service_time_us.p50.unwrap());
-    assert!(result.verdict.valid, "{:?}", result.verdict);
+    assert_eq!(specs::reasons_but_of_busyness(&result), Vec::<&String>::new());
 }
 
 /// True if the verdict says that the generator was late, which the machine causes.

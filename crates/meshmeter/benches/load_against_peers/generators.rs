@@ -8,7 +8,8 @@ use crate::contest::process::{EXIT_TIMEOUT, Ended, Place, pinned, run_to_end};
 use crate::contest::{Outcome, h2load, wrk};
 use crate::peers::{Peer, fortio, oha, wrk2};
 use jiff::Timestamp;
-use results::LoadResult;
+use results::{Figure, LoadResult, SpoiledFigures, Verdict};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub struct Reading {
     pub memory_peak_bytes: Option<f64>,
     /// Start of its schedule, since the epoch, if it says so.
     pub started_at: Option<Duration>,
-    /// Reasons of its own verdict against these figures.
+    /// Reasons of its own verdict against a figure that is compared.
     pub invalid: Vec<String>,
 }
 
@@ -183,8 +184,19 @@ fn read_meshmeter(json: &str) -> Outcome<Reading> {
         handshakes: Some(result.handshake_time_us.count as f64),
         memory_peak_bytes: Some(result.generator.memory_peak_bytes as f64),
         started_at: Some(started_at.duration_since(Timestamp::UNIX_EPOCH).try_into()?),
-        invalid: result.verdict.reasons,
+        invalid: against_compared(result.verdict),
     })
+}
+
+/// Reasons against a figure in the tables: a stall of the machine that moves the maximum alone is in none of them.
+fn against_compared(verdict: Verdict) -> Vec<String> {
+    let compared = [Figure::P50, Figure::P99, Figure::Throughput, Figure::Cpu];
+    let figures = verdict.spoiled.into_iter().map(Some).chain(iter::repeat(None));
+    let reasons = verdict.reasons.into_iter().zip(figures);
+    let is_against = |spoiled: &Option<SpoiledFigures>| {
+        spoiled.as_ref().is_none_or(|spoiled| compared.iter().any(|figure| spoiled.figures.contains(*figure)))
+    };
+    reasons.filter(|(_, spoiled)| is_against(spoiled)).map(|(reason, _)| reason).collect()
 }
 
 pub fn words(line: &str) -> Vec<String> {

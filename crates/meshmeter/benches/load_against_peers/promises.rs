@@ -199,7 +199,7 @@ fn at_least(result: &PartResult, what: &str, figure: f64, least: f64) -> Promise
 
 fn valid_figures(result: &PartResult) -> Option<Promise> {
     let invalid = result.contender(OURS)?.invalid();
-    let mut text = format!("{}: every round of meshmeter load is valid", result.title);
+    let mut text = format!("{}: no round of meshmeter load has a reason against a figure", result.title);
     if !invalid.is_empty() {
         text.push_str(&format!(": {}", invalid.join("; ")));
     }
