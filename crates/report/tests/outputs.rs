@@ -181,8 +181,9 @@ fn differences(text: &str) -> Vec<(String, (f64, f64), bool)> {
 
 /// The clause at the end of a text.
 fn clause(text: &str) -> &str {
-    let ends = ["\n", "; ", ". ", ">"].iter().filter_map(|end| Some(text.rfind(end)? + end.len()));
-    &text[ends.max().unwrap_or(0)..]
+    let line = text.rsplit('\n').next().unwrap_or_default();
+    let ends = ["; ", ". ", ">"].iter().filter_map(|end| Some(line.rfind(end)? + end.len()));
+    &line[ends.max().unwrap_or(0)..]
 }
 
 #[test]

@@ -219,10 +219,7 @@ fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[Level]) -> (ByGroup, f
                 evidence += all;
                 for (group, likelihood) in likelihoods.iter().enumerate() {
                     let others = all / marginals[group][run_level].max(f64::MIN_POSITIVE);
-                    let of_level = around.iter().zip(&likelihood[freedom]);
-                    for (weight, (near, likely)) in weights[group][freedom].iter_mut().zip(of_level) {
-                        *weight += others * near * likely;
-                    }
+                    add_products(&mut weights[group][freedom], others, around, &likelihood[freedom]);
                 }
             }
         }
@@ -242,14 +239,25 @@ fn kernel(levels: &[Level], spread: f64) -> Vec<Vec<f64>> {
     levels.iter().map(around).collect()
 }
 
-// It takes much of the time of a dry run. A loop takes half as long as a chain of iterators where nothing is optimised, as in
-// tests.
+// The two sums below take most of the time of all tests of runs. Where nothing is optimised, as there, a loop by index takes a fifth
+// of the time of a chain of iterators. Their order matters: estimates are the same to the last bit.
+
 fn dot(one: &[f64], other: &[f64]) -> f64 {
-    let mut sum = 0.0;
-    for (one, other) in one.iter().zip(other) {
-        sum += one * other;
+    let (mut sum, mut index) = (0.0, 0);
+    while index < one.len() {
+        sum += one[index] * other[index];
+        index += 1;
     }
     sum
+}
+
+/// Adds the products of a factor and two rows to the sums of a row.
+fn add_products(sums: &mut [f64], factor: f64, one: &[f64], other: &[f64]) {
+    let mut index = 0;
+    while index < sums.len() {
+        sums[index] += factor * one[index] * other[index];
+        index += 1;
+    }
 }
 
 /// The first two moments of a cell's precision, a mixture of gamma variables.
