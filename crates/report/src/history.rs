@@ -41,9 +41,8 @@ pub fn text(course: &HistoryCourse) -> String {
 
 fn of_series(group: &HistoryGroup, series: &SeriesCourse) -> String {
     let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
-    let place =
-        if group.has_modes() { format!(" of {}", words::place(series.cell.key())) } else { String::new() };
-    let mut text = format!("\n  {}{}  {}\n", label(series.key), plain(&place), bars(&values));
+    let place = plain(&place_of(group, series));
+    let mut text = format!("\n  {}{place}  {}\n", label(series.key), bars(&values));
     for (number, segment) in series.segments.iter().enumerate() {
         if let Some(found) = number.checked_sub(1).and_then(|before| series.changes.get(before)) {
             let _ = writeln!(text, "    {}", plain(&of_change(series, found)));
@@ -51,6 +50,11 @@ fn of_series(group: &HistoryGroup, series: &SeriesCourse) -> String {
         let _ = writeln!(text, "    {}", of_segment(series.key, segment));
     }
     text
+}
+
+/// ` of` a cell; empty if the runs have no cells.
+pub(crate) fn place_of(group: &HistoryGroup, series: &SeriesCourse) -> String {
+    if group.has_modes() { format!(" of {}", words::place(series.cell.key())) } else { String::new() }
 }
 
 fn of_segment(key: Metric, segment: &CourseSegment) -> String {
@@ -66,7 +70,8 @@ fn of_segment(key: Metric, segment: &CourseSegment) -> String {
     format!("{runs}: {mean}{}", deviation.unwrap_or_default())
 }
 
-fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String {
+/// A change in a sentence: run, size and programs.
+pub(crate) fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String {
     let started = series.points.get(found.at).and_then(|point| point.started_at.as_deref());
     let started = started.map(|time| format!(", {time}")).unwrap_or_default();
     let programs =

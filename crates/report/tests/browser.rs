@@ -172,10 +172,7 @@ fn pages_of_the_view_render_completely_and_their_script_adds_what_is_new() {
         ("run after events", live),
         ("damaged run", view::run("damaged", &broken, now).replace(viewed::SCRIPT_OF_RUN, "")),
         ("list", viewed::list().replace("<script src=\"view.js\"></script>", "")),
-        (
-            "history",
-            view::history("nightly.jsonl", &format!("{} ▁▂▃▄▅▆▇█\n  2 runs\n", "course ".repeat(30))),
-        ),
+        ("history", view::history("nightly.jsonl", &viewed::history())),
     ];
     let (seen, errors) = look_at(&pages);
     assert_eq!(seen.len(), pages.len() * FRAMES.len());
@@ -184,6 +181,8 @@ fn pages_of_the_view_render_completely_and_their_script_adds_what_is_new() {
     }
     // The trial under way, the last four, and a heat map of the last one.
     assert_eq!((seen[0].charts, seen[FRAMES.len()].charts), (1 + 4 + 1, 4 + 1), "{:?}", seen[FRAMES.len()]);
+    // The history's two figures.
+    assert_eq!(seen.last().unwrap().charts, 2);
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 

@@ -5,6 +5,7 @@
 //! Templates escape all text; only our own SVG is passed through, and its writer escapes.
 
 pub mod charts;
+mod course;
 mod curves;
 mod sections;
 pub mod style;

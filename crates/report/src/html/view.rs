@@ -15,7 +15,9 @@ use crate::format;
 use crate::watched::{MAX_ROWS, TrialRow, UnderWay, WatchedRun};
 use jiff::Timestamp;
 use results::units::format_duration;
-use results::{ComponentUsage, DriverView, LatencyHistogram, SeriesPoint, TrialRecord, TrialUnderWay};
+use results::{
+    ComponentUsage, DriverView, HistoryCourse, LatencyHistogram, SeriesPoint, TrialRecord, TrialUnderWay,
+};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
@@ -104,10 +106,12 @@ pub fn run(title: &str, run: &WatchedRun, now: Timestamp) -> String {
     fill("view.html", &page)
 }
 
-/// Page of a history: its course as text.
+/// Page of a history: charts of its figures, those with changes first, and its course as text.
 #[must_use]
-pub fn history(title: &str, course: &str) -> String {
-    let part = Part { name: "course", html: fill("view-course.html", &json!({"text": course})) };
+pub fn history(title: &str, course: &HistoryCourse) -> String {
+    let (charts, left_out) = super::course::charts(course);
+    let values = json!({"charts": charts, "left_out": left_out, "text": crate::history::text(course)});
+    let part = Part { name: "course", html: fill("view-course.html", &values) };
     fill("view.html", &Page { title, home: Some("../"), parts: vec![part], ..Page::default() })
 }
 

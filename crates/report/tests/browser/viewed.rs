@@ -3,7 +3,11 @@
 use crate::fixture;
 use report::folder::{Existing, ProgressFile, RunFolder};
 use report::html::view::{self, Listed, Part};
-use results::{LatencyHistogram, SeriesPoint, TrialUnderWay};
+use results::{
+    Estimate, Factors, HistoryCourse, HistoryFigure, HistoryRun, LatencyHistogram, LoadPoint, Metric, Mode,
+    OwnedCellKey, SeriesPoint, TrialUnderWay,
+};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -111,4 +115,28 @@ pub fn list() -> String {
         ("nightly.jsonl", "history", "", false),
     ];
     view::list("Runs in runs", view::list_part(&entries.map(entry), 12))
+}
+
+/// Course of a history of more runs than a chart has marks, in which one of two figures changes.
+pub fn history() -> HistoryCourse {
+    let cell = OwnedCellKey { mode: Mode::Sidecar, factors: Factors::new(), load: LoadPoint::of_fleet() };
+    let figure = |key, value| HistoryFigure { key, cell: cell.clone(), estimate: Estimate::single(value) };
+    let run = |number: u32| {
+        let wobble = f64::from(number * 7 % 5);
+        let time = 380.0 + wobble + if number < 90 { 0.0 } else { 45.0 };
+        HistoryRun {
+            run: format!("runs/{number}"),
+            label: Some(format!("commit <b>{number}</b> {}", "of-a-long-name".repeat(8))),
+            source: "run".to_owned(),
+            name: "sidecar-cost".to_owned(),
+            environment: BTreeMap::from([("kernel".to_owned(), "6.1".repeat(60))]),
+            programs: BTreeMap::from([("envoy".to_owned(), format!("1.{}", 35 + number / 90))]),
+            figures: vec![
+                figure(Metric::RateCompleted, 1000.0 + wobble),
+                figure(Metric::ResponseTimeP50Us, time),
+            ],
+            ..HistoryRun::default()
+        }
+    };
+    statistics::history::course("nightly.jsonl", &(0..150).map(run).collect::<Vec<_>>(), &[7])
 }

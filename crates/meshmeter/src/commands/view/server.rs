@@ -192,7 +192,7 @@ impl Viewer {
         let history = HistoryFile::read_from(file.map_err(|_| StatusCode::NOT_FOUND)?, Path::new(path))
             .map_err(|_| StatusCode::NOT_FOUND)?;
         let course = course(path, &history.runs, &history.skipped_lines());
-        Ok(page(view::history(path, &report::history::text(&course))))
+        Ok(page(view::history(path, &course)))
     }
 
     fn of_run(&self, path: &str, file: &str, query: Option<&str>, headers: &HeaderMap) -> io::Result<Reply> {

@@ -4,6 +4,7 @@
 //! page for itself is drawn a second time in the width there is ([`WIDE`]), and the page shows the one that fits.
 
 mod axes;
+pub mod course;
 pub mod curve;
 pub mod fleet_timeline;
 pub mod heat;
