@@ -118,9 +118,8 @@ impl Builder<'_> {
             all.push(value(&manifests::account(metadata())));
             if workload.serves() {
                 let mut metadata_of_service = metadata();
-                if self.context.is_member(id) {
-                    metadata_of_service.labels.get_or_insert_default().extend(self.plug.service_labels());
-                }
+                let of_mesh = self.plug.service_labels(self.context.is_member(id));
+                metadata_of_service.labels.get_or_insert_default().extend(of_mesh);
                 let mut service = value(&manifests::service(metadata_of_service, workload, SERVICE_PORT));
                 confine(&mut service, &self.context.settings.run);
                 let pod = self.pod(id, &self.service_container(id));

@@ -165,6 +165,69 @@ fn failed_calls_that_are_repeated_are_retries_and_no_fan_out() {
     assert!(explained.contains("retries: 5 calls: traces, n = 25; at most 1 of one call"), "{explained}");
 }
 
+/// Traces of requests that call `c0`, `c1`, …: milliseconds of the start and end of each call, if the request makes it.
+fn wide(calls: u64, times: impl Fn(u64, u64) -> Option<(i64, i64)>) -> Learned {
+    let trace = |trace: u64| {
+        let call = |call: u64| {
+            let host = format!("c{call}");
+            Some(span((trace, call + 2, 1), 3, times(trace, call)?, &[("peer.service", &host)]))
+        };
+        let server = span((trace, 1, 0), 2, (0, 100_000), &[]);
+        ("web", [server].into_iter().chain((0..calls).filter_map(call)).collect())
+    };
+    learned(&document(&(1..=3).map(trace).collect::<Vec<_>>()))
+}
+
+#[test]
+fn hundreds_of_callees_keep_their_order() {
+    let numbers = |found: &Learned, steps: &[Step]| {
+        let number = |step: &Step| match step {
+            Step::Call(call) => found.topology.workloads[call.to].name[1..].parse::<usize>().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        steps.iter().map(number).collect::<Vec<_>>()
+    };
+    let branches = |step: &Step| match step {
+        Step::Parallel(branches) => branches.clone(),
+        other => panic!("{other:?}"),
+    };
+    let all: Vec<usize> = (0..500).collect();
+    let mixed = |trace: u64, call: u64| ((call * 7 + trace * 13) % 20) as i64;
+
+    let parallel = wide(500, |trace, call| Some((mixed(trace, call), 200)));
+    let [step] = &steps(&parallel, "default/web")[..] else { panic!("one step") };
+    let mut found = numbers(&parallel, &branches(step));
+    found.sort_unstable();
+    assert_eq!(found, all);
+
+    let sequence = wide(500, |_, call| Some((call as i64 * 10, call as i64 * 10 + 9)));
+    assert_eq!(numbers(&sequence, &steps(&sequence, "default/web")), all);
+
+    let batches = wide(500, |trace, call| {
+        let start = (call / 100 * 1000) as i64;
+        Some((start + mixed(trace, call), start + 900))
+    });
+    let found = steps(&batches, "default/web");
+    assert_eq!(found.len(), 5);
+    for (batch, step) in found.iter().enumerate() {
+        let mut own = numbers(&batches, &branches(step));
+        own.sort_unstable();
+        assert_eq!(own, all[batch * 100..batch * 100 + 100]);
+    }
+
+    // Each request leaves out another third. Calls far apart have mean times alone.
+    let some = wide(500, |trace, call| {
+        let before = (0..call).filter(|call| (call + trace) % 3 != 0).count() as i64;
+        ((call + trace) % 3 != 0).then_some((before * 10, before * 10 + 9))
+    });
+    let found = numbers(&some, &steps(&some, "default/web"));
+    assert_eq!(found.len(), 500);
+    assert!(found.iter().zip(0..).all(|(call, place)| call.abs_diff(place) <= 3), "{found:?}");
+    for found in [parallel, sequence, batches, some] {
+        assert_eq!((edges(&found).len(), finding(&found, "untraced-calls")), (501, ""));
+    }
+}
+
 #[test]
 fn pieces_that_are_missing_are_counted_and_left_out() {
     let found = learned(&document(&[

@@ -478,4 +478,6 @@ pub enum SizeNoteKind {
     SizeLeftOut,
     /// Refusal of `price`: the proxies of the mode are not those of pods, nodes and namespaces alone.
     NotPriced,
+    /// `price` predicts far beyond the values that the runs measured, or from a single one.
+    FarBeyondMeasured,
 }

@@ -42,6 +42,41 @@ fn assumed<'a>(result: &'a PriceResult, what: &str) -> Option<&'a str> {
     result.rests_on.iter().find(is_meant).map(|basis| basis.value.as_str())
 }
 
+/// Detail of the warning that the answer is far beyond what was measured.
+fn far(result: &PriceResult) -> Option<&str> {
+    let note = result.notes.iter().find(|note| note.kind == SizeNoteKind::FarBeyondMeasured)?;
+    note.detail.as_deref()
+}
+
+#[test]
+fn full_scale_far_beyond_the_runs_is_a_warning() {
+    let mesh = Mesh { repeats: 2, ..Mesh::default() };
+    let warned = |scales: &[f64]| {
+        let runs: Vec<MeasuredRun> = scales.iter().map(|scale| mesh.run(*scale, 1)).collect();
+        let result = price(&question(), &runs);
+        (far(&result).map(str::to_owned), result)
+    };
+    let (near, result) = warned(&[0.2, 0.4]);
+    assert_eq!(near, None);
+    let extrapolated = assumed(&result, "extrapolated pods in the mesh, mode ambient");
+    assert_eq!(extrapolated, Some("up to 40, measured up to 17"));
+
+    let (beyond, _) = warned(&[0.1, 0.2]);
+    let beyond = beyond.expect("five times the greatest scale");
+    for text in [
+        "pods in the mesh up to 40, measured up to 9 (sidecar, ambient, ambient-waypoint)",
+        "requests of all drivers up to 600 requests/s, measured up to 120 requests/s (sidecar, ambient, ambient-waypoint)",
+        "requests through a waypoint up to 1200 requests/s, measured up to 240 requests/s (ambient-waypoint)",
+    ] {
+        assert!(beyond.contains(text), "{text}: {beyond}");
+    }
+    let (single, _) = warned(&[0.4]);
+    let single = single.expect("one scale");
+    assert!(single.contains("pods in the mesh up to 40, measured up to 17, at one scale"), "{single}");
+    let (whole, result) = warned(&[1.0]);
+    assert_eq!((whole, assumed(&result, "extrapolated pods in the mesh, mode ambient")), (None, None));
+}
+
 #[test]
 fn full_scale_without_noise_is_found_from_two_scales() {
     let quiet = Mesh { between: 0.0, proxies: 0.0, repeat: 0.0, ..Mesh::default() };

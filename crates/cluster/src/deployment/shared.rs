@@ -7,7 +7,7 @@ use super::written::Written;
 use crate::Result;
 use crate::cluster::Cluster;
 use crate::lists::list_objects;
-use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
+use crate::plug::{KnownPod, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
 use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
@@ -53,14 +53,16 @@ pub(super) fn find_shared(
     written: &Written,
     pods: &[Vec<RunningPod>],
 ) -> Result<SharedPods> {
-    let members = pods.iter().enumerate().filter(|(id, _)| spec.is_member(*id));
-    let members: Vec<&PodState> = members.flat_map(|(_, pods)| pods.iter().map(|pod| &pod.state)).collect();
-    let nodes: BTreeSet<&str> = members.iter().map(|pod| pod.node.as_str()).collect();
+    let all = pods.iter().enumerate();
+    let all: Vec<(&PodState, bool)> =
+        all.flat_map(|(id, pods)| pods.iter().map(move |pod| (&pod.state, spec.is_member(id)))).collect();
+    let members = all.iter().filter(|(_, is_member)| *is_member);
+    let nodes: BTreeSet<&str> = members.map(|(pod, _)| pod.node.as_str()).collect();
     let mut shared = wait_until_ready(cluster, plug, written, &nodes)?;
     for pod in &mut shared.pods {
         pod.open(&cluster.connected.api)?;
     }
-    wait_until_configured(cluster, spec, plug, &shared, &members)?;
+    wait_until_configured(cluster, spec, plug, &shared, &all)?;
     Ok(shared)
 }
 
@@ -202,17 +204,21 @@ fn wait_until_configured(
     spec: &DeploymentSpec,
     plug: &dyn MeshPlug,
     shared: &SharedPods,
-    members: &[&PodState],
+    pods: &[(&PodState, bool)],
 ) -> Result<()> {
     let context = cluster.context(spec);
-    let members = members.iter().map(|pod| Member { namespace: &pod.namespace, pod: &pod.name });
-    let members: Vec<Member<'_>> = members.collect();
+    let pods = pods.iter().map(|(pod, is_member)| KnownPod {
+        namespace: &pod.namespace,
+        name: &pod.name,
+        is_member: *is_member,
+    });
+    let pods: Vec<KnownPod<'_>> = pods.collect();
     let proxies = shared
         .pods
         .iter()
         .filter_map(|pod| Some((pod, pod.component.proxy?, pod.proxy.as_ref()?.source.admin()?)));
     let awaited = proxies.map(|(pod, proxy, admin)| {
-        let expected = plug.expected(&context, proxy, &pod.state.namespace, &members);
+        let expected = plug.expected(&context, proxy, &pod.state.namespace, &pods);
         Awaited::new(&pod.name, admin, expected)
     });
     let awaited: Vec<Awaited<'_>> = awaited.collect();

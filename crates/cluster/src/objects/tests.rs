@@ -1,6 +1,7 @@
 use super::*;
-use crate::plug;
+use crate::plug::{self, Stands};
 use experiment::MeshKind;
+use experiment::environment::MutualTls;
 use experiment::settings::istio::WorkloadKeys;
 use results::Mode;
 use std::sync::Arc;
@@ -146,6 +147,33 @@ fn ambient_labels_are_on_services_and_pods_in_existing_namespace() {
     }
 }
 
+/// A namespace with a waypoint would have one for every Service in it.
+#[test]
+fn service_outside_the_mesh_has_no_waypoint_and_is_called_across_the_border() {
+    let settings = settings();
+    for (mode, waypoint) in [(Mode::Ambient, Value::Null), (Mode::AmbientWaypoint, json!("none"))] {
+        let plug = plug::for_mode(MeshKind::Istio, mode, &settings).unwrap();
+        let mut spec = DeploymentSpec::new(MeshKind::Istio, mode);
+        let call = spec.topology.calls[0];
+        let ends = |spec: &DeploymentSpec| {
+            let evidence = plug.evidence(&PlugContext { spec, settings: &settings }, call);
+            evidence.into_iter().map(|(stands, evidence)| (stands, evidence.tls_expected)).collect::<Vec<_>>()
+        };
+        Arc::make_mut(&mut spec.topology).workloads[call.to].in_mesh = false;
+        let all = objects(&spec, &settings, &*plug).unwrap();
+        assert_eq!(of_kind(&all, "Service")[0]["metadata"]["labels"]["istio.io/use-waypoint"], waypoint);
+        assert_eq!(ends(&spec), [(Stands::OnNodesOf(call.from, "client"), false)], "{mode}");
+
+        let workloads = &mut Arc::make_mut(&mut spec.topology).workloads;
+        (workloads[call.to].in_mesh, workloads[call.from].in_mesh) = (true, false);
+        let refused = objects(&spec, &settings, &*plug).unwrap_err();
+        assert_eq!(refused.operation, "let client, which is outside the mesh, call server");
+        spec.proxy.mtls = MutualTls::Permissive;
+        assert!(objects(&spec, &settings, &*plug).is_ok());
+        assert_eq!(ends(&spec), [(Stands::OnNodesOf(call.to, "server"), false)], "{mode}");
+    }
+}
+
 #[test]
 fn load_is_indexed_job_whose_pods_are_never_restarted() {
     let objects = written(Mode::Sidecar);
@@ -229,7 +257,7 @@ fn settings_of_mesh_proxies_are_rejected() {
         let driver = topology.drivers[0].at;
         topology.workloads[driver].in_mesh = false;
     };
-    assert_eq!(refused(&from_outside), "let client call server");
+    assert_eq!(refused(&from_outside), "let client, which is outside the mesh, call server");
 }
 
 #[test]

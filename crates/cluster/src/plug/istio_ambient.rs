@@ -2,7 +2,7 @@
 
 use super::istio::{self, control_plane};
 use super::{
-    Labels, Member, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, SharedProxy, Stands,
+    KnownPod, Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, SharedProxy, Stands,
     WITHOUT_SIDECAR, labels,
 };
 use crate::Result;
@@ -12,8 +12,8 @@ use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::topology::Call;
 use mesh::admin::LONG_RESPONSE_TIMEOUT;
-use mesh::dataplane::MeshView;
 use mesh::dataplane::istio_ambient::{self, waypoint_hop};
+use mesh::dataplane::{MeshView, check_calls_from_outside};
 use mesh::istio::objects::waypoint;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -79,11 +79,10 @@ impl MeshPlug for Ambient {
         all
     }
 
-    /// Traffic to a Service goes through the waypoint if the Service or its namespace has the label.
-    fn service_labels(&self) -> Labels {
-        let mut all = self.labels();
-        all.retain(|name, _| name == waypoint::USE_WAYPOINT_LABEL.0);
-        all
+    /// Traffic to a Service goes through the waypoint if the Service or, unless that has another one, its namespace has the label.
+    fn service_labels(&self, is_member: bool) -> Labels {
+        let label = waypoint::service_label(self.data_plane, is_member);
+        label.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
     /// The run does not configure ztunnels.
@@ -142,19 +141,14 @@ impl MeshPlug for Ambient {
     }
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
-        if !context.is_member(call.to) {
-            return Vec::new();
-        }
         let (source, destination) = istio_ambient::evidence(context, call, true);
-        let waypoint = self.has_waypoint().then(|| {
+        let waypoint = istio_ambient::passes_waypoint(context, call).then(|| {
             let evidence = waypoint_hop(context, call.to).waypoint_evidence();
             (Stands::WaypointOf(context.namespace_of(call.to)), evidence)
         });
-        [(Stands::OnNodesOf(call.from, "client"), source)]
-            .into_iter()
-            .chain(waypoint)
-            .chain([(Stands::OnNodesOf(call.to, "server"), destination)])
-            .collect()
+        let source = source.map(|evidence| (Stands::OnNodesOf(call.from, "client"), evidence));
+        let destination = destination.map(|evidence| (Stands::OnNodesOf(call.to, "server"), evidence));
+        source.into_iter().chain(waypoint).chain(destination).collect()
     }
 
     fn expected(
@@ -162,19 +156,19 @@ impl MeshPlug for Ambient {
         context: &PlugContext<'_>,
         proxy: SharedProxy,
         namespace: &str,
-        members: &[Member<'_>],
+        pods: &[KnownPod<'_>],
     ) -> Vec<Expected> {
         match proxy {
             SharedProxy::Ztunnel => {
-                let members = members.iter().map(|member| (member.namespace, member.pod));
-                istio_ambient::expected_of_ztunnel(context, members)
+                let pods = pods.iter().map(|pod| (pod.namespace, pod.name, pod.is_member));
+                istio_ambient::expected_of_ztunnel(context, pods)
             }
             SharedProxy::Waypoint => istio_ambient::expected_of_waypoint(context, namespace),
         }
     }
 }
 
-/// Rejects settings of the mesh's own proxies, and calls whose path ztunnels do not count on both sides.
+/// Rejects settings of the mesh's own proxies, and calls that its members would refuse.
 fn check_ambient(context: &PlugContext<'_>) -> Result<()> {
     let in_lab = "the lab runs it: leave out `--on cluster`";
     if context.spec.proxy.cpu_limit_cores.is_some() {
@@ -185,16 +179,7 @@ fn check_ambient(context: &PlugContext<'_>) -> Result<()> {
         let reason = "a cluster has one ztunnel per node";
         return Err(EnvironmentError::new("set `istio.ztunnel: per-pod`", reason).with_hint(in_lab));
     }
-    let topology = &context.spec.topology;
-    match topology.calls.iter().find(|call| context.is_member(call.from) != context.is_member(call.to)) {
-        Some(call) => {
-            let [from, to] = [call.from, call.to].map(|id| topology.workloads[id].qualified_name());
-            let reason = "paths into and out of an ambient mesh are not proven";
-            Err(EnvironmentError::new(format!("let {from} call {to}"), reason)
-                .with_hint("let both be in the mesh, or neither"))
-        }
-        None => Ok(()),
-    }
+    check_calls_from_outside(context)
 }
 
 /// Prefixes of the statistics that prove paths through a namespace's waypoint. All its Services share one

@@ -43,8 +43,8 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         Labels::new()
     }
 
-    /// Labels of the Services of workloads in the mesh. They also apply in namespaces that the run may not label.
-    fn service_labels(&self) -> Labels {
+    /// Labels of the Services of workloads in the mesh, or outside it. They also apply in namespaces that the run may not label.
+    fn service_labels(&self, _is_member: bool) -> Labels {
         Labels::new()
     }
 
@@ -98,7 +98,7 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         _context: &PlugContext<'_>,
         _proxy: SharedProxy,
         _namespace: &str,
-        _members: &[Member<'_>],
+        _pods: &[KnownPod<'_>],
     ) -> Vec<Expected> {
         Vec::new()
     }
@@ -125,11 +125,12 @@ pub enum Stands {
     WaypointOf(String),
 }
 
-/// A pod in the mesh.
+/// A pod of the run, in the mesh or outside it.
 #[derive(Clone, Copy, Debug)]
-pub struct Member<'a> {
+pub struct KnownPod<'a> {
     pub namespace: &'a str,
-    pub pod: &'a str,
+    pub name: &'a str,
+    pub is_member: bool,
 }
 
 /// A deployment as plugs see it.

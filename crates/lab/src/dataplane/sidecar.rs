@@ -12,9 +12,9 @@ use crate::rollout::Rollout;
 use crate::rollout::part::Part;
 use crate::rollout::station::Stations;
 use experiment::dataplane::Exit;
-use experiment::environment::{EnvironmentError, MutualTls};
+use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
-use mesh::dataplane::{MeshView, SERVICE_PORT, istio_sidecar};
+use mesh::dataplane::{MeshView, SERVICE_PORT, check_calls_from_outside, istio_sidecar};
 use mesh::envoy::hop::{Hop, Layer};
 use mesh::istio::propagation::Expected;
 use mesh::proof::{Evidence, Seen};
@@ -38,11 +38,7 @@ pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Re
 
 impl Part for Sidecars {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        if rollout.context.spec.proxy.mtls == MutualTls::Strict {
-            rollout.refuse_calls_from_outside(
-                "`proxy.mtls: strict` does not accept plaintext; `permissive` does",
-            )?;
-        }
+        check_calls_from_outside(rollout)?;
         let places = rollout.places_of(&rollout.members());
         let bypassed = bypassed(rollout);
         // Rules come before the proxies, as with Istio's init container. The rules take a connection that is

@@ -9,7 +9,9 @@ use crate::rollout::gateway::GatewayPod;
 use crate::rollout::part::Part;
 use crate::rollout::station::Stations;
 use experiment::topology::Call;
-use mesh::dataplane::istio_ambient::{expected_of_waypoint, waypoint_hop, waypoint_statistics};
+use mesh::dataplane::istio_ambient::{
+    expected_of_waypoint, passes_waypoint, waypoint_hop, waypoint_statistics,
+};
 use mesh::istio::objects::waypoint::{NAME, gateway};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
@@ -54,9 +56,12 @@ impl Part for Waypoints<'_> {
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
+        let mut stations = self.ztunnels.stations(rollout, call);
+        if !passes_waypoint(rollout, call) {
+            return stations;
+        }
         let evidence = waypoint_hop(rollout, call.to).waypoint_evidence();
         let waypoint = self.waypoints.get(rollout.namespace_index(call.to));
-        let mut stations = self.ztunnels.stations(rollout, call);
         stations.at_caller.extend(waypoint.map(|waypoint| rollout.station_of(*waypoint, evidence)));
         stations
     }

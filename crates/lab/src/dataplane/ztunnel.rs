@@ -18,7 +18,7 @@ use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;
-use mesh::dataplane::istio_ambient;
+use mesh::dataplane::{MeshView as _, check_calls_from_outside, istio_ambient};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};
 use mesh::names::{SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
@@ -101,9 +101,7 @@ impl Ztunnels<'_> {
 
 impl Part for Ztunnels<'_> {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        rollout.refuse_calls_from_outside(
-            "paths from outside an ambient mesh are not proven; let it be in the mesh",
-        )?;
+        check_calls_from_outside(rollout)?;
         match rollout.context.spec.istio.ztunnel {
             ZtunnelPlacement::Shared => self.start_shared(rollout),
             ZtunnelPlacement::PerPod => self.start_per_pod(rollout),
@@ -111,10 +109,14 @@ impl Part for Ztunnels<'_> {
     }
 
     fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
-        let identities = rollout.member_pods().filter_map(|(_, running)| running.identity.as_ref());
-        let members = identities.map(|own| (own.namespace.as_str(), own.pod.as_str()));
-        let expected = istio_ambient::expected_of_ztunnel(rollout, members);
         let workloads = rollout.pods.workloads.iter();
+        let described = workloads.clone().enumerate().flat_map(|(id, workload)| {
+            let identities = workload.pods.iter().filter_map(|running| running.identity.as_ref());
+            identities.map(move |own| (id, own))
+        });
+        let pods =
+            described.map(|(id, own)| (own.namespace.as_str(), own.pod.as_str(), rollout.is_member(id)));
+        let expected = istio_ambient::expected_of_ztunnel(rollout, pods);
         let proxies: BTreeSet<ProxyId> = workloads.flat_map(|workload| &workload.proxies).copied().collect();
         proxies.into_iter().map(|proxy| (proxy, expected.clone())).collect()
     }
@@ -122,12 +124,12 @@ impl Part for Ztunnels<'_> {
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         let (source, destination) = istio_ambient::evidence(rollout, call, false);
         let is_shared = rollout.context.spec.istio.ztunnel == ZtunnelPlacement::Shared;
-        let station = |id: WorkloadId, side: &'static str, evidence: Evidence| {
+        let station = |id: WorkloadId, side: &'static str, evidence: Option<Evidence>| {
             let name = match is_shared {
                 true => NAME.to_owned(),
                 false => format!("{}-ztunnel", rollout.workload(id).qualified_name()),
             };
-            let station = rollout.station_beside(id, evidence)?;
+            let station = rollout.station_beside(id, evidence?)?;
             Some(Station { name, side: is_shared.then_some(side), ..station })
         };
         Stations {

@@ -4,13 +4,12 @@ use super::Rollout;
 use crate::Result;
 use experiment::environment::EnvironmentError;
 use experiment::topology::WorkloadId;
-use mesh::dataplane::SERVICE_PORT;
-use mesh::dataplane::with_subject;
+use mesh::dataplane::{MeshView as _, SERVICE_PORT, with_subject};
 use mesh::istio::configz::wait_until_processed;
-use mesh::istio::objects::{self, extra};
+use mesh::istio::objects::{self, extra, waypoint};
 use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, ServicePort};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
@@ -44,7 +43,12 @@ impl Rollout<'_> {
         let services = self.services().into_iter();
         let described = services.filter_map(|id| Some((id, self.pods.workloads[id].described.as_ref()?)));
         let objects = |(id, described): (WorkloadId, &api::Workload)| {
-            described.service_objects(&[ServicePort::for_protocol(self.workload(id).protocol, SERVICE_PORT)])
+            let port = ServicePort::for_protocol(self.workload(id).protocol, SERVICE_PORT);
+            let mut objects = described.service_objects(&[port]);
+            if let Some((key, value)) = waypoint::service_label(self.mode.data_plane, self.is_member(id)) {
+                objects[0]["metadata"]["labels"] = json!({key: value});
+            }
+            objects
         };
         described.flat_map(objects).collect()
     }

@@ -2,15 +2,14 @@
 
 use super::FIRST_SERVICE_ADDRESS;
 use super::Rollout;
-use crate::Result;
 use crate::istio::context::MeshContext;
 use crate::running::PodPlace;
 use crate::running::database::DATABASE_PORT;
 use experiment::dataplane::Exit;
-use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::environment::DeploymentSpec;
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
+use mesh::dataplane::MeshView;
 use mesh::dataplane::SERVICE_PORT;
-use mesh::dataplane::{MeshView, comes_from_outside};
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::proof::Evidence;
 use mesh::trial::place::{ProxyId, Station};
@@ -27,16 +26,6 @@ impl<'a> Rollout<'a> {
 
     pub fn members(&self) -> Vec<WorkloadId> {
         (0..self.topology().workloads.len()).filter(|id| self.is_member(*id)).collect()
-    }
-
-    /// Rejects calls from outside the mesh if the mode does not support them.
-    pub fn refuse_calls_from_outside(&self, because: &str) -> Result<()> {
-        let outside = self.topology().calls.iter().find(|call| comes_from_outside(self, **call));
-        outside.map_or(Ok(()), |call| {
-            let [from, to] = [call.from, call.to].map(|id| self.workload(id).qualified_name());
-            let operation = format!("let {from}, which is outside the mesh, call {to}");
-            Err(EnvironmentError::new(operation, because.to_owned()))
-        })
     }
 
     pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {

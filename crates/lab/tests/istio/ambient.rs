@@ -11,6 +11,7 @@ use components::{Component, Overrides};
 use experiment::environment::deploy::Environment as _;
 use experiment::environment::{ComponentsSettings, DeploymentSpec, MutualTls, ProxySettings, error_chain};
 use experiment::mesh_settings::ZtunnelPlacement;
+use experiment::topology::Call;
 use experiment::{MeshKind, MeshSettings};
 use lab::Lab;
 use lab::environment::{LocalLab, Programs};
@@ -95,6 +96,24 @@ pub fn traffic_bypassing_client_ztunnel_is_detected(_lab: &Lab, local_lab: &Loca
             "ztunnel at the server passed connections in plaintext, though mutual TLS is claimed",
         ] {
             assert!(reasons.contains(part), "{mode}: {part} is not in: {reasons}");
+        }
+    }
+}
+
+/// The only ztunnel on the path sees the bytes of every request, and no TLS.
+pub fn calls_across_the_border_pass_one_ztunnel_in_plaintext(_lab: &Lab, local_lab: &LocalLab) {
+    for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
+        for of in [|call: Call| call.from, |call: Call| call.to] {
+            let mut spec = permissive(mode);
+            let outside = of(spec.topology.calls[0]);
+            Arc::make_mut(&mut spec.topology).workloads[outside].in_mesh = false;
+            let trial = trial(local_lab, &spec, |_| ());
+            assert_eq!(trial.unanswered, 0, "{mode}: {}", trial.proxy_logs);
+            let path = &trial.observation.evidence.path;
+            assert!(path.proven, "{mode}: {:?}: {:?}", path.reasons, path.proxies);
+            let [ztunnel] = &path.proxies[..] else { panic!("{mode}: {:?}", path.proxies) };
+            assert_eq!((ztunnel.name.as_str(), ztunnel.requests_received), ("ztunnel", REQUESTS), "{mode}");
+            assert!(!ztunnel.tls_expected && ztunnel.tls_handshakes == 0, "{mode}: {ztunnel:?}");
         }
     }
 }

@@ -75,6 +75,10 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
     ("dedicated_ztunnels_prove_mutual_tls", ambient::dedicated_ztunnels_prove_mutual_tls),
     ("waypoint_reads_requests_between_ztunnels", ambient::waypoint_reads_requests_between_ztunnels),
     ("ztunnel_configuration_matches_mesh", holdings::ztunnel_configuration_matches_mesh),
+    (
+        "calls_across_the_border_pass_one_ztunnel_in_plaintext",
+        ambient::calls_across_the_border_pass_one_ztunnel_in_plaintext,
+    ),
     ("traffic_bypassing_client_ztunnel_is_detected", ambient::traffic_bypassing_client_ztunnel_is_detected),
     ("traffic_bypassing_both_ztunnels_is_detected", ambient::traffic_bypassing_both_sides_is_detected),
     ("ambient_trial_leaves_nothing_behind", ambient::ambient_trial_leaves_nothing_behind),

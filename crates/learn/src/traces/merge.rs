@@ -2,8 +2,9 @@
 
 use super::Traces;
 use super::order::{Order, arrange};
+use super::relations::{MAX_ORDERED, Relation};
 use super::services::{Directory, renamed};
-use super::tally::{CallTally, EdgeTally, EndpointTally, Key, Relation, Values};
+use super::tally::{CallTally, EdgeTally, EndpointTally, Key, SlotTally, Values};
 use crate::histogram::Histogram;
 use crate::mesh::Mesh;
 use crate::parties::{Callee, Name};
@@ -19,8 +20,6 @@ const MAX_ENDPOINTS: usize = 20;
 const MIN_SHARE: f64 = 0.01;
 /// Endpoint of the requests to all other endpoints.
 const OTHERS: &str = "/other";
-/// Maximum number of calls of a script that have a place in its order.
-const MAX_SLOTS: usize = 64;
 /// Share of the requests with two calls in which they overlap if they are in parallel: calls in sequence never do.
 const PARALLEL: f64 = 0.05;
 
@@ -94,16 +93,22 @@ pub(crate) struct TracedEdge {
 
 /// Callee's nodes and endpoint.
 type Target = (Vec<usize>, String);
-/// The first call of a target, the second, …
-type Place = (Target, u8);
+/// The first call of a target, the second, …, by the target's number.
+type Place = (usize, u8);
 
 /// Tallies of an endpoint's names together.
 #[derive(Default)]
 struct Merged {
     requests: u64,
     own: Values,
-    calls: BTreeMap<Target, CallTally>,
-    relations: BTreeMap<(Place, Place), Relation>,
+    /// Number of each target.
+    targets: BTreeMap<Target, usize>,
+    /// By number of the target.
+    calls: Vec<CallTally>,
+    /// By places, the lower first.
+    relations: HashMap<(Place, Place), Relation>,
+    /// True if there are calls that were not compared.
+    is_partial: bool,
 }
 
 impl TracedService {
@@ -248,18 +253,23 @@ impl Merged {
     fn add(&mut self, tally: &EndpointTally, target: &dyn Fn(Key) -> Option<Target>) {
         self.requests += tally.requests;
         self.own.merge(&tally.own);
-        let targets: BTreeMap<Key, Target> =
-            tally.calls.keys().filter_map(|key| Some((*key, target(*key)?))).collect();
+        let mut numbers: BTreeMap<Key, usize> = BTreeMap::new();
         for (key, calls) in &tally.calls {
-            if let Some(target) = targets.get(key) {
-                self.calls.entry(target.clone()).or_default().merge(calls);
+            let Some(target) = target(*key) else { continue };
+            let next = self.calls.len();
+            let number = *self.targets.entry(target).or_insert(next);
+            if number == next {
+                self.calls.push(CallTally::default());
             }
+            self.calls[number].merge(calls);
+            numbers.insert(*key, number);
         }
-        for (((one, first), (other, second)), relation) in &tally.relations {
-            let (Some(one), Some(other)) = (targets.get(one), targets.get(other)) else { continue };
-            let (one, other) = ((one.clone(), *first), (other.clone(), *second));
+        self.is_partial |= tally.relations.are_partial();
+        for ((one, first), (other, second), relation) in tally.relations.pairs() {
+            let (Some(one), Some(other)) = (numbers.get(&one), numbers.get(&other)) else { continue };
+            let (one, other) = ((*one, first), (*other, second));
             let (places, relation) = match one.cmp(&other) {
-                std::cmp::Ordering::Less => ((one, other), *relation),
+                std::cmp::Ordering::Less => ((one, other), relation),
                 std::cmp::Ordering::Greater => ((other, one), relation.reversed()),
                 std::cmp::Ordering::Equal => continue,
             };
@@ -267,36 +277,59 @@ impl Merged {
         }
     }
 
-    fn relation(&self, one: &Place, other: &Place) -> Relation {
-        let get = |one: &Place, other: &Place| self.relations.get(&(one.clone(), other.clone())).copied();
-        get(one, other).or_else(|| get(other, one).map(Relation::reversed)).unwrap_or_default()
+    fn relation(&self, one: Place, other: Place) -> Option<Relation> {
+        let get = |one: Place, other: Place| self.relations.get(&(one, other)).copied();
+        if one < other { get(one, other) } else { get(other, one).map(Relation::reversed) }
     }
 
-    /// Places of all calls, in the order of their start, with their probabilities.
-    fn places(&self) -> Vec<(Place, f64)> {
-        let mut places: Vec<(Place, f64, f64)> = Vec::new();
-        for (target, tally) in &self.calls {
-            for (place, probability) in tally.probabilities(self.requests).into_iter().enumerate() {
-                let (made, seconds) = tally.slots.get(place).copied().unwrap_or_default();
-                let offset = if made > 0 { seconds / made as f64 } else { f64::INFINITY };
-                places.push(((target.clone(), place as u8), probability, offset));
-            }
+    fn slot(&self, (target, slot): Place) -> SlotTally {
+        self.calls[target].slots.get(usize::from(slot)).copied().unwrap_or_default()
+    }
+
+    /// True if a call begins before another one in most requests or, of calls that were not compared, on average.
+    fn precedes(&self, one: Place, other: Place) -> bool {
+        match self.relation(one, other) {
+            Some(relation) => relation.before * 2 > relation.both,
+            None => self.is_partial && self.slot(one).mean_s().0 < self.slot(other).mean_s().0,
         }
-        places.sort_by(|one, other| other.1.total_cmp(&one.1));
-        places.truncate(MAX_SLOTS);
-        let precedes = |one: &Place, other: &Place| {
-            let relation = self.relation(one, other);
-            relation.before * 2 > relation.both
+    }
+
+    /// True if two calls are in parallel. Of calls that were not compared, those are that overlap others, and each other on
+    /// average.
+    fn overlap(&self, one: Place, other: Place) -> bool {
+        let is_parallel = |overlap: u64, of: u64| overlap > 0 && overlap as f64 >= PARALLEL * of as f64;
+        if let Some(relation) = self.relation(one, other) {
+            return is_parallel(relation.overlap, relation.both);
+        }
+        let both = [self.slot(one), self.slot(other)];
+        let [first, second] = both.map(|slot| slot.mean_s());
+        self.is_partial
+            && both.iter().all(|slot| is_parallel(slot.overlapped, slot.made))
+            && first.0 < second.1
+            && second.0 < first.1
+    }
+
+    /// Places of all calls, in the order of their start, with their targets and probabilities.
+    fn places(&self) -> Vec<(Place, &Target, f64)> {
+        let mut places: Vec<(Place, &Target, f64)> = Vec::new();
+        for (target, number) in &self.targets {
+            let probabilities = self.calls[*number].probabilities(self.requests).into_iter().enumerate();
+            places.extend(
+                probabilities.map(|(slot, probability)| ((*number, slot as u8), target, probability)),
+            );
+        }
+        places.sort_by(|one, other| other.2.total_cmp(&one.2));
+        places.truncate(MAX_ORDERED);
+        let wins = |one: Place| {
+            places.iter().filter(|(other, ..)| one != *other && self.precedes(one, *other)).count()
         };
-        let wins: Vec<usize> = places
+        let mut order: Vec<(usize, f64, usize)> = places
             .iter()
-            .map(|(one, ..)| places.iter().filter(|(other, ..)| one != other && precedes(one, other)).count())
+            .enumerate()
+            .map(|(index, (place, ..))| (wins(*place), self.slot(*place).mean_s().0, index))
             .collect();
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by(|one, other| {
-            wins[*other].cmp(&wins[*one]).then_with(|| places[*one].2.total_cmp(&places[*other].2))
-        });
-        order.into_iter().map(|index| (places[index].0.clone(), places[index].1)).collect()
+        order.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.total_cmp(&other.1)));
+        order.into_iter().map(|(.., index)| places[index]).collect()
     }
 }
 
@@ -319,7 +352,8 @@ impl Service<'_> {
             requests += merged.requests as f64;
             own.merge(&merged.own);
             let share = self.weights.get(path).copied().unwrap_or_default() / all;
-            for ((callees, _), tally) in &merged.calls {
+            for ((callees, _), number) in &merged.targets {
+                let tally = &merged.calls[*number];
                 let edges = self.edges_to(callees, traced);
                 let calls: f64 = tally.probabilities(merged.requests).iter().sum();
                 let (retries, most) = tally.retries();
@@ -356,21 +390,19 @@ impl Service<'_> {
 
     fn endpoint(&self, path: &str, merged: &Merged, traced: &mut Traced) -> TracedEndpoint {
         let (mut slots, mut places): (Vec<Slot>, Vec<Place>) = (Vec::new(), Vec::new());
-        for (place, probability) in merged.places() {
-            let edges = self.edges_to(&place.0.0, traced);
+        for (place, (callees, path), probability) in merged.places() {
+            let edges = self.edges_to(callees, traced);
             if edges.is_empty() {
                 continue;
             }
-            slots.push(Slot { edges, path: place.0.1.clone(), probability, is_last: true });
+            slots.push(Slot { edges, path: path.clone(), probability, is_last: true });
             places.push(place);
         }
-        for index in 0..slots.len() {
-            slots[index].is_last = places[index + 1..].iter().all(|(target, _)| *target != places[index].0);
+        let mut later = BTreeSet::new();
+        for (slot, (target, _)) in slots.iter_mut().zip(&places).rev() {
+            slot.is_last = later.insert(*target);
         }
-        let overlap = |one: usize, other: usize| {
-            let relation = merged.relation(&places[one], &places[other]);
-            relation.overlap > 0 && relation.overlap as f64 >= PARALLEL * relation.both as f64
-        };
+        let overlap = |one: usize, other: usize| merged.overlap(places[one], places[other]);
         let all: Vec<usize> = (0..slots.len()).collect();
         let order = arrange(&all, &overlap, 0);
         let requests = merged.requests as f64;

@@ -1,13 +1,15 @@
 //! Traces of OpenTelemetry, Jaeger and Zipkin: order of calls, parallel or in sequence, calls per request, retries, own times.
 //!
 //! [`Reader`] streams files: `formats` reads spans, whose traces stay open until enough others came; `graph` makes requests and
-//! calls of a trace's spans; `tally` adds them up by service, endpoint and call. `services` makes a mesh of them if there are no
-//! metrics, and `merge` what scripts need: for each service its endpoints, with slots for calls and their order (`order`).
+//! calls of a trace's spans; `tally` adds them up by service, endpoint and call, `relations` by pair of calls. `services` makes a
+//! mesh of them if there are no metrics, and `merge` what scripts need: for each service its endpoints, with slots for calls and
+//! their order (`order`).
 
 mod formats;
 mod graph;
 mod merge;
 mod order;
+mod relations;
 mod services;
 mod span;
 mod tally;

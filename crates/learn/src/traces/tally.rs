@@ -1,15 +1,15 @@
 //! Requests and calls of all traces, added up.
 
 use super::graph::{Call, Graph, Names, Request};
+use super::relations::{Relations, Timed, overlapping};
 use crate::histogram::Histogram;
 use crate::parties::{Callee, MAX_PAIRS, Name, Party, TooMuch, UNKNOWN};
 use std::collections::BTreeMap;
 
 /// Maximum number of calls of one callee's endpoint per request that have a place in the order; the others count.
 const MAX_SLOTS: usize = 32;
-/// Maximum number of endpoints, calls of endpoints, and orders of two calls in all.
+/// Maximum number of endpoints in all.
 const MAX_ENDPOINTS: usize = 50_000;
-const MAX_RELATIONS: usize = 1_000_000;
 /// Number of bins between a value and its double: bins are 9 % wide.
 const BINS_PER_DOUBLE: f64 = 8.0;
 
@@ -71,7 +71,7 @@ pub(crate) struct Tally {
     /// Calls whose callee no span names.
     pub(crate) lost: u64,
     calls: usize,
-    relations: usize,
+    pairs: usize,
 }
 
 /// Calls from one service to another.
@@ -97,14 +97,14 @@ pub(super) struct EndpointTally {
     pub(super) requests: u64,
     pub(super) own: Values,
     pub(super) calls: BTreeMap<Key, CallTally>,
-    pub(super) relations: BTreeMap<(Place, Place), Relation>,
+    pub(super) relations: Relations,
 }
 
 /// Calls of an endpoint.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallTally {
-    /// Of requests in which none failed: number that made at least that call, and seconds until it in all.
-    pub(super) slots: Vec<(u64, f64)>,
+    /// Of requests in which none failed: the first call, the second, …
+    pub(super) slots: Vec<SlotTally>,
     /// Calls beyond the slots.
     pub(super) beyond: u64,
     /// Requests in which some failed, by their number of calls.
@@ -114,24 +114,22 @@ pub(super) struct CallTally {
     pub(super) most_attempts: u32,
 }
 
-/// Two calls in the requests that made both.
+/// The first, the second, … of the same calls in all requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Relation {
-    pub(super) both: u64,
-    pub(super) overlap: u64,
-    pub(super) before: u64,
+pub(super) struct SlotTally {
+    pub(super) made: u64,
+    /// Number that overlapped any other call.
+    pub(super) overlapped: u64,
+    /// Seconds from the start of the request, of all together.
+    start_s: f64,
+    end_s: f64,
 }
 
-impl Relation {
-    pub(super) fn merge(&mut self, other: Self) {
-        self.both += other.both;
-        self.overlap += other.overlap;
-        self.before += other.before;
-    }
-
-    /// The same of the two calls in the other order.
-    pub(super) fn reversed(self) -> Self {
-        Self { before: self.both - self.before, ..self }
+impl SlotTally {
+    /// Mean seconds from the start of the request to that of the call and to its end.
+    pub(super) fn mean_s(&self) -> (f64, f64) {
+        let made = self.made as f64;
+        if self.made == 0 { (f64::INFINITY, f64::INFINITY) } else { (self.start_s / made, self.end_s / made) }
     }
 }
 
@@ -174,9 +172,12 @@ impl EdgeTally {
 
 impl CallTally {
     pub(super) fn merge(&mut self, other: &Self) {
-        self.slots.resize(self.slots.len().max(other.slots.len()), (0, 0.0));
+        self.slots.resize(self.slots.len().max(other.slots.len()), SlotTally::default());
         for (own, other) in self.slots.iter_mut().zip(&other.slots) {
-            *own = (own.0 + other.0, own.1 + other.1);
+            own.made += other.made;
+            own.overlapped += other.overlapped;
+            own.start_s += other.start_s;
+            own.end_s += other.end_s;
         }
         self.beyond += other.beyond;
         for (calls, requests) in &other.failed {
@@ -188,7 +189,7 @@ impl CallTally {
 
     /// Probability of each call of a request, the first, the second, …; that of the last is above 1 for calls beyond.
     pub(super) fn probabilities(&self, requests: u64) -> Vec<f64> {
-        let mut made: Vec<f64> = self.slots.iter().map(|(made, _)| *made as f64).collect();
+        let mut made: Vec<f64> = self.slots.iter().map(|slot| slot.made as f64).collect();
         made.resize(made.len().max(1), 0.0);
         for (calls, requests) in &self.failed {
             made.iter_mut().take(usize::from(*calls)).for_each(|made| *made += *requests as f64);
@@ -265,7 +266,7 @@ impl Tally {
         ));
         let mut by_key: BTreeMap<Key, Vec<&Made>> = BTreeMap::new();
         made.iter().for_each(|call| by_key.entry(call.key).or_default().push(call));
-        let mut places: Vec<(Place, &Made)> = Vec::new();
+        let mut places: Vec<Timed> = Vec::new();
         for (key, calls) in by_key {
             if !endpoint.calls.contains_key(&key) {
                 self.calls += 1;
@@ -273,27 +274,23 @@ impl Tally {
             let tally = endpoint.calls.entry(key).or_default();
             tally.add(span.start, &calls);
             if !calls.iter().any(|call| call.is_failed) {
-                let kept = calls.into_iter().take(MAX_SLOTS).enumerate();
-                places.extend(kept.map(|(place, call)| ((key, place as u8), call)));
+                let kept = calls.into_iter().take(MAX_SLOTS).enumerate().filter(|(_, call)| call.has_place);
+                places.extend(kept.map(|(slot, call)| Timed {
+                    place: (key, slot as u8),
+                    start: call.start,
+                    end: call.end,
+                }));
             }
         }
         if self.calls > MAX_PAIRS {
             return Err(TooMuch::Pairs);
         }
-        places.retain(|(_, call)| call.has_place);
-        for (index, (one, first)) in places.iter().enumerate() {
-            for (other, second) in &places[index + 1..] {
-                let full = self.relations >= MAX_RELATIONS;
-                if full && !endpoint.relations.contains_key(&(*one, *other)) {
-                    continue;
-                }
-                let relation = endpoint.relations.entry((*one, *other)).or_insert_with(|| {
-                    self.relations += 1;
-                    Relation::default()
-                });
-                relation.both += 1;
-                relation.overlap += u64::from(first.start < second.end && second.start < first.end);
-                relation.before += u64::from(first.start < second.start);
+        places.sort_unstable_by_key(|call| (call.start, call.place));
+        endpoint.relations.add(&places, &mut self.pairs);
+        for (call, is_overlapped) in places.iter().zip(overlapping(&places)) {
+            let (key, slot) = call.place;
+            if let Some(tally) = endpoint.calls.get_mut(&key).filter(|_| is_overlapped) {
+                tally.slots[usize::from(slot)].overlapped += 1;
             }
         }
         Ok(())
@@ -312,10 +309,11 @@ impl CallTally {
             return;
         }
         let slots = calls.len().min(MAX_SLOTS);
-        self.slots.resize(self.slots.len().max(slots), (0, 0.0));
-        for ((made, seconds), call) in self.slots.iter_mut().zip(calls) {
-            *made += 1;
-            *seconds += (call.start - began) as f64 / 1e9;
+        self.slots.resize(self.slots.len().max(slots), SlotTally::default());
+        for (slot, call) in self.slots.iter_mut().zip(calls) {
+            slot.made += 1;
+            slot.start_s += (call.start - began) as f64 / 1e9;
+            slot.end_s += (call.end - began) as f64 / 1e9;
         }
         self.beyond += (calls.len() - slots) as u64;
     }
@@ -352,8 +350,10 @@ fn own_s((start, end): (i64, i64), calls: impl Iterator<Item = (i64, i64)>) -> f
 
 #[cfg(test)]
 mod tests {
+    use super::super::span::{Kind, Span};
     use super::*;
     use crate::fit::{fit, median};
+    use crate::parties::Interner;
 
     #[test]
     fn own_time_is_the_rest_of_the_union_of_calls() {
@@ -376,10 +376,65 @@ mod tests {
         assert_eq!(values.count, 1001);
     }
 
+    /// A request with this number of calls at a time, each to another callee.
+    fn fan_out(calls: usize) -> Graph {
+        let mut names = Interner::new(None);
+        let mut name = |text: &str| names.name(Some(text)).unwrap();
+        let party = Party { namespace: UNKNOWN, workload: name("web") };
+        let span = Span {
+            id: 1,
+            parent: 0,
+            start: 0,
+            end: 1_000_000,
+            party,
+            peer: None,
+            endpoint: UNKNOWN,
+            kind: Kind::Client,
+            is_error: false,
+            is_grpc: false,
+            is_sidecar: false,
+            is_proxy: false,
+            request_bytes: f32::NAN,
+            response_bytes: f32::NAN,
+        };
+        let call = |number: usize| Call {
+            span,
+            from: party,
+            callee: Some(Callee::Host(name(&format!("c{number}")))),
+            requests: Vec::new(),
+            has_place: true,
+            skew: 0,
+        };
+        let made = (0..calls).map(call).collect();
+        let span = Span { kind: Kind::Server, ..span };
+        let request = Request { span, is_whole: true, call: None, calls: (0..calls).collect() };
+        Graph { requests: vec![request], calls: made, messages: 0 }
+    }
+
+    /// Every comparison of two calls counts in one relation.
+    #[test]
+    fn comparisons_grow_with_the_calls_of_a_trace_and_end_at_a_maximum() {
+        let compared = |calls: usize| {
+            let mut tally = Tally::default();
+            let graph = fan_out(calls);
+            tally.add(&graph).unwrap();
+            tally.add(&graph).unwrap();
+            let endpoint = tally.endpoints.values().next().unwrap();
+            assert!(endpoint.calls.values().all(|call| call.slots[0].overlapped == 2));
+            assert_eq!(endpoint.calls.len(), calls);
+            endpoint.relations.pairs().map(|(.., relation)| relation.both).sum::<u64>()
+        };
+        assert_eq!(compared(50), 2 * 50 * 49 / 2);
+        // Each call with the 63 after it.
+        let each = |calls: u64| 2 * (calls * 63 - 63 * 64 / 2);
+        assert_eq!([compared(250), compared(500)], [each(250), each(500)]);
+        assert_eq!(compared(20_000), each(1000));
+    }
+
     #[test]
     fn calls_beyond_those_without_failures_are_retries() {
         let tally = CallTally {
-            slots: vec![(80, 0.0), (40, 0.0)],
+            slots: [80, 40].map(|made| SlotTally { made, ..SlotTally::default() }).to_vec(),
             failed: BTreeMap::from([(1, 5), (2, 10), (4, 5)]),
             ..CallTally::default()
         };

@@ -8,9 +8,27 @@ use crate::proof::{Accepts, Evidence};
 use crate::ztunnel::evidence::AmbientCall;
 use experiment::dataplane::DataPlane;
 use experiment::topology::{Call, WorkloadId};
+use std::collections::BTreeSet;
 
 pub fn has_waypoint(mesh: &dyn MeshView) -> bool {
     mesh.spec().parts().data_plane == DataPlane::ZtunnelWaypoint
+}
+
+/// True if a call goes through the waypoint of its callee: callers outside the mesh know no waypoints, and Services outside it
+/// have none.
+pub fn passes_waypoint(mesh: &dyn MeshView, call: Call) -> bool {
+    has_waypoint(mesh) && in_mesh(mesh, call) == [true, true]
+}
+
+/// True for each end of a call that is a member.
+fn in_mesh(mesh: &dyn MeshView, call: Call) -> [bool; 2] {
+    [call.from, call.to].map(|id| mesh.is_member(id))
+}
+
+/// True if a call has one end in the mesh.
+fn crosses_border(mesh: &dyn MeshView, call: Call) -> bool {
+    let [from, to] = in_mesh(mesh, call);
+    from != to
 }
 
 /// Members that serve requests, in a namespace of the mesh.
@@ -20,17 +38,19 @@ pub fn services(mesh: &dyn MeshView, namespace: &str) -> Vec<WorkloadId> {
     members.map(|(id, _)| id).filter(|id| mesh.namespace_of(*id) == namespace).collect()
 }
 
-/// Counters of the ztunnels at the caller and at the callee that prove the path of a call. `is_shared`: they also
-/// carry other pods.
-pub fn evidence(mesh: &dyn MeshView, call: Call, is_shared: bool) -> (Evidence, Evidence) {
+/// Counters of the ztunnels at the caller and at the callee that prove the path of a call; absent at an end outside the mesh.
+/// `is_shared`: they also carry other pods.
+pub fn evidence(mesh: &dyn MeshView, call: Call, is_shared: bool) -> (Option<Evidence>, Option<Evidence>) {
     let namespaces = [call.from, call.to].map(|id| mesh.namespace_of(id));
     let call = AmbientCall {
         protocol: mesh.workload(call.to).protocol,
         from: (&mesh.workload(call.from).name, &namespaces[0]),
         to: (&mesh.workload(call.to).name, &namespaces[1]),
-        through_waypoint: has_waypoint(mesh),
+        in_mesh: in_mesh(mesh, call),
+        through_waypoint: passes_waypoint(mesh, call),
         accepts: Accepts::new(SERVICE_PORT, mesh.spec().proxy.mtls),
         is_shared_with_others: is_shared,
+        is_beside_plaintext: mesh.spec().topology.calls.iter().any(|call| crosses_border(mesh, *call)),
     };
     call.evidence()
 }
@@ -53,18 +73,25 @@ pub fn expected_of_waypoint(mesh: &dyn MeshView, namespace: &str) -> Vec<Expecte
         .collect()
 }
 
-/// Configuration that every ztunnel must have received. `members` are the namespaces and names of the pods in the
-/// mesh.
+/// Configuration that every ztunnel must have received. `pods` are the namespaces and names of those pods that it may meet, and
+/// whether they are in the mesh. It counts connections of a pod that it does not know as those of an unknown peer.
 pub fn expected_of_ztunnel<'a>(
     mesh: &dyn MeshView,
-    members: impl IntoIterator<Item = (&'a str, &'a str)>,
+    pods: impl IntoIterator<Item = (&'a str, &'a str, bool)>,
 ) -> Vec<Expected> {
     let (spec, behind_waypoint) = (mesh.spec(), has_waypoint(mesh));
-    let workload = |(namespace, name): (&str, &str)| Expected::AmbientWorkload {
+    let workload = |(namespace, name, by_hbone): (&str, &str, bool)| Expected::AmbientWorkload {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
+        by_hbone,
     };
-    let mut expected: Vec<Expected> = members.into_iter().map(workload).collect();
+    let mut expected: Vec<Expected> = pods.into_iter().map(workload).collect();
+    let outside = spec.topology.calls.iter().filter(|call| in_mesh(mesh, **call) == [true, false]);
+    let outside: BTreeSet<WorkloadId> = outside.map(|call| call.to).collect();
+    let outside = outside.into_iter().filter(|id| !mesh.workload(*id).is_external());
+    expected.extend(
+        outside.map(|id| Expected::AmbientService { host: mesh.host_of(id), behind_waypoint: false }),
+    );
     let policy = |(namespace, name)| Expected::AmbientPolicy { namespace, name };
     for namespace in spec.topology.namespaces().into_iter().map(|name| mesh.namespace(name)) {
         for id in services(mesh, &namespace) {

@@ -11,7 +11,7 @@ use crate::istio::objects::ingress;
 use crate::istio::objects::subject::{ServiceAccount, Subject};
 use crate::names::service_host;
 use experiment::dataplane::Entry;
-use experiment::environment::DeploymentSpec;
+use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
 use experiment::topology::script::DEFAULT_ENDPOINT;
 use experiment::topology::{Call, Workload, WorkloadId};
 
@@ -57,6 +57,21 @@ pub fn comes_from_outside(mesh: &dyn MeshView, call: Call) -> bool {
     mesh.is_member(call.to) && !mesh.is_member(call.from) && !has_gateway(mesh, call)
 }
 
+/// Rejects calls from outside the mesh to members that accept mutual TLS alone.
+pub fn check_calls_from_outside(mesh: &dyn MeshView) -> Result<(), EnvironmentError> {
+    let mut calls = mesh.spec().topology.calls.iter();
+    let is_refused =
+        |call: &&Call| mesh.spec().proxy.mtls == MutualTls::Strict && comes_from_outside(mesh, **call);
+    calls.find(is_refused).map_or(Ok(()), |call| {
+        let [from, to] = [call.from, call.to].map(|id| mesh.workload(id).qualified_name());
+        let operation = format!("let {from}, which is outside the mesh, call {to}");
+        Err(EnvironmentError::new(
+            operation,
+            "`proxy.mtls: strict` does not accept plaintext; `permissive` does",
+        ))
+    })
+}
+
 /// Calls back with a Service and its callers. If there is a gateway in front of it, the gateway replaces the
 /// drivers.
 pub fn with_subject<T>(mesh: &dyn MeshView, id: WorkloadId, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
@@ -85,6 +100,7 @@ pub fn with_subject<T>(mesh: &dyn MeshView, id: WorkloadId, use_it: impl FnOnce(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::istio::propagation::Expected;
     use experiment::{Experiment, Plan};
     use std::sync::Arc;
 
@@ -102,8 +118,13 @@ mod tests {
 
     /// `emojivoto` behind an ingress gateway, with its first service, `web`, outside the mesh.
     fn with_web_outside() -> View {
-        let text = "name: x\ntopology: emojivoto\nmesh: istio\nmodes: [ingress]\nload: {rate: 100}\n";
-        let mut spec = Plan::new(&Experiment::parse(text, "x.yaml").unwrap(), 1).trials[0].spec.clone();
+        with_web_outside_in("ingress")
+    }
+
+    fn with_web_outside_in(mode: &str) -> View {
+        let text =
+            format!("name: x\ntopology: emojivoto\nmesh: istio\nmodes: [{mode}]\nload: {{rate: 100}}\n");
+        let mut spec = Plan::new(&Experiment::parse(&text, "x.yaml").unwrap(), 1).trials[0].spec.clone();
         let workloads = &mut Arc::make_mut(&mut spec.topology).workloads;
         workloads.iter_mut().filter(|workload| workload.name == "web").for_each(|web| web.in_mesh = false);
         View(spec)
@@ -126,6 +147,38 @@ mod tests {
         assert!(!istio_sidecar::at_callee(&mesh, from_web).tls_expected);
         let inside = call(&mesh, "emoji", "voting");
         assert!(istio_sidecar::at_callee(&mesh, inside).tls_expected);
+    }
+
+    #[test]
+    fn ambient_calls_across_the_border_pass_one_ztunnel_and_no_waypoint() {
+        let mut mesh = with_web_outside_in("ambient-waypoint");
+        let driver = &mesh.0.topology.drivers[0];
+        let to_web = Call { from: driver.at, to: driver.target };
+        let (from_web, inside) = (call(&mesh, "web", "emoji"), call(&mesh, "emoji", "voting"));
+        for (call, ends, passes_waypoint) in
+            [(to_web, [true, false], false), (from_web, [false, true], false), (inside, [true, true], true)]
+        {
+            let (source, destination) = istio_ambient::evidence(&mesh, call, false);
+            assert_eq!([source.is_some(), destination.is_some()], ends);
+            assert_eq!(istio_ambient::passes_waypoint(&mesh, call), passes_waypoint);
+            for evidence in [source, destination].into_iter().flatten() {
+                assert_eq!(evidence.tls_expected, passes_waypoint, "{evidence:?}");
+            }
+        }
+        let expected = istio_ambient::expected_of_ztunnel(&mesh, [("perf", "web", false)]);
+        let [namespace, name] = ["perf", "web"].map(str::to_owned);
+        assert_eq!(expected[0], Expected::AmbientWorkload { namespace, name, by_hbone: false });
+        let service =
+            |id| Expected::AmbientService { host: mesh.host_of(id), behind_waypoint: id != to_web.to };
+        assert!(
+            expected.contains(&service(to_web.to)) && expected.contains(&service(from_web.to)),
+            "{expected:?}"
+        );
+
+        let refused = check_calls_from_outside(&mesh).unwrap_err();
+        assert_eq!(refused.operation, "let web, which is outside the mesh, call emoji");
+        mesh.0.proxy.mtls = MutualTls::Permissive;
+        assert!(check_calls_from_outside(&mesh).is_ok());
     }
 
     #[test]

@@ -36,10 +36,11 @@ pub enum Expected {
         host: String,
         behind_waypoint: bool,
     },
-    /// At a ztunnel: a pod reached over HBONE.
+    /// At a ztunnel: a pod, and whether it is reached over HBONE.
     AmbientWorkload {
         namespace: String,
         name: String,
+        by_hbone: bool,
     },
     AmbientPolicy {
         namespace: String,
@@ -71,7 +72,9 @@ impl fmt::Display for Expected {
             Self::AmbientService { host, behind_waypoint: true } => {
                 write!(f, "the Service {host} behind a waypoint")
             }
-            Self::AmbientWorkload { namespace, name } => write!(f, "the pod {namespace}/{name} by HBONE"),
+            Self::AmbientWorkload { namespace, name, by_hbone } => {
+                write!(f, "the pod {namespace}/{name} {} HBONE", if *by_hbone { "by" } else { "without" })
+            }
             Self::AmbientPolicy { namespace, name } => write!(f, "the policy {namespace}/{name}"),
         }
     }

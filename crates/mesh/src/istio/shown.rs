@@ -69,8 +69,8 @@ impl<'a> ShownConfiguration<'a> {
             Expected::AmbientService { host, behind_waypoint } => {
                 self.ztunnel()?.has_service(host, *behind_waypoint)
             }
-            Expected::AmbientWorkload { namespace, name } => {
-                self.ztunnel()?.has_ambient_workload(namespace, name)
+            Expected::AmbientWorkload { namespace, name, by_hbone } => {
+                self.ztunnel()?.has_workload(namespace, name, *by_hbone)
             }
             Expected::AmbientPolicy { namespace, name } => self.ztunnel()?.has_policy(namespace, name),
         })

@@ -9,23 +9,60 @@ use crate::proof::{
 use experiment::Protocol;
 use results::HopProtocol;
 
-/// A call between two members of the mesh.
+/// A call from or to a member of the mesh.
 #[derive(Clone, Copy, Debug)]
 pub struct AmbientCall<'a> {
     pub protocol: Protocol,
     pub from: Peer<'a>,
     pub to: Peer<'a>,
+    /// True for the caller, and for the callee, if it is a member: a ztunnel serves that end.
+    pub in_mesh: [bool; 2],
+    /// Only between members.
     pub through_waypoint: bool,
     /// Claimed of the callee's ztunnel.
     pub accepts: Accepts,
     /// True if the ztunnels also carry other pods, which may use plaintext.
     pub is_shared_with_others: bool,
+    /// True if the ztunnels also carry calls of the same deployment from or to workloads outside the mesh.
+    pub is_beside_plaintext: bool,
 }
 
 impl AmbientCall<'_> {
-    /// Evidence at the caller's ztunnel and at the callee's. A waypoint, which is in the callee's namespace,
-    /// adds headers to requests that it reads.
-    pub fn evidence(&self) -> (Evidence, Evidence) {
+    /// Evidence at the caller's ztunnel and at the callee's; absent at an end outside the mesh.
+    pub fn evidence(&self) -> (Option<Evidence>, Option<Evidence>) {
+        let Self { from, to, in_mesh, accepts, .. } = *self;
+        if in_mesh == [true, true] {
+            let (source, destination) = self.between_members();
+            return (Some(source), Some(destination));
+        }
+        let plaintext = |side| self.plaintext(Stream { side, from, to });
+        let source = in_mesh[0].then(|| plaintext(Side::Source));
+        let destination = Evidence { accepts: Some(accepts), ..plaintext(Side::Destination) };
+        (source, in_mesh[1].then_some(destination))
+    }
+
+    /// A ztunnel passes a connection with an end outside the mesh on as it is: neither HBONE nor mutual TLS, and past waypoints.
+    fn plaintext(&self, stream: Stream<'_>) -> Evidence {
+        Evidence {
+            protocols: protocols(stream, &stream.plain_connections(), false),
+            demands: vec![Demand {
+                counter: stream.mutual_tls_connections(),
+                rises: false,
+                otherwise: "used mutual TLS with a peer that is outside the mesh",
+            }],
+            is_shared: self.is_shared_with_others,
+            ..Evidence::new(Seen::RequestBytes(RequestByteCounters {
+                bytes: stream.plain_request_bytes(),
+                response_bytes: stream.plain_response_bytes(),
+                connections: stream.plain_connections(),
+                added_to: false,
+                multiplexed: self.protocol.multiplexes(),
+            }))
+        }
+    }
+
+    /// A waypoint, which is in the callee's namespace, adds headers to requests that it reads.
+    fn between_members(&self) -> (Evidence, Evidence) {
         let Self { protocol, from, to, through_waypoint, accepts, .. } = *self;
         let is_added_to = through_waypoint && protocol.is_http();
         let waypoint = (waypoint::NAME, to.1);
@@ -37,13 +74,13 @@ impl AmbientCall<'_> {
     }
 
     fn at(&self, stream: Stream<'_>, added_to: bool) -> Evidence {
-        let plain = if self.is_shared_with_others {
+        let plain = if self.is_shared_with_others || self.is_beside_plaintext {
             stream.plain_connections()
         } else {
             stream.side.plain_connections()
         };
         Evidence {
-            protocols: protocols(stream),
+            protocols: protocols(stream, &stream.mutual_tls_connections(), true),
             handshakes: Some(stream.mutual_tls_connections()),
             tls_expected: true,
             demands: vec![Demand {
@@ -63,13 +100,13 @@ impl AmbientCall<'_> {
     }
 }
 
-/// Opaque TCP whatever the payload: over HBONE between the two sides of the mesh, unchanged at their outer ends.
-fn protocols(stream: Stream<'_>) -> ProtocolCounters {
-    let carried = || Count::Connections(stream.mutual_tls_connections());
-    let side = |hbone: bool| SideCounters {
+/// Opaque TCP whatever the payload: unchanged at the outer ends, and between the two sides of the mesh over HBONE if both are in it.
+fn protocols(stream: Stream<'_>, connections: &str, is_between_members: bool) -> ProtocolCounters {
+    let carried = || Count::Connections(connections.to_owned());
+    let side = |inner: bool| SideCounters {
         expected: None,
         counters: vec![(HopProtocol::Tcp, carried())],
-        hbone: hbone.then(carried),
+        hbone: (inner && is_between_members).then(carried),
     };
     let is_source = stream.side == Side::Source;
     ProtocolCounters { received: side(!is_source), forwarded: side(is_source), grpc: None }

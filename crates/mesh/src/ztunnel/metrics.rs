@@ -65,6 +65,15 @@ impl Stream<'_> {
     pub fn response_bytes(&self) -> String {
         format!("{self}.response_bytes")
     }
+
+    /// Part of the request bytes that came over connections without TLS; absent until there were any.
+    pub fn plain_request_bytes(&self) -> String {
+        format!("{self}.request_bytes.plain")
+    }
+
+    pub fn plain_response_bytes(&self) -> String {
+        format!("{self}.response_bytes.plain")
+    }
 }
 
 impl fmt::Display for Stream<'_> {
@@ -100,13 +109,14 @@ fn names(sample: &Sample<'_>) -> Option<Vec<String>> {
         (label(&format!("{peer}_canonical_service")), label(&format!("{peer}_workload_namespace")))
     });
     let stream = Stream { side, from: (&from.0, &from.1), to: (&to.0, &to.1) };
-    Some(match family {
-        "connections_opened_total" if label("connection_security_policy") == MUTUAL_TLS => {
-            vec![stream.mutual_tls_connections()]
-        }
-        "connections_opened_total" => vec![side.plain_connections(), stream.plain_connections()],
-        "received_bytes_total" => vec![stream.request_bytes()],
-        "sent_bytes_total" => vec![stream.response_bytes()],
+    let is_plain = label("connection_security_policy") != MUTUAL_TLS;
+    Some(match (family, is_plain) {
+        ("connections_opened_total", false) => vec![stream.mutual_tls_connections()],
+        ("connections_opened_total", true) => vec![side.plain_connections(), stream.plain_connections()],
+        ("received_bytes_total", false) => vec![stream.request_bytes()],
+        ("received_bytes_total", true) => vec![stream.request_bytes(), stream.plain_request_bytes()],
+        ("sent_bytes_total", false) => vec![stream.response_bytes()],
+        ("sent_bytes_total", true) => vec![stream.response_bytes(), stream.plain_response_bytes()],
         _ => return None,
     })
 }

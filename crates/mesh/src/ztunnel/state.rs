@@ -47,9 +47,10 @@ impl Dump {
         })
     }
 
-    pub fn has_ambient_workload(&self, namespace: &str, name: &str) -> bool {
+    pub fn has_workload(&self, namespace: &str, name: &str, by_hbone: bool) -> bool {
         self.workloads.iter().any(|workload| {
-            workload.name == name && workload.namespace == namespace && workload.protocol == "HBONE"
+            let is_by_hbone = workload.protocol == "HBONE";
+            workload.name == name && workload.namespace == namespace && is_by_hbone == by_hbone
         })
     }
 }
@@ -74,9 +75,13 @@ mod tests {
         assert!(!dump.has_service("server.mesh-1.svc.cluster.local", true));
         assert!(dump.has_service("behind.mesh-1.svc.cluster.local", true));
         assert!(!dump.has_service("empty.mesh-1.svc.cluster.local", false));
-        assert!(dump.has_ambient_workload("mesh-1", "server"));
-        assert!(!dump.has_ambient_workload("mesh-2", "server"));
-        assert!(!dump.has_ambient_workload("mesh-1", "waypoint"));
+        assert!(dump.has_workload("mesh-1", "server", true));
+        assert!(
+            !dump.has_workload("mesh-2", "server", true) && !dump.has_workload("mesh-1", "server", false)
+        );
+        assert!(
+            dump.has_workload("mesh-1", "waypoint", false) && !dump.has_workload("mesh-1", "waypoint", true)
+        );
         assert!(dump.has_policy("mesh-1", "allow") && !dump.has_policy("mesh-2", "allow"));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::{CountedProxy, prove};
 use experiment::Protocol;
-use experiment::environment::{MutualTls, SentLoad};
+use experiment::environment::SentLoad;
 use mesh::proof::Accepts;
 use mesh::ztunnel::evidence::AmbientCall;
 use mesh::ztunnel::metrics::counters;
@@ -40,14 +40,21 @@ fn proof(is_shared_with_others: bool, after: &str) -> PathProof {
 
 /// The same, with the ztunnel's page before the trial.
 fn proof_since(before: &str, is_shared_with_others: bool, after: &str) -> PathProof {
-    let call = AmbientCall {
-        protocol: Protocol::Http1,
-        from: ("client", "perf"),
-        to: ("server", "perf"),
-        through_waypoint: false,
-        accepts: Accepts::new(8080, MutualTls::Strict),
-        is_shared_with_others,
-    };
+    proof_of(AmbientCall { is_shared_with_others, ..CALL }, before, after)
+}
+
+const CALL: AmbientCall<'_> = AmbientCall {
+    protocol: Protocol::Http1,
+    from: ("client", "perf"),
+    to: ("server", "perf"),
+    in_mesh: [true, true],
+    through_waypoint: false,
+    accepts: Accepts { port: 8080, plaintext: false },
+    is_shared_with_others: false,
+    is_beside_plaintext: false,
+};
+
+fn proof_of(call: AmbientCall<'_>, before: &str, after: &str) -> PathProof {
     let (source, destination) = call.evidence();
     let proxy = |side, evidence| CountedProxy {
         name: "ztunnel".to_owned(),
@@ -57,7 +64,9 @@ fn proof_since(before: &str, is_shared_with_others: bool, after: &str) -> PathPr
         after: Ok(counters(after)),
     };
     let sent = SentLoad { requests: REQUESTS, request_bytes: Some(REQUEST_BYTES as f64) };
-    prove(&[proxy("client", source), proxy("server", destination)], &sent, None)
+    let source = source.map(|evidence| proxy("client", evidence));
+    let destination = destination.map(|evidence| proxy("server", evidence));
+    prove(&source.into_iter().chain(destination).collect::<Vec<_>>(), &sent, None)
 }
 
 #[test]
@@ -100,4 +109,56 @@ fn plaintext_connection_of_call_is_reported() {
     let proof = proof(true, &(encrypted + &plain));
     let reason = "ztunnel at the client passed connections in plaintext, though mutual TLS is claimed";
     assert!(proof.reasons.iter().any(|known| known == reason), "{:?}", proof.reasons);
+}
+
+/// A call with one end outside the mesh: the ztunnel at the other end alone, which passes it on in plaintext.
+#[test]
+fn call_across_the_border_of_the_mesh_is_plaintext_at_its_only_ztunnel() {
+    let all = REQUESTS * REQUEST_BYTES;
+    for (in_mesh, side) in [([false, true], "server"), ([true, false], "client")] {
+        let call = AmbientCall { in_mesh, is_beside_plaintext: true, ..CALL };
+        let proof = |page: &str| proof_of(call, "", page);
+        let plain = proof(&samples("perf/client", "perf/server", "unknown", 4, all));
+        assert!(plain.proven, "{side}: {:?}", plain.reasons);
+        let [ztunnel] = &plain.proxies[..] else { panic!("{side}: {:?}", plain.proxies) };
+        assert_eq!((ztunnel.requests_received, ztunnel.tls_handshakes), (REQUESTS, 0));
+        assert!(!ztunnel.tls_expected && plain.hops.iter().all(|hop| !hop.by_hbone), "{:?}", plain.hops);
+
+        let [reason, no_tls] = [
+            format!("ztunnel at the {side} saw 0 of 400 requests: traffic did not pass it"),
+            format!("ztunnel at the {side} used mutual TLS with a peer that is outside the mesh"),
+        ];
+        let encrypted = proof(&samples("perf/client", "perf/server", "mutual_tls", 4, all));
+        assert_eq!(encrypted.reasons, [reason.as_str(), &no_tls], "{side}");
+        // The connections are older than the trial, and carry all requests.
+        let older = samples("perf/client", "perf/server", "mutual_tls", 4, 0);
+        let later = samples("perf/client", "perf/server", "mutual_tls", 4, all);
+        assert_eq!(proof_of(call, &older, &later).reasons, [reason.as_str()], "{side}");
+        let half = |security| samples("perf/client", "perf/server", security, 2, all / 2);
+        let mixed = proof(&(half("unknown") + &half("mutual_tls")));
+        let part =
+            format!("ztunnel at the {side} saw 200 of 400 requests: part of the traffic did not pass it");
+        assert_eq!(mixed.reasons, [part, no_tls], "{side}");
+        // Of a caller that ztunnel does not know, and of another callee.
+        for (from, to) in [("unknown/unknown", "perf/server"), ("perf/client", "perf/other")] {
+            assert_eq!(proof(&samples(from, to, "unknown", 4, all)).reasons, [reason.as_str()], "{side}");
+        }
+    }
+    let call = AmbientCall { in_mesh: [false, true], ..CALL };
+    assert_eq!(call.evidence().1.unwrap().accepts, Some(CALL.accepts), "it is claimed of the callee");
+    assert!(AmbientCall { in_mesh: [false, false], ..CALL }.evidence() == (None, None));
+}
+
+#[test]
+fn plaintext_across_the_border_is_none_of_calls_inside() {
+    let own = samples("perf/client", "perf/server", "mutual_tls", 4, REQUESTS * REQUEST_BYTES);
+    let border = samples("perf/outside", "perf/server", "unknown", 4, 1 << 20);
+    let beside = AmbientCall { is_beside_plaintext: true, ..CALL };
+    let proven = proof_of(beside, "", &(own.clone() + &border));
+    assert!(proven.proven, "{:?}", proven.reasons);
+    assert!(!proof_of(CALL, "", &(own.clone() + &border)).proven, "nothing crosses the border");
+    let plain = samples("perf/client", "perf/server", "unknown", 1, 0);
+    let reasons = proof_of(beside, "", &(own + &border + &plain)).reasons;
+    assert!(reasons.iter().all(|reason| reason.contains("passed connections in plaintext")), "{reasons:?}");
+    assert_eq!(reasons.len(), 2, "at either side");
 }

@@ -111,6 +111,10 @@ pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
         SizeNoteKind::NotPriced => format!(
             "Mode {detail} has other proxies than those of pods, nodes and namespaces: `meshmeter size` answers for them."
         ),
+        SizeNoteKind::FarBeyondMeasured => format!(
+            "Warning: the answer is far beyond what was measured, and its intervals do not cover the way there: {detail}. \
+             Runs at two larger scales bring it nearer."
+        ),
     }
 }
 

@@ -148,6 +148,7 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
         result.namespaces = namespaces.into_iter().map(named).collect();
     }
     result.model_error = model_error(&result.modes, full);
+    result.notes.extend(found.far());
     let latency = entries.measured_at(&result.modes);
     result.rests_on = found.finish(latency, mixed_components(runs));
     result

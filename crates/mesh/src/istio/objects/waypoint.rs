@@ -10,6 +10,8 @@ pub const NAME: &str = "waypoint";
 pub const GATEWAY_NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 pub const AMBIENT_LABEL: (&str, &str) = ("istio.io/dataplane-mode", "ambient");
 pub const USE_WAYPOINT_LABEL: (&str, &str) = ("istio.io/use-waypoint", NAME);
+/// Keeps a Service in a namespace with a waypoint off it.
+pub const WITHOUT_WAYPOINT_LABEL: (&str, &str) = (USE_WAYPOINT_LABEL.0, "none");
 /// Annotation that Istio's CNI agent sets on a pod whose traffic goes through ztunnel.
 pub const REDIRECTED_ANNOTATION: (&str, &str) = ("ambient.istio.io/redirection", "enabled");
 
@@ -31,6 +33,12 @@ pub fn gateway(namespace: &str) -> Value {
 pub fn namespace_labels(data_plane: DataPlane) -> impl Iterator<Item = (&'static str, &'static str)> {
     let Proxies { node, namespace, .. } = data_plane.proxies();
     node.map(|_| AMBIENT_LABEL).into_iter().chain(namespace.map(|_| USE_WAYPOINT_LABEL))
+}
+
+/// Label of a Service in modes with waypoints. They are for members of the mesh alone.
+pub fn service_label(data_plane: DataPlane, is_member: bool) -> Option<(&'static str, &'static str)> {
+    let label = if is_member { USE_WAYPOINT_LABEL } else { WITHOUT_WAYPOINT_LABEL };
+    data_plane.proxies().namespace.map(|_| label)
 }
 
 pub(super) fn is_used(spec: &DeploymentSpec) -> bool {

@@ -1,16 +1,22 @@
 //! Foundation of prices: measured here, learned there, published, or assumed.
 
+use super::law::MemoryLaw;
 use super::traffic::{Kind, Unit};
 use super::{Cell, Laws, MeasuredRun, PriceQuestion, Target, rates};
 use crate::control_plane::size::over;
 use crate::summary::reservation::{NODE_PROXY, PROXY};
 use crate::words;
 use experiment::MeshKind;
-use results::{Basis, BasisKind, Estimate, Mode, SizeNote};
-use std::collections::BTreeSet;
+use results::{Basis, BasisKind, Estimate, Mode, SizeNote, SizeNoteKind};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A rate beyond the measured ones by at most this fraction does not count as extrapolated.
 const TOLERANCE: f64 = 0.01;
+/// A prediction beyond this multiple of the greatest measured value is far from what was measured.
+const FAR: f64 = 3.0;
+/// Values within this multiple of each other are one scale. A prediction beyond a single scale is far from what was measured: the
+/// runs have no slope for it.
+const SAME: f64 = 1.1;
 /// Maximum number of loads that are listed one by one.
 const MAX_LISTED: usize = 6;
 
@@ -18,6 +24,19 @@ const MAX_LISTED: usize = 6;
 pub(super) struct Found {
     rests_on: Vec<Basis>,
     requests_per_s: f64,
+    /// Modes by quantity that is predicted far from what was measured.
+    far: BTreeMap<String, BTreeSet<Mode>>,
+}
+
+/// A quantity that a law takes, and the values at which it was measured.
+struct Reach<'a> {
+    /// Example: `requests through a sidecar`.
+    name: &'a str,
+    predicted: f64,
+    measured: f64,
+    /// True if it was measured at a single value.
+    is_single: bool,
+    text: fn(f64) -> String,
 }
 
 impl Found {
@@ -27,7 +46,8 @@ impl Found {
         runs: &[MeasuredRun],
         cells: &[Cell<'_>],
     ) -> Self {
-        let mut found = Self { rests_on: Vec::new(), requests_per_s: target.requests_per_s };
+        let mut found =
+            Self { rests_on: Vec::new(), requests_per_s: target.requests_per_s, far: BTreeMap::new() };
         let kind = match &question.full {
             Some(full) if full.is_learned => BasisKind::Learned,
             Some(_) => BasisKind::Assumed,
@@ -123,12 +143,14 @@ impl Found {
                 self.push(what("CPU"), BasisKind::Assumed, text);
             }
             let greatest = own.iter().map(|unit| unit.requests_per_s).fold(0.0, f64::max);
-            let measured = cpu.measured_up_to();
-            if greatest > measured * (1.0 + TOLERANCE) {
-                let text =
-                    format!("up to {}, measured up to {}", words::rate(greatest), words::rate(measured));
-                self.push(what("extrapolated requests"), BasisKind::Assumed, text);
-            }
+            let through = Reach {
+                name: &format!("requests through a {}", kind.name()),
+                predicted: greatest,
+                measured: cpu.measured_up_to(),
+                is_single: !cpu.is_resolved() || cpu.is_between_workloads,
+                text: words::rate,
+            };
+            self.extrapolate(mode, what("extrapolated requests"), &through);
             if *kind == Kind::NodeProxy {
                 self.push(what("nodes"), BasisKind::Assumed, format!("{}, one each", target.nodes));
             }
@@ -144,6 +166,7 @@ impl Found {
             };
             let bytes: Estimate = over(&memory.repeats(), &each);
             self.push(what("memory"), BasisKind::Measured, words::memory(&bytes));
+            self.extrapolate_mesh(mode, memory, &at);
             if let Err(reason) = memory.check(&at) {
                 self.push(
                     what("memory"),
@@ -152,6 +175,44 @@ impl Found {
                 );
             }
         }
+    }
+
+    /// The size of the mesh, on which the memory of a mode's proxies depends. All kinds of proxies share it.
+    fn extrapolate_mesh(&mut self, mode: Mode, memory: &MemoryLaw, at: &[f64; 2]) {
+        let names = ["pods in the mesh", "requests of all drivers"];
+        let texts: [fn(f64) -> String; 2] = [|pods| format!("{pods:.0}"), words::rate];
+        for (place, (name, text)) in names.into_iter().zip(texts).enumerate() {
+            let (least, measured) = memory.measured_range(place);
+            let is_single = measured <= least * SAME;
+            let reach = Reach { name, predicted: at[place], measured, is_single, text };
+            self.extrapolate(mode, format!("extrapolated {name}, mode {mode}"), &reach);
+        }
+    }
+
+    /// Says how far a prediction reaches beyond what was measured, if it does.
+    fn extrapolate(&mut self, mode: Mode, what: String, reach: &Reach<'_>) {
+        let Reach { name, predicted, measured, is_single, text } = *reach;
+        if predicted <= measured * (1.0 + TOLERANCE) {
+            return;
+        }
+        let range = format!("up to {}, measured up to {}", text(predicted), text(measured));
+        if predicted > measured * if is_single { SAME } else { FAR } {
+            let only = if is_single { ", at one scale" } else { "" };
+            self.far.entry(format!("{name} {range}{only}")).or_default().insert(mode);
+        }
+        if self.rests_on.iter().all(|basis| basis.what != what) {
+            self.push(what, BasisKind::Assumed, range);
+        }
+    }
+
+    /// The warning of predictions that are far from what was measured.
+    pub fn far(&self) -> Option<SizeNote> {
+        let one = |(what, modes): (&String, &BTreeSet<Mode>)| {
+            let modes: Vec<&str> = modes.iter().map(|mode| mode.name()).collect();
+            format!("{what} ({})", modes.join(", "))
+        };
+        let all: Vec<String> = self.far.iter().map(one).collect();
+        (!all.is_empty()).then(|| SizeNote::naming(SizeNoteKind::FarBeyondMeasured, all.join("; ")))
     }
 
     /// Everything, in the order measured, learned, published, assumed. `latency` is the load at which it was measured.

@@ -186,6 +186,12 @@ impl MemoryLaw {
         self.law.repeats().collect()
     }
 
+    /// The least and the greatest value of a variable in the trials.
+    pub fn measured_range(&self, variable: usize) -> (f64, f64) {
+        let values = self.units.all().map(|one| one.at[variable]);
+        values.fold((f64::INFINITY, 0.0), |(low, high), value| (low.min(value), high.max(value)))
+    }
+
     /// The reason why its variables are not those of a mesh of this size, if they are not.
     pub fn check(&self, at: &[f64]) -> Result<(), Unresolved> {
         self.law.check(at)
