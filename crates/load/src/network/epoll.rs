@@ -2,7 +2,7 @@
 
 use super::rx_timestamp;
 use super::wake_timer::WakeTimer;
-use super::{Event, Network, sleep, stream_socket};
+use super::{Event, Network, ProxyProtocol, Route, sleep};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use rustix::net::{self, SendFlags, SocketFlags, sockopt};
 use rustls::pki_types::ServerName;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Maximum events fetched from the kernel in one call.
@@ -31,6 +30,8 @@ pub(crate) struct EpollNetwork {
     epoll: OwnedFd,
     wake_timer: WakeTimer,
     sockets: Vec<Socket>,
+    /// Header that connections begin with.
+    proxy_protocol: Option<ProxyProtocol>,
     events: Vec<epoll::Event>,
     /// Events of the last wait that are already handed out.
     handed_out: usize,
@@ -58,7 +59,7 @@ struct Socket {
 
 impl EpollNetwork {
     /// Creates a network with this many slots.
-    pub(crate) fn new(slots: usize) -> io::Result<Self> {
+    pub(crate) fn new(slots: usize, proxy_protocol: Option<ProxyProtocol>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake_timer = WakeTimer::new()?;
         epoll::add(&epoll, &wake_timer, EventData::new_u64(WAKE_TIMER), EventFlags::IN | EventFlags::ET)?;
@@ -66,7 +67,8 @@ impl EpollNetwork {
             wake_timer,
             epoll,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
-            events: Vec::with_capacity(MAX_EVENTS.min(slots + 1)),
+            proxy_protocol,
+            events: Vec::with_capacity(MAX_EVENTS),
             handed_out: 0,
             reads: 0,
             arrived: None,
@@ -91,7 +93,7 @@ impl EpollNetwork {
             return None;
         }
         if socket.opening {
-            let event = socket.opened();
+            let event = socket.opened(self.proxy_protocol);
             // A peer that speaks first may have done so already, and no other event would report it.
             let more = matches!(event, Some(Event::Opened)) && flags.intersects(READABLE);
             if !more {
@@ -118,19 +120,23 @@ impl EpollNetwork {
 }
 
 impl Network for EpollNetwork {
+    fn grow(&mut self) {
+        self.sockets.push(Socket::default());
+    }
+
     fn open(
         &mut self,
         slot: usize,
-        address: SocketAddr,
+        route: Route<'_>,
         _server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()> {
         self.close(slot);
-        let descriptor = stream_socket(address, SocketFlags::NONBLOCK)?;
+        let descriptor = route.socket(SocketFlags::NONBLOCK)?;
         let socket = &mut self.sockets[slot];
         let data = EventData::new_u64(slot as u64 | (u64::from(socket.generation) << 32));
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &descriptor, data, interest)?;
-        match net::connect(&descriptor, &address) {
+        match route.connect(&descriptor) {
             // A connection that is open at once is reported by an event, too.
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
@@ -141,15 +147,7 @@ impl Network for EpollNetwork {
     }
 
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()> {
-        let socket = &mut self.sockets[slot];
-        let Some(descriptor) = &socket.descriptor else { return Err(Errno::NOTCONN.into()) };
-        let sent = if socket.rest.is_empty() { send_now(descriptor, bytes)? } else { 0 };
-        // A peer that reads, but never everything, must not make the sent part grow.
-        if socket.rest_sent > socket.rest.len() / 2 {
-            socket.rest.drain(..std::mem::take(&mut socket.rest_sent));
-        }
-        socket.rest.extend_from_slice(&bytes[sent..]);
-        Ok(())
+        self.sockets[slot].send(bytes)
     }
 
     fn has_sent_all(&self, slot: usize) -> bool {
@@ -227,7 +225,7 @@ impl Network for EpollNetwork {
 
 impl Socket {
     /// Result of opening the connection; `None` while it is not known.
-    fn opened(&mut self) -> Option<Event> {
+    fn opened(&mut self, proxy_protocol: Option<ProxyProtocol>) -> Option<Event> {
         let descriptor = self.descriptor.as_ref()?;
         match sockopt::socket_error(descriptor) {
             Err(error) | Ok(Err(error)) => return Some(Event::OpenFailed(error.into())),
@@ -238,7 +236,20 @@ impl Socket {
             return None;
         }
         self.opening = false;
-        Some(Event::Opened)
+        let header = proxy_protocol.map(|version| version.header(descriptor)).transpose();
+        let sent = header.and_then(|header| self.send(&header.unwrap_or_default()));
+        Some(sent.map_or_else(Event::OpenFailed, |()| Event::Opened))
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(descriptor) = &self.descriptor else { return Err(Errno::NOTCONN.into()) };
+        let sent = if self.rest.is_empty() { send_now(descriptor, bytes)? } else { 0 };
+        // A peer that reads, but never everything, must not make the sent part grow.
+        if self.rest_sent > self.rest.len() / 2 {
+            self.rest.drain(..std::mem::take(&mut self.rest_sent));
+        }
+        self.rest.extend_from_slice(&bytes[sent..]);
+        Ok(())
     }
 
     fn send_rest(&mut self) -> io::Result<()> {
@@ -306,7 +317,7 @@ mod tests {
 
     impl Contract for EpollNetwork {
         fn with_slots(slots: usize) -> Self {
-            Self::new(slots).expect("every kernel has epoll")
+            Self::new(slots, None).expect("every kernel has epoll")
         }
     }
 

@@ -1,11 +1,16 @@
 //! One connection of a worker: its server, and the unanswered requests on it.
 
+use super::per_request::Held;
 use super::retries::Retries;
 use super::roaming::Attempts;
 use crate::clock::Nanos;
 use crate::protocol::Codec;
 use crate::recorder::InFlightRequest;
-use crate::target::Target;
+use crate::target::{Address, Target};
+
+/// Time without requests from which a connection is idle. No server closes connections so soon for being idle, and under load
+/// few are idle for so long.
+const MIN_IDLE: Nanos = 100_000_000;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,6 +32,8 @@ pub(super) struct Connection<C> {
     /// Index of its server; the last one if it has none.
     pub(super) target: usize,
     attempts: Attempts,
+    /// The request that it is being opened for.
+    pub(super) held: Option<Box<Held>>,
     /// Since when it cannot be opened: the start of the first attempt that failed.
     failing_since: Option<Nanos>,
     pub(super) codec: C,
@@ -49,6 +56,8 @@ pub(super) struct Connection<C> {
     pub(super) closing: bool,
     /// When the peer last sent anything.
     pub(super) heard_at: Nanos,
+    /// How long it had been idle when its unanswered requests began, if nothing came since.
+    idle_before: Nanos,
     /// Output that is not handed to the network yet.
     pub(super) outgoing: Vec<u8>,
 }
@@ -59,6 +68,7 @@ impl<C: Codec> Connection<C> {
         Self {
             target,
             attempts: Attempts { address, failures: 0 },
+            held: None,
             failing_since: None,
             state: State::Closed { retry_at: 0 },
             handshake_since: None,
@@ -71,6 +81,7 @@ impl<C: Codec> Connection<C> {
             requests: 0,
             closing: false,
             heard_at: 0,
+            idle_before: 0,
             outgoing: Vec::new(),
             codec,
         }
@@ -136,9 +147,22 @@ impl<C: Codec> Connection<C> {
     /// A request was started.
     pub(super) fn begun(&mut self, stream: usize, flight: InFlightRequest) {
         self.flights[stream] = Some(flight);
+        if self.in_flight == 0 {
+            self.idle_before = flight.sent.saturating_sub(self.heard_at);
+        }
         self.idle_since = None;
         self.in_flight += 1;
         self.requests += 1;
+    }
+
+    /// The peer has sent something.
+    pub(super) fn heard(&mut self, now: Nanos) {
+        (self.heard_at, self.idle_before) = (now, 0);
+    }
+
+    /// True if it had served and was idle before its unanswered requests: the peer may have closed it as they were sent.
+    pub(super) fn was_idle(&self) -> bool {
+        self.served && self.in_flight > 0 && self.idle_before >= MIN_IDLE
     }
 
     /// The request of a stream, unless it has ended.
@@ -183,9 +207,9 @@ impl<C: Codec> Connection<C> {
     }
 
     /// The address to connect to: the next one after each failure, so that a dead address costs one attempt.
-    pub(super) fn address(&self, targets: &[Target]) -> std::net::SocketAddr {
+    pub(super) fn address<'t>(&self, targets: &'t [Target]) -> &'t Address {
         let addresses = &targets[self.target].addresses;
-        addresses[self.attempts.address % addresses.len()]
+        &addresses[self.attempts.address % addresses.len()]
     }
 
     /// True if the attempt under way is not the last of its server's addresses: its failure is not yet an error.
