@@ -37,9 +37,6 @@ error_kinds! {
     ConnectFailed: "connect-failed", "the connection could not be opened", opening;
     SocketMissing: "socket-missing",
         "there is no such unix socket", opening, hint("has the server created it? it may have been removed since");
-    ConnectQueueFull: "connect-queue-full",
-        "the unix socket's queue of new connections is full", opening,
-        hint("the server accepts too slowly, or its backlog is short: use fewer --connections");
     PortsExhausted: "ports-exhausted",
         "no local port is left for another connection", opening,
         hint("keep connections alive, use fewer, give more local addresses (--source), or widen net.ipv4.ip_local_port_range");
@@ -185,8 +182,6 @@ impl ErrorKind {
             Some(Errno::CONNREFUSED) => Self::ConnectRefused,
             Some(Errno::TIMEDOUT) => Self::ConnectTimeout,
             Some(Errno::NOENT) => Self::SocketMissing,
-            // TCP has no such error: a full queue drops the attempt, which is repeated.
-            Some(Errno::AGAIN) => Self::ConnectQueueFull,
             // A loopback source has no route to other machines.
             Some(Errno::INVAL) => Self::ConnectUnreachable,
             Some(Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN) => Self::ConnectUnreachable,

@@ -3,7 +3,8 @@
 
 use super::{Event, Network, Route, wall_clock};
 use crate::target::Address;
-use rustix::net::sockopt;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType, sockopt};
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
@@ -95,6 +96,7 @@ macro_rules! contract_tests {
             unix_socket_carries_bytes_without_receive_timestamps
             missing_unix_socket_fails_opening
             added_slot_carries_a_connection
+            full_queue_of_unix_socket_is_waited_for
         );
     };
     ($network:ty: $($test:ident)*) => {
@@ -428,5 +430,29 @@ pub(super) fn added_slot_carries_a_connection<N: Contract>() {
     let mut buffer = [0; 100];
     assert!(matches!(network.await_event(&mut buffer), (1, Event::Received(5))));
     network.close(1);
+    network.wait(Duration::ZERO).unwrap();
     assert_eq!(peer.read(&mut buffer).unwrap(), 0);
+}
+
+pub(super) fn full_queue_of_unix_socket_is_waited_for<N: Contract>() {
+    const CONNECTIONS: usize = 8;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let socket = net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    net::listen(&socket, 1).unwrap();
+    let listener = UnixListener::from(socket);
+    let mut network = N::with_slots(CONNECTIONS);
+    let address = Address::unix_socket(&path).unwrap();
+    (0..CONNECTIONS).for_each(|slot| network.open(slot, Route::from(&address), None).unwrap());
+    let accept = move || listener.accept().unwrap().0;
+    let accepting = std::thread::spawn(move || (0..CONNECTIONS).map(|_| accept()).collect::<Vec<_>>());
+    let opened: BTreeSet<usize> = (0..CONNECTIONS)
+        .map(|_| {
+            let (slot, Event::Opened) = network.await_event(&mut []) else { panic!("all are accepted") };
+            slot
+        })
+        .collect();
+    assert_eq!(opened.len(), CONNECTIONS);
+    assert_eq!(accepting.join().unwrap().len(), CONNECTIONS);
 }

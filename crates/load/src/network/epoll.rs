@@ -3,6 +3,7 @@
 use super::rx_timestamp;
 use super::wake_timer::WakeTimer;
 use super::{Event, Network, ProxyProtocol, Route, sleep};
+use crate::target::Address;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -18,6 +19,11 @@ const MAX_EVENTS: usize = 512;
 /// Reads per event before the others get their turn. Otherwise a peer that sends faster than it can be read
 /// would hold the thread forever.
 const MAX_READS_PER_EVENT: u32 = 4;
+/// Interval at which connecting to a unix socket with a full queue is tried again.
+const QUEUED_INTERVAL: Duration = Duration::from_millis(1);
+/// Events of connections.
+const INTEREST: EventFlags =
+    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 /// The peer has closed its sending side, or the connection broke.
 const AT_END: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 /// Token of the timer's events; no slot has this number.
@@ -30,6 +36,8 @@ pub(crate) struct EpollNetwork {
     epoll: OwnedFd,
     wake_timer: WakeTimer,
     sockets: Vec<Socket>,
+    /// Slots whose unix sockets could not be connected yet, with their generations and destinations.
+    queued: Vec<(usize, u32, Address)>,
     /// Header that connections begin with.
     proxy_protocol: Option<ProxyProtocol>,
     events: Vec<epoll::Event>,
@@ -52,6 +60,8 @@ struct Socket {
     /// Distinguishes this connection from earlier ones in this slot, whose events may still be in `events`.
     generation: u32,
     opening: bool,
+    /// Reported by the next event.
+    connect_error: Option<Errno>,
     /// Bytes that the kernel did not accept at once, and how many of them it has accepted since.
     rest: Vec<u8>,
     rest_sent: usize,
@@ -67,6 +77,7 @@ impl EpollNetwork {
             wake_timer,
             epoll,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
+            queued: Vec::new(),
             proxy_protocol,
             events: Vec::with_capacity(MAX_EVENTS),
             handed_out: 0,
@@ -75,6 +86,26 @@ impl EpollNetwork {
             is_full: false,
             unfinished: Vec::new(),
         })
+    }
+
+    /// Tries again to connect unix sockets whose server has a full queue. A TCP connection would be repeated by the kernel.
+    fn connect_queued(&mut self) -> io::Result<()> {
+        for (slot, generation, address) in std::mem::take(&mut self.queued) {
+            let socket = &mut self.sockets[slot];
+            let Some(descriptor) = socket.descriptor.as_ref().filter(|_| socket.generation == generation)
+            else {
+                continue;
+            };
+            match Route::from(&address).connect(descriptor) {
+                Err(Errno::AGAIN) => self.queued.push((slot, generation, address)),
+                outcome => {
+                    // Reports its state once more.
+                    epoll::modify(&self.epoll, descriptor, socket.data(slot), INTEREST)?;
+                    socket.connect_error = outcome.err();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Marks the current event as used up.
@@ -133,12 +164,13 @@ impl Network for EpollNetwork {
         self.close(slot);
         let descriptor = route.socket(SocketFlags::NONBLOCK)?;
         let socket = &mut self.sockets[slot];
-        let data = EventData::new_u64(slot as u64 | (u64::from(socket.generation) << 32));
-        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(&self.epoll, &descriptor, data, interest)?;
+        epoll::add(&self.epoll, &descriptor, socket.data(slot), INTEREST)?;
         match route.connect(&descriptor) {
             // A connection that is open at once is reported by an event, too.
             Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(Errno::AGAIN) if route.address.ip().is_none() => {
+                self.queued.push((slot, socket.generation, route.address.clone()));
+            }
             Err(error) => return Err(error.into()),
         }
         socket.opening = true;
@@ -173,6 +205,8 @@ impl Network for EpollNetwork {
         self.handed_out = 0;
         self.reads = 0;
         let at_most = if self.unfinished.is_empty() { at_most } else { Duration::ZERO };
+        self.connect_queued()?;
+        let at_most = if self.queued.is_empty() { at_most } else { at_most.min(QUEUED_INTERVAL) };
         // The alarm ends the wait if nothing else does.
         let timeout = if at_most.is_zero() {
             Some(&Timespec { tv_sec: 0, tv_nsec: 0 })
@@ -224,9 +258,17 @@ impl Network for EpollNetwork {
 }
 
 impl Socket {
+    /// Token of its events in a slot.
+    fn data(&self, slot: usize) -> EventData {
+        EventData::new_u64(slot as u64 | (u64::from(self.generation) << 32))
+    }
+
     /// Result of opening the connection; `None` while it is not known.
     fn opened(&mut self, proxy_protocol: Option<ProxyProtocol>) -> Option<Event> {
         let descriptor = self.descriptor.as_ref()?;
+        if let Some(error) = self.connect_error.take() {
+            return Some(Event::OpenFailed(error.into()));
+        }
         match sockopt::socket_error(descriptor) {
             Err(error) | Ok(Err(error)) => return Some(Event::OpenFailed(error.into())),
             Ok(Ok(())) => {}

@@ -1,12 +1,11 @@
 //! One connection of a worker: its server, and the unanswered requests on it.
 
-use super::per_request::Held;
 use super::retries::Retries;
 use super::roaming::Attempts;
 use crate::clock::Nanos;
 use crate::protocol::Codec;
 use crate::recorder::InFlightRequest;
-use crate::target::{Address, Target};
+use crate::target::{Address, Chosen, Target};
 
 /// Time without requests from which a connection is idle. No server closes connections so soon for being idle, and under load
 /// few are idle for so long.
@@ -25,6 +24,12 @@ pub(super) enum State {
     Greeting { since: Nanos },
     /// Open for requests.
     Open,
+}
+
+/// A request whose connection is being opened.
+pub(super) struct Held {
+    pub(super) flight: InFlightRequest,
+    pub(super) chosen: Chosen,
 }
 
 /// State of one connection.

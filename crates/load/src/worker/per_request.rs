@@ -4,20 +4,12 @@
 //! the connection's. A slot has one connection at a time, and is spare without one; slots are added as they are needed.
 
 use super::Worker;
-use super::connection::{Connection, State};
+use super::connection::{Connection, Held, State};
 use super::roaming::Attempts;
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::protocol::Codec;
-use crate::recorder::InFlightRequest;
-use crate::target::Chosen;
-
-/// A request whose connection is being opened.
-pub(super) struct Held {
-    flight: InFlightRequest,
-    chosen: Chosen,
-}
 
 /// The slots of a thread that opens a connection per request.
 pub(super) struct PerRequest {
