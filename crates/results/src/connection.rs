@@ -23,10 +23,10 @@ pub struct ConnectionSettings {
 /// Connections that the peer closed for being idle, probably: its keep-alive timeout.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct IdleCloses {
-    /// Connections closed in the window while no request was under way on them, after at least one response.
+    /// Connections closed in the window while no request was under way on them, after a response or 500 ms.
     pub connections: u64,
-    /// Failed requests (`closed`, `reset`) on connections that had been idle for 100 ms or longer when they were sent, after at
-    /// least one response, and on which nothing came back.
+    /// Failed requests (`closed`, `reset`) on connections that had been idle for 100 ms or longer when they were sent (500 ms
+    /// before their first request), and on which nothing came back.
     pub requests: u64,
 }
 

@@ -41,7 +41,7 @@ pub struct LoadResult {
     pub interrupted: bool,
     /// Worker threads.
     pub threads: usize,
-    /// Connections kept open.
+    /// Connections kept open; if each request opened its own, the number of connections that there were at a time.
     pub connections: usize,
     /// Protocol of the connections.
     pub protocol: SpokenProtocol,

@@ -182,8 +182,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             Ok(Some(end)) => {
                 self.answered(slot, end, now);
             }
-            // An idle connection may be closed; one that never served was refused.
-            Ok(None) if connection.in_flight == 0 && connection.served => self.closed_idle(slot, now),
+            Ok(None) if connection.may_be_closed(now) => self.closed_idle(slot, now),
             Ok(None) => self.lose(slot, ErrorKind::Closed, now),
             Err(error) => self.lose(slot, error.0, now),
         }
@@ -191,9 +190,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// The peer has closed its side without a close_notify: a response that ends there may be truncated.
     fn truncated(&mut self, slot: usize, now: Nanos) {
-        let connection = &self.connections[slot];
         // As after a close_notify: an idle connection may be closed.
-        if connection.in_flight == 0 && connection.served {
+        if self.connections[slot].may_be_closed(now) {
             self.closed_idle(slot, now);
         } else {
             self.lose(slot, ErrorKind::Closed, now);
@@ -203,6 +201,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// The peer has closed a connection without an unanswered request.
     fn closed_idle(&mut self, slot: usize, now: Nanos) {
         self.recorder.closed_idle(now);
+        // It was not refused, even if it has carried no request.
+        self.connections[slot].served = true;
         self.close_and_reopen(slot, now);
     }
 
