@@ -40,6 +40,12 @@ pub enum Description {
     Reflection(Server),
 }
 
+/// True if the method is of the health service, for which no server is asked.
+#[must_use]
+pub fn is_built_in(path: &MethodPath) -> bool {
+    path.service() == health::SERVICE
+}
+
 /// Finds a method. The health service (`grpc.health.v1.Health`) is built in.
 ///
 /// Blocks while files are read or the server is queried. A query takes at most a few times the server's
@@ -52,7 +58,7 @@ pub fn describe(description: &Description, path: &MethodPath) -> Result<Method, 
     let pool = match description {
         Description::Proto { files, folders } => files::compile(files, folders)?,
         Description::Protoset(files) => files::read_sets(files)?,
-        Description::Reflection(_) if path.service() == health::SERVICE => health::pool(),
+        Description::Reflection(_) if is_built_in(path) => health::pool(),
         Description::Reflection(server) => reflection::describe(server, path.service())?,
     };
     Method::find(&pool, path)

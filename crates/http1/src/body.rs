@@ -1,4 +1,4 @@
-//! The body of a message, read and discarded: only its end matters.
+//! The body of a message: its end, and its content for those who want it.
 //!
 //! Chunked framing is parsed strictly (RFC 9112, 7.1): a size without digits is malformed, and a bare line feed ends a line
 //! in responses only (2.2).
@@ -104,12 +104,24 @@ impl Body {
     /// # Errors
     /// Returns an error if the body is chunked and malformed.
     pub fn discard(&mut self, input: &[u8]) -> Result<usize, BodyError> {
+        self.read(input, |_| {})
+    }
+
+    /// As [`Self::discard`], but passes on the content without its framing, in pieces.
+    ///
+    /// # Errors
+    /// Returns an error if the body is chunked and malformed.
+    pub fn read(&mut self, input: &[u8], mut content: impl FnMut(&[u8])) -> Result<usize, BodyError> {
         let mut at = 0;
         while at < input.len() && !self.is_done() {
             match &mut self.stage {
-                Stage::UntilEnd => at = input.len(),
+                Stage::UntilEnd => {
+                    content(&input[at..]);
+                    at = input.len();
+                }
                 Stage::Sized(bytes) | Stage::Data { bytes } => {
                     let taken = usize::try_from(*bytes).unwrap_or(usize::MAX).min(input.len() - at);
+                    content(&input[at..at + taken]);
                     at += taken;
                     *bytes -= taken as u64;
                     match self.stage {
@@ -194,6 +206,23 @@ mod tests {
             ("3\r\nabc\r\n0\r\n\r", None),
         ] {
             assert_eq!(length_of(Body::chunked(Message::Request), input.as_bytes()), Ok(length), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn content_is_passed_on_without_framing_in_any_pieces() {
+        for (body, input) in [
+            (Body::sized(9), "data: x\n\nGET"),
+            (Body::chunked(Message::Response), "3;a\r\ndat\r\n6\na: x\n\n\r\n0\r\nt: u\r\n\r\nGET"),
+            (Body::until_end(), "data: x\n\n"),
+        ] {
+            for piece in 1..=input.len() {
+                let (mut body, mut content) = (body, Vec::new());
+                for bytes in input.as_bytes().chunks(piece) {
+                    body.read(bytes, |bytes| content.extend_from_slice(bytes)).unwrap();
+                }
+                assert_eq!(content, b"data: x\n\n", "{input:?} in pieces of {piece}");
+            }
         }
     }
 

@@ -35,9 +35,11 @@ error_kinds! {
     ConnectUnreachable: "connect-unreachable",
         "no route to that address", opening, hint("check the address, the routes and any firewall");
     ConnectFailed: "connect-failed", "the connection could not be opened", opening;
+    SocketMissing: "socket-missing",
+        "there is no such unix socket", opening, hint("has the server created it? it may have been removed since");
     PortsExhausted: "ports-exhausted",
         "no local port is left for another connection", opening,
-        hint("keep connections alive, use fewer, or widen net.ipv4.ip_local_port_range");
+        hint("keep connections alive, use fewer, give more local addresses (--source), or widen net.ipv4.ip_local_port_range");
     FilesExhausted: "files-exhausted",
         "the limit on open files is reached", opening,
         hint("use fewer --connections, or raise the limit with `ulimit -n`");
@@ -179,6 +181,9 @@ impl ErrorKind {
         match Errno::from_io_error(error) {
             Some(Errno::CONNREFUSED) => Self::ConnectRefused,
             Some(Errno::TIMEDOUT) => Self::ConnectTimeout,
+            Some(Errno::NOENT) => Self::SocketMissing,
+            // A loopback source has no route to other machines.
+            Some(Errno::INVAL) => Self::ConnectUnreachable,
             Some(Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN) => Self::ConnectUnreachable,
             Some(Errno::ADDRNOTAVAIL) => Self::PortsExhausted,
             Some(Errno::MFILE | Errno::NFILE) => Self::FilesExhausted,

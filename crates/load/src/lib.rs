@@ -18,6 +18,7 @@ mod recorder;
 mod schedule;
 mod second;
 mod share;
+mod source;
 mod spec;
 mod start;
 mod target;
@@ -28,17 +29,18 @@ mod worker;
 
 pub use engine::{Observer, Progress, run};
 pub use error::{ErrorKind, LoadError};
-pub use network::IoBackendChoice;
+pub use network::{IoBackendChoice, ProxyProtocol};
 pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};
 pub use schedule::{Arrival, RateStage, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
 pub use share::GeneratorShare;
-pub use spec::{LoadSpec, Protocol, ScheduleSpec};
+pub use source::{SourceError, Sources};
+pub use spec::{LoadSpec, Opening, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
-    Body, Choice, Family, Header, HeaderError, Numbers, Order, RangeError, Request, RequestTemplate,
-    ServerPer, Target, TargetError, Targets, Text, resolve, shown_url,
+    Address, Body, Choice, Family, Header, HeaderError, Numbers, Order, RangeError, Request, RequestTemplate,
+    ServerPer, Target, TargetError, Targets, Text, UnixSocketError, resolve, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 

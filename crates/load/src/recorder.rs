@@ -5,12 +5,11 @@ use crate::error::ErrorKind;
 use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
-use crate::target::Chosen;
-use results::{LatencyHistogram, WarmupCounts};
+use crate::target::{Address, Chosen};
+use results::{IdleCloses, LatencyHistogram, WarmupCounts};
 use statistics::UnansweredWaits;
 use statistics::episodes::Slowest;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 mod errors;
 mod grpc;
@@ -67,7 +66,7 @@ pub(crate) struct Recorder {
     pub(crate) connect_time: LatencyHistogram,
     pub(crate) handshake_time: LatencyHistogram,
     /// Connections opened by address, of servers whose connections are spread over several.
-    addresses: BTreeMap<SocketAddr, u64>,
+    addresses: BTreeMap<Address, u64>,
     /// TLS sessions by the parameters that their handshakes negotiated: few kinds, unordered.
     tls_sessions: Vec<(Security, u64)>,
     /// Without its errors.
@@ -84,6 +83,7 @@ pub(crate) struct Recorder {
     /// Unsent requests per server that were dropped because too many waited. Grows on demand.
     crowded_out: Vec<u64>,
     errors: Errors,
+    idle_closes: IdleCloses,
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
@@ -132,6 +132,7 @@ impl Recorder {
             unsent: 0,
             crowded_out: Vec::new(),
             errors: Errors::new(),
+            idle_closes: IdleCloses::default(),
             statuses: Box::new([0; STATUS_CODES]),
             bytes_sent: 0,
             bytes_received: 0,
@@ -152,8 +153,8 @@ impl Recorder {
     }
 
     /// Counts a connection to one of its server's addresses.
-    pub(crate) fn opened_at(&mut self, address: SocketAddr) {
-        *self.addresses.entry(address).or_default() += 1;
+    pub(crate) fn opened_at(&mut self, address: &Address) {
+        *self.addresses.entry(address.clone()).or_default() += 1;
     }
 
     /// Counts a new TLS session.
@@ -196,6 +197,14 @@ impl Recorder {
             detail.schedule_lag.record_ns(schedule_lag);
         }
         self.generator_lag.record_ns(flight.sent.saturating_sub(flight.sendable_at));
+    }
+
+    /// Records the size of a request that was recorded as sent before it was known.
+    pub(crate) fn sent_bytes(&mut self, flight: &InFlightRequest) {
+        if self.measures(flight) {
+            self.bytes_sent += flight.bytes as u64;
+            self.second.bytes_sent += flight.bytes as u64;
+        }
     }
 
     /// Records a complete response. `bytes`: its size.
@@ -296,6 +305,17 @@ impl Recorder {
         }
     }
 
+    /// Counts a connection that the peer closed in the window while no request was under way on it.
+    pub(crate) fn closed_idle(&mut self, at: Nanos) {
+        let is_in_window = (self.window_start..=self.window_end).contains(&at);
+        self.idle_closes.connections += u64::from(is_in_window);
+    }
+
+    /// Counts a failed request that was sent on a connection which the peer closed, and which had been idle until then.
+    pub(crate) fn lost_on_idle(&mut self, flight: &InFlightRequest) {
+        self.idle_closes.requests += u64::from(self.measures(flight));
+    }
+
     /// Counts an attempt that failed at one address of a server, which has others.
     pub(crate) fn fell_back(&mut self, kind: ErrorKind) {
         self.errors.fell_back(kind);
@@ -362,6 +382,8 @@ impl Recorder {
             (&mut self.unsent, other.unsent),
             (&mut self.bytes_sent, other.bytes_sent),
             (&mut self.bytes_received, other.bytes_received),
+            (&mut self.idle_closes.connections, other.idle_closes.connections),
+            (&mut self.idle_closes.requests, other.idle_closes.requests),
         ] {
             *mine += theirs;
         }
@@ -369,7 +391,7 @@ impl Recorder {
             self.add_crowded_out(server, *requests);
         }
         for (address, count) in &other.addresses {
-            *self.addresses.entry(*address).or_default() += count;
+            *self.addresses.entry(address.clone()).or_default() += count;
         }
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);

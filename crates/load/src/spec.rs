@@ -1,14 +1,15 @@
 //! The fully resolved specification of a run: the engine applies no defaults.
 
 use crate::clock::{Nanos, SECOND, nanos};
-use crate::network::IoBackendChoice;
+use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
 use crate::share::GeneratorShare;
+use crate::source::Sources;
 use crate::start::Start;
 use crate::target::{Assignment, Family, ServerPer, Targets};
 use crate::tls::TlsClient;
-use results::{ExpectedStatuses, Pacing, SpokenProtocol};
+use results::{ConnectionSettings, ExpectedStatuses, Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -28,10 +29,12 @@ pub struct LoadSpec {
     /// Times at which requests are due.
     pub schedule: ScheduleSpec,
     /// Connections in total; at least one per thread of each generator. With fewer connections than servers,
-    /// they are opened and closed on demand.
+    /// they are opened and closed on demand. With [`Opening::per_request`]: the maximum at a time.
     pub connections: usize,
     /// The part of the load that this process offers.
     pub share: GeneratorShare,
+    /// The way in which connections are opened.
+    pub opening: Opening,
     /// Each connection is closed after this many requests and opened again; `None`: never.
     pub requests_per_connection: Option<NonZeroU64>,
     /// Worker threads; at least 1.
@@ -74,6 +77,17 @@ impl LoadSpec {
         of_addresses.saturating_add(OPENING_TIME.saturating_mul(bounded(self.own_connections())))
     }
 
+    /// Settings of connections that are not opened in the usual way, in the form of the result schema.
+    pub(crate) fn connection_settings(&self) -> Option<ConnectionSettings> {
+        let settings = ConnectionSettings {
+            unix_socket: self.targets.unix_socket().map(ToString::to_string),
+            source: self.opening.sources.map(|sources| sources.to_string()),
+            proxy_protocol: self.opening.proxy_protocol.map(ProxyProtocol::version),
+            new_per_request: self.opening.per_request,
+        };
+        (settings != ConnectionSettings::default()).then_some(settings)
+    }
+
     /// Protocol as named in results.
     pub(crate) fn spoken(&self) -> SpokenProtocol {
         match self.protocol {
@@ -83,6 +97,19 @@ impl LoadSpec {
             Protocol::Raw(_) => SpokenProtocol::Raw,
         }
     }
+}
+
+/// The way in which connections are opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Opening {
+    /// Local addresses; `None`: as the kernel chooses.
+    pub sources: Option<Sources>,
+    /// Header that connections begin with.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Each request opens its own connection when it is due, and closes it after the response: its times include opening. Before
+    /// the start, one connection to each server shows whether it can be reached. Servers are chosen per request, and a connection
+    /// has one stream.
+    pub per_request: bool,
 }
 
 /// Protocol on a connection.
@@ -106,6 +133,15 @@ impl Protocol {
             Self::Http1 => Some(b"http/1.1"),
             Self::Http2 { .. } => Some(b"h2"),
             Self::Raw(_) => None,
+        }
+    }
+
+    /// The protocol with one request at a time on a connection.
+    #[must_use]
+    pub fn with_one_stream(self) -> Self {
+        match self {
+            Self::Http2 { .. } => Self::Http2 { streams: 1 },
+            Self::Http1 | Self::Raw(_) => self,
         }
     }
 
@@ -156,7 +192,7 @@ impl LoadSpec {
         Some(profile.requests_until(since_start) / self.share.of() as f64)
     }
 
-    /// Number of connections of this generator.
+    /// Number of connections of this generator before the start.
     pub(crate) fn own_connections(&self) -> usize {
         let threads = 0..self.threads;
         threads.map(|thread| self.assignment(thread).servers.len()).sum()
@@ -170,8 +206,16 @@ impl LoadSpec {
         (self.targets.server_per == ServerPer::Connection && left_out > 0).then_some((left_out, servers))
     }
 
-    /// Connections of a thread of this generator.
+    /// The part of the connections that one thread of all generators may have at a time.
+    pub(crate) fn share_of_connections(&self, (worker, workers): (usize, usize)) -> usize {
+        (self.connections / workers + usize::from(worker < self.connections % workers)).max(1)
+    }
+
+    /// Connections of a thread of this generator before the start.
     pub(crate) fn assignment(&self, thread: usize) -> Assignment {
+        if self.opening.per_request {
+            return Assignment::new(&self.targets, self.targets.servers.len(), thread, self.threads);
+        }
         let (worker, workers) = self.share.worker(thread, self.threads);
         Assignment::new(&self.targets, self.connections, worker, workers)
     }

@@ -74,6 +74,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     notes::cold_start(result, &context, &mut verdict);
     notes::servers_left_out(&context, &mut verdict);
     notes::fallbacks(&context, &mut verdict);
+    notes::idle_closes(result, &mut verdict);
     notes::redirects(result, &mut verdict);
     notes::peer_limit(result, &context, &mut verdict);
     notes::messages_read_together(result, &mut verdict);

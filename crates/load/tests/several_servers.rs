@@ -9,7 +9,7 @@ mod tls_servers;
 
 use http2_servers::{Answer, Http2Server};
 use load::{
-    Arrival, Handshakes, IoBackendChoice, LoadSpec, Observer, Order, Progress, Protocol, RateStage,
+    Address, Arrival, Handshakes, IoBackendChoice, LoadSpec, Observer, Order, Progress, Protocol, RateStage,
     RequestTemplate, ScheduleSpec, ServerPer, ThinkTime, TlsClient, Verification,
 };
 use results::LoadResult;
@@ -212,7 +212,7 @@ fn run_starts_if_only_last_of_many_servers_is_alive() {
     let server = good_server();
     let mut spec = open_spec(&[dead_url(), dead_url(), server.url()], 1, 60.0, SHORT);
     // Its first address is dead, too.
-    spec.targets.servers[2].addresses.insert(0, dead_address());
+    spec.targets.servers[2].addresses.insert(0, dead_address().into());
     let result = run(&spec);
     // A third is for it; requests waiting for the connection at the very end are dropped with the dead
     // servers' requests.
@@ -230,8 +230,8 @@ fn connections_are_spread_over_the_addresses_of_a_name() {
         let mut spec = open_spec(&[servers[0].url()], 6, 300.0, SHORT);
         spec.threads = threads;
         // The other family is for when these fail.
-        spec.targets.servers[0].addresses = addresses.clone();
-        spec.targets.servers[0].addresses.push("[::1]:1".parse().unwrap());
+        spec.targets.servers[0].addresses = addresses.iter().copied().map(Address::from).collect();
+        spec.targets.servers[0].addresses.push(Address::Ip("[::1]:1".parse().unwrap()));
         let result = run(&spec);
         assert_all_answered(&result, 120);
         let two_each = addresses.iter().map(|address| (address.to_string(), 2)).collect();
@@ -263,7 +263,7 @@ fn unresponsive_address_leaves_time_for_next() {
         socket
     });
     let mut spec = open_spec(&[server.url()], 2, 100.0, SHORT);
-    spec.targets.servers[0].addresses.insert(0, address.as_socket().unwrap());
+    spec.targets.servers[0].addresses.insert(0, address.as_socket().unwrap().into());
     spec.timeout = Duration::from_secs(2);
     let result = run(&spec);
     assert_all_answered(&result, 40);

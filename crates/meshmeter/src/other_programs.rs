@@ -7,12 +7,12 @@
 use crate::cli::ProgressStyle;
 use experiment::environment::{MachineSnapshot, Snapshot};
 use lab::observe::{self, HostProc};
-use load::{Observer, Progress};
+use load::{Address, Observer, Progress};
 use results::LoadResult;
 use statistics::lost_cpu;
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::path::Path;
 
 /// The machine at both ends of a window.
@@ -44,15 +44,14 @@ impl OtherPrograms {
     }
 
     /// Note on programs that took more CPU than is negligible, beside a load on these servers.
-    pub fn note(&self, targets: &[SocketAddr], result: Option<&LoadResult>) -> Option<String> {
+    pub fn note(&self, targets: &[Address], result: Option<&LoadResult>) -> Option<String> {
         let (mut open, mut close) = (self.open.clone()?, self.close.clone()?);
-        let ports: BTreeSet<u16> =
-            targets.iter().filter(|target| is_here(target)).map(SocketAddr::port).collect();
-        let servers = servers(Path::new("/proc"), &ports, close.machine.as_ref()?);
+        let here: Vec<&Address> = targets.iter().filter(|target| is_here(target)).collect();
+        let servers = servers(Path::new("/proc"), &here, close.machine.as_ref()?);
         for machine in [&mut open, &mut close].into_iter().filter_map(|snapshot| snapshot.machine.as_mut()) {
             machine.others.retain(|process, _| !servers.contains(&process.pid));
         }
-        let is_unknown = !ports.is_empty() && servers.is_empty();
+        let is_unknown = !here.is_empty() && servers.is_empty();
         let reason = beyond_rule(&open, &close, result)?;
         Some(if is_unknown {
             format!("{reason}; the target is on this machine, and may be one of them")
@@ -84,15 +83,23 @@ impl Observer for OtherPrograms {
     }
 }
 
-/// True if an address is this machine's: a socket can be bound to it.
-fn is_here(target: &SocketAddr) -> bool {
-    UdpSocket::bind((target.ip(), 0)).is_ok()
+/// True if an address is this machine's: a socket can be bound to it, or it is a unix socket.
+fn is_here(target: &Address) -> bool {
+    target.ip().is_none_or(|address| UdpSocket::bind((address.ip(), 0)).is_ok())
 }
 
-/// Processes that listen at these ports, as far as the user may see their sockets, and their descendants.
-fn servers(proc: &Path, ports: &BTreeSet<u16>, machine: &MachineSnapshot) -> BTreeSet<i32> {
-    let tables = ["net/tcp", "net/tcp6"].iter().filter_map(|table| fs::read_to_string(proc.join(table)).ok());
-    let sockets: BTreeSet<String> = tables.flat_map(|table| listening(&table, ports)).collect();
+/// Processes that listen at the ports and paths of these addresses, as far as the user may see their sockets, and their
+/// descendants.
+fn servers(proc: &Path, here: &[&Address], machine: &MachineSnapshot) -> BTreeSet<i32> {
+    let ports: BTreeSet<u16> = here.iter().filter_map(|address| address.ip()).map(|ip| ip.port()).collect();
+    let table = |name: &str| fs::read_to_string(proc.join(name)).unwrap_or_default();
+    let mut sockets: BTreeSet<String> =
+        ["net/tcp", "net/tcp6"].iter().flat_map(|name| listening(&table(name), &ports)).collect();
+    let paths = here.iter().filter_map(|address| match address {
+        Address::Unix(path) => path.to_str(),
+        Address::Ip(_) => None,
+    });
+    sockets.extend(paths.flat_map(|path| listening_at_path(&table("net/unix"), path)));
     let listens = |pid: i32| {
         let files = fs::read_dir(proc.join(format!("{pid}/fd"))).into_iter().flatten().flatten();
         let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
@@ -124,12 +131,26 @@ fn listening(table: &str, ports: &BTreeSet<u16>) -> Vec<String> {
     table.lines().filter_map(socket).collect()
 }
 
+/// Sockets of the table `/proc/net/unix` that listen at this path, as links to them read.
+fn listening_at_path(table: &str, path: &str) -> Vec<String> {
+    /// `__SO_ACCEPTCON`.
+    const LISTENS: &str = "00010000";
+    let socket = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        // A path may have spaces.
+        let is_listening = *fields.get(3)? == LISTENS && line.ends_with(&format!(" {path}"));
+        is_listening.then(|| format!("socket:[{}]", fields.get(6).copied().unwrap_or_default()))
+    };
+    table.lines().filter_map(socket).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use experiment::environment::{OtherProcess, ProcessId};
     use std::collections::BTreeMap;
-    use std::net::TcpListener;
+    use std::net::{SocketAddr, TcpListener};
+    use std::os::unix::net::UnixListener;
     use std::time::Duration;
 
     const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
@@ -155,9 +176,14 @@ mod tests {
         // No PID is negative: only its parent says what the second is.
         let others = BTreeMap::from([process(own, 1), process(-2, own), process(-3, 1)]);
         let machine = MachineSnapshot { others, ..MachineSnapshot::default() };
-        let ports = BTreeSet::from([listener.local_addr().unwrap().port()]);
-        assert_eq!(servers(Path::new("/proc"), &ports, &machine), BTreeSet::from([own, -2]));
-        assert!(servers(Path::new("/proc"), &BTreeSet::new(), &machine).is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a socket");
+        let _unix_listener = UnixListener::bind(&path).unwrap();
+        for address in [listener.local_addr().unwrap().into(), Address::unix_socket(&path).unwrap()] {
+            let found = servers(Path::new("/proc"), &[&address], &machine);
+            assert_eq!(found, BTreeSet::from([own, -2]), "{address}");
+        }
+        assert!(servers(Path::new("/proc"), &[], &machine).is_empty());
     }
 
     /// Snapshots two seconds apart, between which another program took this much CPU on a machine with two CPUs.
@@ -176,20 +202,23 @@ mod tests {
 
     #[test]
     fn note_names_programs_that_took_more_than_a_tenth_of_the_cpus() {
-        let elsewhere: SocketAddr = "192.0.2.1:80".parse().unwrap();
-        let note = programs(Duration::from_secs(1)).note(&[elsewhere], None).unwrap();
+        let elsewhere = Address::from("192.0.2.1:80".parse::<SocketAddr>().unwrap());
+        let note = programs(Duration::from_secs(1)).note(std::slice::from_ref(&elsewhere), None).unwrap();
         assert_eq!(
             note,
             "other-processes: others took 0.50 cores (rustc 0.50); figures may include waiting for them"
         );
-        assert_eq!(programs(Duration::from_millis(200)).note(&[elsewhere], None), None);
-        assert_eq!(OtherPrograms::new(ProgressStyle::Json).note(&[elsewhere], None), None);
+        assert_eq!(programs(Duration::from_millis(200)).note(std::slice::from_ref(&elsewhere), None), None);
+        assert_eq!(
+            OtherPrograms::new(ProgressStyle::Json).note(std::slice::from_ref(&elsewhere), None),
+            None
+        );
     }
 
     #[test]
     fn unknown_server_on_this_machine_may_be_one_of_the_programs() {
         // Nothing listens at this port any more.
-        let here = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let here = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().into();
         let note = programs(Duration::from_secs(1)).note(&[here], None).unwrap();
         assert!(note.ends_with("; the target is on this machine, and may be one of them"), "{note}");
     }

@@ -15,6 +15,7 @@ mod comparison_self_test;
 mod component;
 mod component_summary;
 mod configuration;
+mod connection;
 mod control_plane_model;
 mod control_plane_size;
 mod corner_difference;
@@ -95,6 +96,7 @@ pub use comparison_self_test::{
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};
 pub use configuration::{ConfigurationPush, FurtherDomain};
+pub use connection::{ConnectionSettings, IdleCloses};
 pub use control_plane_model::{
     ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, CostResidual, CostTerm,
 };

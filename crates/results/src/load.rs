@@ -2,6 +2,7 @@
 
 use crate::backlog::Backlog;
 use crate::build::Build;
+use crate::connection::{ConnectionSettings, IdleCloses};
 use crate::expected_statuses::{ExpectedStatuses, is_error_by_default};
 use crate::export::ExportRecord;
 use crate::grpc::{GRPC_STATUS_NAMES, GrpcMessages};
@@ -40,12 +41,19 @@ pub struct LoadResult {
     pub interrupted: bool,
     /// Worker threads.
     pub threads: usize,
-    /// Connections kept open.
+    /// Connections kept open; if each request opened its own, the number of connections that there were at a time.
     pub connections: usize,
     /// Protocol of the connections.
     pub protocol: SpokenProtocol,
     /// Maximum number of concurrent requests per connection, if the peer allows that many.
     pub streams: usize,
+    /// Settings of the connections, if they were not opened in the usual way; absent also in merged results of loads that opened
+    /// them in different ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_settings: Option<ConnectionSettings>,
+    /// Connections that the server closed for being idle, probably, and requests lost by it; absent if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_closes: Option<IdleCloses>,
     /// Connections opened over the whole run by address, such as `10.1.0.7:80`, to servers whose name has several; empty
     /// otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

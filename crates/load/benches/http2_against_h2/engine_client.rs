@@ -35,6 +35,7 @@ pub fn run(task: &Task, address: SocketAddr, network: IoBackendChoice) -> Outcom
         schedule,
         connections: task.connections,
         share: GeneratorShare::default(),
+        opening: load::Opening::default(),
         requests_per_connection: None,
         threads: 1,
         warmup: Duration::ZERO,

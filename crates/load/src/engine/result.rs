@@ -44,6 +44,8 @@ pub(super) struct Waiting {
     sleep_cost: Nanos,
     /// Fraction of the window in which the busiest thread was on a CPU and not spinning.
     working_fraction: f64,
+    /// Sum over all threads.
+    connections: usize,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     peer_limit: Option<usize>,
     /// Time for which connections could not be opened, over all of them.
@@ -55,6 +57,7 @@ impl Waiting {
         self.spent.add(&outcome.spent);
         self.sleep_cost = self.sleep_cost.max(outcome.sleep_cost);
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
+        self.connections += outcome.connections;
         self.peer_limit = self.peer_limit.into_iter().chain(outcome.peer_limit).min();
         self.without_connection += outcome.without_connection;
     }
@@ -74,7 +77,7 @@ impl Coordinator<'_> {
             unbounded_fraction: fraction(waiting.spent.unbounded),
             busiest_working_fraction: waiting.working_fraction,
             sleep_cpu_us: waiting.sleep_cost as f64 / 1e3,
-            answers_timed_by_kernel: true,
+            answers_timed_by_kernel: self.spec.targets.unix_socket().is_none(),
         }
     }
 
@@ -110,7 +113,9 @@ impl Coordinator<'_> {
         let Measured { recorder, waiting, .. } = measured;
         let connections = self.spec.own_connections().max(1) as f64;
         RunContext {
-            connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
+            connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections
+                && !self.spec.opening.per_request)
+                .then_some(open),
             without_warmup: self.spec.warmup.is_zero(),
             requests_wanted: self.spec.own_requests(),
             start_at: measured.agreed_start,
@@ -147,6 +152,8 @@ impl Coordinator<'_> {
         let (response_time_us, censored_above_us) = recorder.response_times();
         let episodes = recorder.slowest.episodes(&response_time_us);
         let slowest = recorder.slowest.to_requests(self.timeline.window_start);
+        let is_per_request = self.spec.opening.per_request;
+        let is_timed_by_kernel = self.spec.targets.unix_socket().is_none();
         let mut result = LoadResult {
             schema: LOAD_SCHEMA.to_owned(),
             version: Build::this().version.clone(),
@@ -157,9 +164,15 @@ impl Coordinator<'_> {
             duration_s,
             interrupted: self.stop.load(Ordering::Relaxed) && measured.stopped_at < self.timeline.end,
             threads: self.spec.threads,
-            connections: self.spec.own_connections(),
+            connections: if is_per_request {
+                measured.waiting.connections
+            } else {
+                self.spec.own_connections()
+            },
             protocol: self.spec.spoken(),
             streams: self.spec.protocol.streams(),
+            connection_settings: self.spec.connection_settings(),
+            idle_closes: recorder.idle_closes(),
             addresses: recorder.addresses(),
             tls_sessions: recorder.tls_sessions(),
             tls_server_keys: recorder.tls_server_keys(),
@@ -177,9 +190,11 @@ impl Coordinator<'_> {
             service_time_us: recorder.service_time.summary(),
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),
-            reading_lag_us: (recorder.reading_lag.count() > 0).then(|| recorder.reading_lag.summary()),
-            arrival_uncertainty_us: matches!(self.spec.protocol, Protocol::Http2 { .. })
-                .then(|| recorder.arrival_uncertainty()),
+            reading_lag_us: (is_timed_by_kernel && recorder.reading_lag.count() > 0)
+                .then(|| recorder.reading_lag.summary()),
+            arrival_uncertainty_us: (is_timed_by_kernel
+                && matches!(self.spec.protocol, Protocol::Http2 { .. }))
+            .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),
             backlog: self

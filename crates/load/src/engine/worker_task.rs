@@ -10,6 +10,7 @@ use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
 use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
 use crate::second::SecondCounts;
+use crate::source::SourceTurns;
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
 use crate::target::{Assignment, Request, Selector};
 use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};
@@ -68,11 +69,14 @@ impl WorkerTask<'_> {
         let spec = self.spec;
         let assignment = spec.assignment(self.thread);
         let slots = assignment.servers.len();
+        let proxy_protocol = self.spec.opening.proxy_protocol;
         match io_backend {
             IoBackend::IoUring(ring) => {
-                self.follow_over(schedule, UringNetwork::new(*ring, slots)?, &assignment)
+                self.follow_over(schedule, UringNetwork::new(*ring, slots, proxy_protocol)?, &assignment)
             }
-            IoBackend::Epoll => self.follow_over(schedule, EpollNetwork::new(slots)?, &assignment),
+            IoBackend::Epoll => {
+                self.follow_over(schedule, EpollNetwork::new(slots, proxy_protocol)?, &assignment)
+            }
         }
     }
 
@@ -125,11 +129,14 @@ impl WorkerTask<'_> {
         make_codec: impl Fn() -> C,
     ) -> io::Result<WorkerOutcome> {
         let spec = self.spec;
+        let number = spec.share.worker(self.thread, spec.threads);
         let plan = Plan {
             timeline: self.timeline,
             targets: &spec.targets.servers,
             server_per: spec.targets.server_per,
+            sources: spec.opening.sources.map(|sources| SourceTurns::new(sources, number)),
             requests_per_connection: spec.requests_per_connection,
+            most_per_request: spec.opening.per_request.then(|| spec.share_of_connections(number)),
             whole_seconds: spec.whole_seconds,
             urls: if spec.per_url { spec.targets.choices.len() } else { 0 },
             pacing: spec.pacing,
@@ -137,7 +144,6 @@ impl WorkerTask<'_> {
             spare_cpu: self.spare_cpu,
             stop: self.stop,
         };
-        let number = spec.share.worker(self.thread, spec.threads);
         let selector = Selector::new(&spec.targets, spec.seed, number, assignment);
         let mut worker =
             Worker::new(plan, make_request, make_codec, (schedule, selector), network, assignment);

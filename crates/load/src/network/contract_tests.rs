@@ -1,10 +1,13 @@
 //! The contract of every [`Network`], tested against real sockets: [`contract_tests!`] generates the tests
 //! for one network.
 
-use super::{Event, Network, wall_clock};
-use rustix::net::sockopt;
+use super::{Event, Network, Route, wall_clock};
+use crate::target::Address;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType, sockopt};
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 /// Upper bound on every wait; events come long before.
@@ -14,6 +17,11 @@ const SOON: Duration = Duration::from_secs(60);
 pub(super) trait Contract: Network + Sized {
     /// Creates a network with this many slots.
     fn with_slots(slots: usize) -> Self;
+
+    /// Starts to open a TCP connection.
+    fn open_ip(&mut self, slot: usize, address: SocketAddr) -> io::Result<()> {
+        self.open(slot, Route::from(&Address::from(address)), None)
+    }
 
     /// Opens a connection in slot 0 on which the peer has already sent `bytes` before the first wait.
     fn connected(bytes: &[u8]) -> (Self, TcpStream) {
@@ -33,7 +41,7 @@ pub(super) trait Contract: Network + Sized {
 
     /// Starts to open a connection, and lets the listener accept it.
     fn meet(&mut self, slot: usize, listener: &TcpListener) -> TcpStream {
-        self.open(slot, listener.local_addr().unwrap(), None).unwrap();
+        self.open_ip(slot, listener.local_addr().unwrap()).unwrap();
         // Pending operations start with the wait, at the latest.
         assert!(self.wait(SOON).unwrap());
         listener.accept().unwrap().0
@@ -85,6 +93,10 @@ macro_rules! contract_tests {
             events_beyond_queue_capacity_all_arrive
             dropping_network_ends_its_connections
             late_read_reports_when_bytes_came
+            unix_socket_carries_bytes_without_receive_timestamps
+            missing_unix_socket_fails_opening
+            added_slot_carries_a_connection
+            full_queue_of_unix_socket_is_waited_for
         );
     };
     ($network:ty: $($test:ident)*) => {
@@ -138,7 +150,7 @@ pub(super) fn bytes_not_accepted_at_once_follow_in_order<N: Contract>() {
 
 pub(super) fn closed_port_fails_opening<N: Contract>() {
     let mut network = N::with_slots(1);
-    network.open(0, free_address(), None).unwrap();
+    network.open_ip(0, free_address()).unwrap();
     let (0, Event::OpenFailed(error)) = network.await_event(&mut []) else { panic!("nothing listens") };
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
 }
@@ -257,10 +269,10 @@ pub(super) fn connection_can_be_closed_while_opening<N: Contract>() {
     let (earlier, listener) =
         (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let mut network = N::with_slots(1);
-    network.open(0, earlier.local_addr().unwrap(), None).unwrap();
+    network.open_ip(0, earlier.local_addr().unwrap()).unwrap();
     network.close(0);
     // TEST-NET-1 (RFC 5737): nothing answers, whether there is a route or not.
-    network.open(0, "192.0.2.1:9".parse().unwrap(), None).unwrap_or_default();
+    network.open_ip(0, "192.0.2.1:9".parse().unwrap()).unwrap_or_default();
     network.wait(Duration::ZERO).unwrap();
     network.close(0);
     let mut peer = network.meet(0, &listener);
@@ -297,7 +309,7 @@ pub(super) fn many_flooded_connections_lose_nothing<N: Contract>() {
         listener.incoming().take(CONNECTIONS).map(|peer| peer.and_then(flood)).collect::<Result<Vec<_>, _>>()
     });
     for slot in 0..CONNECTIONS {
-        network.open(slot, address, None).unwrap();
+        network.open_ip(slot, address).unwrap();
     }
     let (mut received, mut buffer) = (vec![0; CONNECTIONS], vec![0; 64 * 1024]);
     while received.iter().sum::<usize>() < CONNECTIONS * BYTES {
@@ -317,7 +329,7 @@ pub(super) fn events_beyond_queue_capacity_all_arrive<N: Contract>() {
     let mut network = N::with_slots(CONNECTIONS);
     let address = free_address();
     for slot in 0..CONNECTIONS {
-        network.open(slot, address, None).unwrap();
+        network.open_ip(slot, address).unwrap();
     }
     let mut told = vec![false; CONNECTIONS];
     for _ in 0..CONNECTIONS {
@@ -374,4 +386,73 @@ pub(super) fn late_read_reports_when_bytes_came<N: Contract>() {
     assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Received(6)))));
     let arrived = network.arrived().expect("the kernel notes it");
     assert!((before..=written).contains(&arrived), "{arrived:?} of {before:?} to {written:?}");
+}
+
+pub(super) fn unix_socket_carries_bytes_without_receive_timestamps<N: Contract>() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut network = N::with_slots(1);
+    network.open(0, Route::from(&Address::unix_socket(&path).unwrap()), None).unwrap();
+    assert!(matches!(network.await_event(&mut []), (0, Event::Opened)));
+    let mut peer = listener.accept().unwrap().0;
+    network.send(0, b"question").unwrap();
+    network.wait(Duration::ZERO).unwrap();
+    let mut question = [0; 8];
+    peer.read_exact(&mut question).unwrap();
+    assert_eq!(&question, b"question");
+    peer.write_all(b"answer").unwrap();
+    let mut buffer = [0; 100];
+    assert_eq!(network.await_bytes(6, &mut buffer), b"answer");
+    assert_eq!(network.arrived(), None);
+    drop(peer);
+    assert!(matches!(network.await_event(&mut buffer), (0, Event::Ended)));
+}
+
+pub(super) fn missing_unix_socket_fails_opening<N: Contract>() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = Address::Unix(folder.path().join("absent").into());
+    let mut network = N::with_slots(1);
+    let error = network.open(0, Route::from(&absent), None).err().unwrap_or_else(|| {
+        let (0, Event::OpenFailed(error)) = network.await_event(&mut []) else { panic!("nothing is there") };
+        error
+    });
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+pub(super) fn added_slot_carries_a_connection<N: Contract>() {
+    let (mut network, _first) = N::opened();
+    network.grow();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut peer = network.meet(1, &listener);
+    assert!(matches!(network.await_event(&mut []), (1, Event::Opened)));
+    peer.write_all(b"hello").unwrap();
+    let mut buffer = [0; 100];
+    assert!(matches!(network.await_event(&mut buffer), (1, Event::Received(5))));
+    network.close(1);
+    network.wait(Duration::ZERO).unwrap();
+    assert_eq!(peer.read(&mut buffer).unwrap(), 0);
+}
+
+pub(super) fn full_queue_of_unix_socket_is_waited_for<N: Contract>() {
+    const CONNECTIONS: usize = 8;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let socket = net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    net::listen(&socket, 1).unwrap();
+    let listener = UnixListener::from(socket);
+    let mut network = N::with_slots(CONNECTIONS);
+    let address = Address::unix_socket(&path).unwrap();
+    (0..CONNECTIONS).for_each(|slot| network.open(slot, Route::from(&address), None).unwrap());
+    let accept = move || listener.accept().unwrap().0;
+    let accepting = std::thread::spawn(move || (0..CONNECTIONS).map(|_| accept()).collect::<Vec<_>>());
+    let opened: BTreeSet<usize> = (0..CONNECTIONS)
+        .map(|_| {
+            let (slot, Event::Opened) = network.await_event(&mut []) else { panic!("all are accepted") };
+            slot
+        })
+        .collect();
+    assert_eq!(opened.len(), CONNECTIONS);
+    assert_eq!(accepting.join().unwrap().len(), CONNECTIONS);
 }

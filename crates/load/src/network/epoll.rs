@@ -2,7 +2,8 @@
 
 use super::rx_timestamp;
 use super::wake_timer::WakeTimer;
-use super::{Event, Network, sleep, stream_socket};
+use super::{Event, Network, ProxyProtocol, Route, sleep};
+use crate::target::Address;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -11,7 +12,6 @@ use rustix::io::Errno;
 use rustix::net::{self, SendFlags, SocketFlags, sockopt};
 use rustls::pki_types::ServerName;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Maximum events fetched from the kernel in one call.
@@ -19,6 +19,11 @@ const MAX_EVENTS: usize = 512;
 /// Reads per event before the others get their turn. Otherwise a peer that sends faster than it can be read
 /// would hold the thread forever.
 const MAX_READS_PER_EVENT: u32 = 4;
+/// Interval at which connecting to a unix socket with a full queue is tried again.
+const QUEUED_INTERVAL: Duration = Duration::from_millis(1);
+/// Events of connections.
+const INTEREST: EventFlags =
+    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 /// The peer has closed its sending side, or the connection broke.
 const AT_END: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 /// Token of the timer's events; no slot has this number.
@@ -31,6 +36,10 @@ pub(crate) struct EpollNetwork {
     epoll: OwnedFd,
     wake_timer: WakeTimer,
     sockets: Vec<Socket>,
+    /// Slots whose unix sockets could not be connected yet, with their generations and destinations.
+    queued: Vec<(usize, u32, Address)>,
+    /// Header that connections begin with.
+    proxy_protocol: Option<ProxyProtocol>,
     events: Vec<epoll::Event>,
     /// Events of the last wait that are already handed out.
     handed_out: usize,
@@ -51,6 +60,8 @@ struct Socket {
     /// Distinguishes this connection from earlier ones in this slot, whose events may still be in `events`.
     generation: u32,
     opening: bool,
+    /// Reported by the next event.
+    connect_error: Option<Errno>,
     /// Bytes that the kernel did not accept at once, and how many of them it has accepted since.
     rest: Vec<u8>,
     rest_sent: usize,
@@ -58,7 +69,7 @@ struct Socket {
 
 impl EpollNetwork {
     /// Creates a network with this many slots.
-    pub(crate) fn new(slots: usize) -> io::Result<Self> {
+    pub(crate) fn new(slots: usize, proxy_protocol: Option<ProxyProtocol>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake_timer = WakeTimer::new()?;
         epoll::add(&epoll, &wake_timer, EventData::new_u64(WAKE_TIMER), EventFlags::IN | EventFlags::ET)?;
@@ -66,13 +77,35 @@ impl EpollNetwork {
             wake_timer,
             epoll,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
-            events: Vec::with_capacity(MAX_EVENTS.min(slots + 1)),
+            queued: Vec::new(),
+            proxy_protocol,
+            events: Vec::with_capacity(MAX_EVENTS),
             handed_out: 0,
             reads: 0,
             arrived: None,
             is_full: false,
             unfinished: Vec::new(),
         })
+    }
+
+    /// Tries again to connect unix sockets whose server has a full queue. A TCP connection would be repeated by the kernel.
+    fn connect_queued(&mut self) -> io::Result<()> {
+        for (slot, generation, address) in std::mem::take(&mut self.queued) {
+            let socket = &mut self.sockets[slot];
+            let Some(descriptor) = socket.descriptor.as_ref().filter(|_| socket.generation == generation)
+            else {
+                continue;
+            };
+            match Route::from(&address).connect(descriptor) {
+                Err(Errno::AGAIN) => self.queued.push((slot, generation, address)),
+                outcome => {
+                    // Reports its state once more.
+                    epoll::modify(&self.epoll, descriptor, socket.data(slot), INTEREST)?;
+                    socket.connect_error = outcome.err();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Marks the current event as used up.
@@ -91,7 +124,7 @@ impl EpollNetwork {
             return None;
         }
         if socket.opening {
-            let event = socket.opened();
+            let event = socket.opened(self.proxy_protocol);
             // A peer that speaks first may have done so already, and no other event would report it.
             let more = matches!(event, Some(Event::Opened)) && flags.intersects(READABLE);
             if !more {
@@ -120,21 +153,26 @@ impl EpollNetwork {
 impl Network for EpollNetwork {
     const SENDS_AT_ONCE: bool = true;
 
+    fn grow(&mut self) {
+        self.sockets.push(Socket::default());
+    }
+
     fn open(
         &mut self,
         slot: usize,
-        address: SocketAddr,
+        route: Route<'_>,
         _server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()> {
         self.close(slot);
-        let descriptor = stream_socket(address, SocketFlags::NONBLOCK)?;
+        let descriptor = route.socket(SocketFlags::NONBLOCK)?;
         let socket = &mut self.sockets[slot];
-        let data = EventData::new_u64(slot as u64 | (u64::from(socket.generation) << 32));
-        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(&self.epoll, &descriptor, data, interest)?;
-        match net::connect(&descriptor, &address) {
+        epoll::add(&self.epoll, &descriptor, socket.data(slot), INTEREST)?;
+        match route.connect(&descriptor) {
             // A connection that is open at once is reported by an event, too.
             Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(Errno::AGAIN) if route.address.ip().is_none() => {
+                self.queued.push((slot, socket.generation, route.address.clone()));
+            }
             Err(error) => return Err(error.into()),
         }
         socket.opening = true;
@@ -143,15 +181,7 @@ impl Network for EpollNetwork {
     }
 
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()> {
-        let socket = &mut self.sockets[slot];
-        let Some(descriptor) = &socket.descriptor else { return Err(Errno::NOTCONN.into()) };
-        let sent = if socket.rest.is_empty() { send_now(descriptor, bytes)? } else { 0 };
-        // A peer that reads, but never everything, must not make the sent part grow.
-        if socket.rest_sent > socket.rest.len() / 2 {
-            socket.rest.drain(..std::mem::take(&mut socket.rest_sent));
-        }
-        socket.rest.extend_from_slice(&bytes[sent..]);
-        Ok(())
+        self.sockets[slot].send(bytes)
     }
 
     fn has_sent_all(&self, slot: usize) -> bool {
@@ -177,6 +207,8 @@ impl Network for EpollNetwork {
         self.handed_out = 0;
         self.reads = 0;
         let at_most = if self.unfinished.is_empty() { at_most } else { Duration::ZERO };
+        self.connect_queued()?;
+        let at_most = if self.queued.is_empty() { at_most } else { at_most.min(QUEUED_INTERVAL) };
         // The alarm ends the wait if nothing else does.
         let timeout = if at_most.is_zero() {
             Some(&Timespec { tv_sec: 0, tv_nsec: 0 })
@@ -228,9 +260,17 @@ impl Network for EpollNetwork {
 }
 
 impl Socket {
+    /// Token of its events in a slot.
+    fn data(&self, slot: usize) -> EventData {
+        EventData::new_u64(slot as u64 | (u64::from(self.generation) << 32))
+    }
+
     /// Result of opening the connection; `None` while it is not known.
-    fn opened(&mut self) -> Option<Event> {
+    fn opened(&mut self, proxy_protocol: Option<ProxyProtocol>) -> Option<Event> {
         let descriptor = self.descriptor.as_ref()?;
+        if let Some(error) = self.connect_error.take() {
+            return Some(Event::OpenFailed(error.into()));
+        }
         match sockopt::socket_error(descriptor) {
             Err(error) | Ok(Err(error)) => return Some(Event::OpenFailed(error.into())),
             Ok(Ok(())) => {}
@@ -240,7 +280,20 @@ impl Socket {
             return None;
         }
         self.opening = false;
-        Some(Event::Opened)
+        let header = proxy_protocol.map(|version| version.header(descriptor)).transpose();
+        let sent = header.and_then(|header| self.send(&header.unwrap_or_default()));
+        Some(sent.map_or_else(Event::OpenFailed, |()| Event::Opened))
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(descriptor) = &self.descriptor else { return Err(Errno::NOTCONN.into()) };
+        let sent = if self.rest.is_empty() { send_now(descriptor, bytes)? } else { 0 };
+        // A peer that reads, but never everything, must not make the sent part grow.
+        if self.rest_sent > self.rest.len() / 2 {
+            self.rest.drain(..std::mem::take(&mut self.rest_sent));
+        }
+        self.rest.extend_from_slice(&bytes[sent..]);
+        Ok(())
     }
 
     fn send_rest(&mut self) -> io::Result<()> {
@@ -308,7 +361,7 @@ mod tests {
 
     impl Contract for EpollNetwork {
         fn with_slots(slots: usize) -> Self {
-            Self::new(slots).expect("every kernel has epoll")
+            Self::new(slots, None).expect("every kernel has epoll")
         }
     }
 

@@ -7,6 +7,8 @@ mod choice;
 #[cfg(test)]
 mod contract_tests;
 mod epoll;
+mod proxy_header;
+mod route;
 mod rx_timestamp;
 mod tls;
 mod uring;
@@ -15,24 +17,23 @@ mod wake_timer;
 pub use choice::IoBackendChoice;
 pub(crate) use choice::{IoBackend, io_backends};
 pub(crate) use epoll::EpollNetwork;
+pub use proxy_header::ProxyProtocol;
+pub(crate) use route::Route;
 pub(crate) use rx_timestamp::wall_clock;
 pub(crate) use tls::{ServerKey, TlsFailure, TlsNetwork};
 pub(crate) use uring::UringNetwork;
 
-use rustix::fd::OwnedFd;
 use rustix::fs::Timespec;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use rustix::thread::{ClockId, clock_nanosleep_relative};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ProtocolVersion};
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// An event of the connection in a slot.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The TCP connection is established and a TLS handshake begins; [`Event::Opened`] or
+    /// The connection is established and a TLS handshake begins; [`Event::Opened`] or
     /// [`Event::OpenFailed`] ends it.
     HandshakeStarted,
     /// The connection is open.
@@ -69,12 +70,15 @@ pub(crate) trait Network {
     /// True if [`Self::send`] hands the bytes to the kernel at once, and not with the next wait.
     const SENDS_AT_ONCE: bool;
 
+    /// Adds a slot.
+    fn grow(&mut self);
+
     /// Starts to open a connection in a free slot, over TLS if a server name is given. [`Event::Opened`] or
     /// [`Event::OpenFailed`] follows.
     fn open(
         &mut self,
         slot: usize,
-        address: SocketAddr,
+        route: Route<'_>,
         server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()>;
 
@@ -120,14 +124,4 @@ pub(crate) trait Network {
 fn sleep(time: Duration) {
     let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
     let _ = clock_nanosleep_relative(ClockId::Monotonic, &time);
-}
-
-/// Creates a TCP socket for an address, with Nagle's algorithm off and receive timestamps.
-fn stream_socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = flags | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    sockopt::set_tcp_nodelay(&socket, true)?;
-    rx_timestamp::note(&socket)?;
-    Ok(socket)
 }

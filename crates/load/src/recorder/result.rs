@@ -4,7 +4,7 @@ use super::{GrpcRecord, Recorder};
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
 use crate::network::Security;
-use results::{Backlog, HistogramSummary, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
+use results::{Backlog, HistogramSummary, IdleCloses, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
 use std::collections::BTreeMap;
 
 impl Recorder {
@@ -101,6 +101,11 @@ impl Recorder {
     /// Responses received within the window, those to requests from before it included: what the target answered meanwhile.
     pub(crate) fn answered_in_window(&self) -> u64 {
         self.completed - self.completed_after_window + self.warmup.completed_in_window
+    }
+
+    /// Connections closed by their peers for being idle, in the form of the result schema.
+    pub(crate) fn idle_closes(&self) -> Option<IdleCloses> {
+        (self.idle_closes != IdleCloses::default()).then_some(self.idle_closes)
     }
 
     /// Counts of what came before the window, in the form of the result schema.

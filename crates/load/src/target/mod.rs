@@ -1,6 +1,7 @@
 //! Targets and contents of requests: URLs resolved to addresses, and requests built once before the
 //! run, for any protocol.
 
+mod address;
 mod assignment;
 mod content;
 mod resolve;
@@ -8,6 +9,7 @@ mod selection;
 mod text;
 mod url;
 
+pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
 pub use resolve::resolve;
@@ -18,7 +20,6 @@ pub use url::shown_url;
 use crate::protocol::grpc::{self, GrpcCall};
 use http::{HeaderName, Method};
 use rustls::pki_types::ServerName;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +89,12 @@ impl Targets {
         }
     }
 
+    /// The unix socket, if all connections go to one.
+    #[must_use]
+    pub fn unix_socket(&self) -> Option<&Address> {
+        self.servers[0].addresses.first().filter(|address| address.ip().is_none())
+    }
+
     fn total_weight(&self) -> u64 {
         self.choices.iter().map(|choice| u64::from(choice.weight)).sum()
     }
@@ -107,7 +114,7 @@ pub struct Target {
     /// Host and port of the URL, as given.
     pub authority: String,
     /// The resolved addresses, those of the family that the resolver names first before the others; not empty.
-    pub addresses: Vec<SocketAddr>,
+    pub addresses: Vec<Address>,
     /// With TLS: the name to send in SNI and to verify in the certificate; `None` for plain TCP.
     pub server_name: Option<ServerName<'static>>,
     /// The requests; not empty.
@@ -119,8 +126,9 @@ impl Target {
     /// name, such as the pods of a service. The others are other ways to the same hosts, for when these fail.
     #[must_use]
     pub fn spread(&self) -> usize {
-        let first = self.addresses.first().map(SocketAddr::is_ipv4);
-        self.addresses.iter().take_while(|address| Some(address.is_ipv4()) == first).count().max(1)
+        let is_ipv4 = |address: &Address| address.ip().map(|ip| ip.is_ipv4());
+        let first = self.addresses.first().map(is_ipv4);
+        self.addresses.iter().take_while(|address| Some(is_ipv4(address)) == first).count().max(1)
     }
 }
 
@@ -186,6 +194,8 @@ pub struct RequestTemplate {
     pub body: Body,
     /// Connect to this host and port instead of the URL's.
     pub connect_to: Option<String>,
+    /// Connect to this unix socket instead.
+    pub unix_socket: Option<Address>,
     /// With TLS: the name to send and to verify instead of the URL's host.
     pub sni: Option<String>,
 }

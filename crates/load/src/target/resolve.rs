@@ -2,8 +2,8 @@
 
 use super::url::UrlTemplate;
 use super::{
-    Body, Choice, Family, Header, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets,
-    Text,
+    Address, Body, Choice, Family, Header, Order, Request, RequestTemplate, ServerPer, Target, TargetError,
+    Targets, Text,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -112,7 +112,7 @@ struct Resolver<'a> {
     /// Server index by endpoint and TLS server name.
     index: HashMap<(String, Option<ServerName<'static>>), usize>,
     /// Resolved addresses by endpoint.
-    addresses: HashMap<String, Vec<SocketAddr>>,
+    addresses: HashMap<String, Vec<Address>>,
 }
 
 impl Resolver<'_> {
@@ -132,8 +132,10 @@ impl Resolver<'_> {
         let server_name = if scheme.tls { Some(server_name(&uri, self.template)?) } else { None };
         let port = port(authority, scheme.usual_port)
             .map_err(|port| TargetError::Port { url: url.to_owned(), port })?;
-        let endpoint =
-            self.template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
+        let unix_socket = self.template.unix_socket.as_ref().map(Address::to_string);
+        let endpoint = unix_socket
+            .or_else(|| self.template.connect_to.clone())
+            .unwrap_or_else(|| format!("{}:{port}", authority.host()));
         let mut request = request(scheme, authority.as_str(), template.path.clone(), self.template);
         if let Some(credentials) = template.credentials {
             authorize(&mut request, credentials);
@@ -156,11 +158,14 @@ impl Resolver<'_> {
         Ok((server, self.servers[server].requests.len() - 1))
     }
 
-    fn look_up(&mut self, endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
+    fn look_up(&mut self, endpoint: &str) -> Result<Vec<Address>, TargetError> {
+        if let Some(socket) = &self.template.unix_socket {
+            return Ok(vec![socket.clone()]);
+        }
         if let Some(known) = self.addresses.get(endpoint) {
             return Ok(known.clone());
         }
-        let found = look_up(endpoint)?;
+        let found: Vec<Address> = look_up(endpoint)?.into_iter().map(Address::from).collect();
         self.addresses.insert(endpoint.to_owned(), found.clone());
         Ok(found)
     }
@@ -272,7 +277,7 @@ mod tests {
         assert_eq!(targets[0].requests.len(), 2);
         assert_eq!(targets[0].requests[1].path, Text::from("/b?c=d".to_owned()));
         assert_eq!(targets[0].requests[1].authority, "127.0.0.1:81");
-        assert_eq!(targets[1].addresses, ["127.0.0.1:80".parse().unwrap()]);
+        assert_eq!(targets[1].addresses, [Address::Ip("127.0.0.1:80".parse().unwrap())]);
     }
 
     #[test]
@@ -297,7 +302,7 @@ mod tests {
             .iter()
             .map(|target| {
                 (
-                    target.addresses[0].port(),
+                    target.addresses[0].ip().unwrap().port(),
                     target.server_name.as_ref().map(|name| name.to_str().into_owned()),
                 )
             })
@@ -324,7 +329,7 @@ mod tests {
             ("http://127.0.0.1:9@127.0.0.1:82/", 82),
         ] {
             let targets = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap().servers;
-            assert_eq!(targets[0].addresses[0].port(), expected, "{url}");
+            assert_eq!(targets[0].addresses[0].ip().unwrap().port(), expected, "{url}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Remarks that do not affect the figures.
 
 use super::RunContext;
-use results::{LoadResult, Verdict};
+use results::{IdleCloses, LoadResult, Verdict};
 use std::time::Duration;
 
 /// With more than this fraction of the messages read with the one before, their times are noted to be unknown …
@@ -60,6 +60,27 @@ pub(super) fn fallbacks(context: &RunContext<'_>, verdict: &mut Verdict) {
             kind.meaning()
         ));
     }
+}
+
+/// Notes a server that closes idle connections: requests that it meets fail here, and not behind a proxy that sends them again.
+pub(super) fn idle_closes(result: &LoadResult, verdict: &mut Verdict) {
+    let Some(IdleCloses { connections, requests }) = result.idle_closes else { return };
+    let closed = match connections {
+        0 => String::new(),
+        count => format!("the server closed {count} of them while no request was under way"),
+    };
+    let text = if requests == 0 {
+        format!("{closed}, and they were opened again; its keep-alive timeout is the likely reason")
+    } else {
+        let closed = if closed.is_empty() { closed } else { format!("; {closed}") };
+        format!(
+            "{requests} of {} requests were lost on connections that had been idle for 100 ms or longer{closed}; the server's \
+             keep-alive timeout is the likely reason; a proxy in front of it sends such requests again, so that a mode without \
+             proxies (none) looks worse than one with them (sidecar): a longer timeout or a higher rate avoids it",
+            result.requests.sent
+        )
+    };
+    verdict.notes.push(format!("idle-connections: {text}"));
 }
 
 /// Notes responses that are neither success nor error, unless the user said what they mean.

@@ -5,7 +5,13 @@ use super::roaming::Attempts;
 use crate::clock::Nanos;
 use crate::protocol::Codec;
 use crate::recorder::InFlightRequest;
-use crate::target::Target;
+use crate::target::{Address, Chosen, Target};
+
+/// Time without requests from which a connection is idle. No server closes connections so soon for being idle, and under load
+/// few are idle for so long.
+const MIN_IDLE: Nanos = 100_000_000;
+/// The same for a connection that has served no request yet: a peer that refuses connections does so sooner.
+const MIN_UNUSED: Nanos = 500_000_000;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,11 +28,19 @@ pub(super) enum State {
     Open,
 }
 
+/// A request whose connection is being opened.
+pub(super) struct Held {
+    pub(super) flight: InFlightRequest,
+    pub(super) chosen: Chosen,
+}
+
 /// State of one connection.
 pub(super) struct Connection<C> {
     /// Index of its server; the last one if it has none.
     pub(super) target: usize,
     attempts: Attempts,
+    /// The request that it is being opened for.
+    pub(super) held: Option<Box<Held>>,
     /// Since when it cannot be opened: the start of the first attempt that failed.
     failing_since: Option<Nanos>,
     pub(super) codec: C,
@@ -49,6 +63,8 @@ pub(super) struct Connection<C> {
     pub(super) closing: bool,
     /// When the peer last sent anything.
     pub(super) heard_at: Nanos,
+    /// How long it had been idle when its unanswered requests began, if nothing came since.
+    idle_before: Nanos,
     /// Output that is not handed to the network yet.
     pub(super) outgoing: Vec<u8>,
 }
@@ -59,6 +75,7 @@ impl<C: Codec> Connection<C> {
         Self {
             target,
             attempts: Attempts { address, failures: 0 },
+            held: None,
             failing_since: None,
             state: State::Closed { retry_at: 0 },
             handshake_since: None,
@@ -71,6 +88,7 @@ impl<C: Codec> Connection<C> {
             requests: 0,
             closing: false,
             heard_at: 0,
+            idle_before: 0,
             outgoing: Vec::new(),
             codec,
         }
@@ -136,9 +154,29 @@ impl<C: Codec> Connection<C> {
     /// A request was started.
     pub(super) fn begun(&mut self, stream: usize, flight: InFlightRequest) {
         self.flights[stream] = Some(flight);
+        if self.in_flight == 0 {
+            self.idle_before = flight.sent.saturating_sub(self.heard_at);
+        }
         self.idle_since = None;
         self.in_flight += 1;
         self.requests += 1;
+    }
+
+    /// The peer has sent something.
+    pub(super) fn heard(&mut self, now: Nanos) {
+        (self.heard_at, self.idle_before) = (now, 0);
+    }
+
+    /// True if it was idle before its unanswered requests: the peer may have closed it as they were sent.
+    pub(super) fn was_idle(&self) -> bool {
+        let least = if self.served { MIN_IDLE } else { MIN_UNUSED };
+        self.in_flight > 0 && self.idle_before >= least
+    }
+
+    /// True if a peer that closes it now does not refuse it: it has no unanswered request, and has served or was open for a while.
+    pub(super) fn may_be_closed(&self, now: Nanos) -> bool {
+        let was_of_use = self.served || now.saturating_sub(self.heard_at) >= MIN_UNUSED;
+        self.state == State::Open && self.in_flight == 0 && was_of_use
     }
 
     /// The request of a stream, unless it has ended.
@@ -183,9 +221,9 @@ impl<C: Codec> Connection<C> {
     }
 
     /// The address to connect to: the next one after each failure, so that a dead address costs one attempt.
-    pub(super) fn address(&self, targets: &[Target]) -> std::net::SocketAddr {
+    pub(super) fn address<'t>(&self, targets: &'t [Target]) -> &'t Address {
         let addresses = &targets[self.target].addresses;
-        addresses[self.attempts.address % addresses.len()]
+        &addresses[self.attempts.address % addresses.len()]
     }
 
     /// True if the attempt under way is not the last of its server's addresses: its failure is not yet an error.
@@ -214,5 +252,55 @@ impl<C: Codec> Connection<C> {
         attempts.address = (attempts.address + 1) % addresses;
         let is_untried = (attempts.failures as usize) < addresses;
         State::Closed { retry_at: if is_untried { now } else { retries.next_turn(now) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::raw::{ExpectedReply, Raw};
+
+    const MS: Nanos = 1_000_000;
+
+    fn opened() -> Connection<Raw> {
+        let codec = Raw::new(ExpectedReply { bytes: 1, checked: false });
+        let mut connection = Connection::new(0, 0, codec);
+        connection.opened(0, 10 * MS);
+        connection
+    }
+
+    fn begin(connection: &mut Connection<Raw>, sent: Nanos) {
+        let (due, sendable_at) = (sent, sent);
+        let flight =
+            InFlightRequest { url: 0, due, sendable_at, sent, bytes: 1, message_at: None, messages_sent: 0 };
+        connection.begun(0, flight);
+    }
+
+    #[test]
+    fn request_is_lost_to_idleness_if_its_connection_had_been_idle_and_nothing_came_since() {
+        for (is_served, idle, expected) in [
+            (true, 99 * MS, false),
+            (true, 100 * MS, true),
+            (false, 499 * MS, false),
+            (false, 500 * MS, true),
+        ] {
+            let mut connection = opened();
+            connection.served = is_served;
+            assert!(!connection.was_idle(), "it has no request");
+            begin(&mut connection, 10 * MS + idle);
+            assert_eq!(connection.was_idle(), expected, "{is_served}, {idle}");
+            connection.heard(11 * MS + idle);
+            assert!(!connection.was_idle(), "the peer began to answer");
+        }
+    }
+
+    #[test]
+    fn connection_without_a_request_may_be_closed_once_it_was_of_use_or_open_for_a_while() {
+        let mut connection = opened();
+        assert_eq!([509, 510].map(|at| connection.may_be_closed(at * MS)), [false, true]);
+        connection.served = true;
+        assert!(connection.may_be_closed(11 * MS));
+        begin(&mut connection, 12 * MS);
+        assert!(!connection.may_be_closed(2000 * MS), "its request fails");
     }
 }

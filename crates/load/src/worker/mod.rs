@@ -7,6 +7,7 @@
 mod backlog;
 mod buffers;
 mod connection;
+mod per_request;
 mod pools;
 mod receiving;
 mod retries;
@@ -23,11 +24,13 @@ use crate::protocol::Codec;
 use crate::recorder::Recorder;
 use crate::schedule::Schedule;
 use crate::second::SecondCounts;
+use crate::source::SourceTurns;
 use crate::target::{Assignment, Request, Selector, ServerPer, Target};
 use crate::usage::{QueueWait, Switches, thread_cpu};
 use backlog::Backlogs;
 use buffers::Buffers;
 use connection::{Connection, State};
+use per_request::PerRequest;
 use pools::{Pools, Waiting};
 use results::Pacing;
 use retries::Retries;
@@ -63,13 +66,16 @@ pub(crate) struct Timeline {
 }
 
 /// Settings of a worker other than its schedule.
-#[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub(crate) timeline: Timeline,
     pub(crate) targets: &'a [Target],
     pub(crate) server_per: ServerPer,
+    /// Local addresses of the connections; `None`: as the kernel chooses.
+    pub(crate) sources: Option<SourceTurns>,
     /// Each connection is closed after this many requests.
     pub(crate) requests_per_connection: Option<NonZeroU64>,
+    /// Each request opens its own connection, of which there are at most this many at a time.
+    pub(crate) most_per_request: Option<usize>,
     /// Seconds are handed over with all their distributions, not only response times.
     pub(crate) whole_seconds: bool,
     /// URLs that are measured apart; 0: none.
@@ -99,6 +105,11 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     schedule: Box<dyn Schedule>,
     network: N,
     connections: Vec<Connection<C>>,
+    make_codec: Box<dyn Fn() -> C + 'a>,
+    most_per_request: Option<usize>,
+    /// Present while the schedule is followed, if each request opens its own connection.
+    per_request: Option<PerRequest>,
+    sources: Option<SourceTurns>,
     /// Selects the server and request of each slot.
     selector: Selector<'a>,
     pools: Pools,
@@ -157,6 +168,8 @@ pub(crate) struct WorkerOutcome {
     pub(crate) spent: Spent,
     /// CPU time of one sleep.
     pub(crate) sleep_cost: Nanos,
+    /// Connections that were there at a time.
+    pub(crate) connections: usize,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
     /// Time of the window for which connections could not be opened, added up over all of them.
@@ -168,7 +181,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     pub(crate) fn new(
         plan: Plan<'a>,
         make_request: impl Fn(&Request) -> C::Request,
-        make_codec: impl Fn() -> C,
+        make_codec: impl Fn() -> C + 'a,
         (schedule, selector): (Box<dyn Schedule>, Selector<'a>),
         network: N,
         Assignment { servers, places, roaming }: &Assignment,
@@ -177,7 +190,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         let economical = plan.pacing == Pacing::Economical;
         let reads_late = economical.then_some(plan.lag_tolerance);
         let pacer = Pacer::new(plan.pacing, plan.lag_tolerance, plan.spare_cpu);
-        let one_pool = plan.server_per == ServerPer::Connection && !schedule.is_open();
+        let most_per_request = plan.most_per_request;
+        let one_pool =
+            (plan.server_per == ServerPer::Connection && !schedule.is_open()) || most_per_request.is_some();
         let pools = if one_pool {
             Pools::new(1, &vec![0; servers.len()], None)
         } else {
@@ -189,7 +204,10 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             timeline,
             targets,
             requests: requests.collect(),
-            requests_per_connection: requests_per_connection.map_or(u64::MAX, NonZeroU64::get),
+            requests_per_connection: match most_per_request {
+                Some(_) => 1,
+                None => requests_per_connection.map_or(u64::MAX, NonZeroU64::get),
+            },
             stop,
             schedule,
             network,
@@ -198,6 +216,10 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
                     Connection::new(*server, place % targets[*server].spread(), make_codec())
                 })
                 .collect(),
+            make_codec: Box::new(make_codec),
+            most_per_request,
+            per_request: None,
+            sources: plan.sources,
             selector,
             pools,
             one_pool,
@@ -264,6 +286,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         let start_delay = clock.now();
         self.restart_times();
         (self.max_opening, self.following) = (usize::MAX, true);
+        if let Some(most) = self.most_per_request {
+            self.begin_per_request(most);
+        }
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
         let stopped_at = loop {
             let now = clock.now();
@@ -306,6 +331,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         };
         Ok(WorkerOutcome {
             sleep_cost: self.pacer.sleep_cost(),
+            connections: self.connections.len(),
             peer_limit,
             without_connection,
             recorder: self.recorder,
@@ -329,6 +355,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             switches: Switches::default(),
             spent: Spent::default(),
             sleep_cost: self.pacer.sleep_cost(),
+            connections: self.connections.len(),
             peer_limit: None,
             without_connection: 0,
         }

@@ -1,6 +1,7 @@
 //! The receiving side: network events, responses, failures.
 
 use super::Worker;
+use super::connection::State;
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Event, Network, wall_clock};
@@ -70,7 +71,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     fn received(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
-        self.connections[slot].heard_at = now;
+        self.connections[slot].heard(now);
         while !bytes.is_empty() {
             let connection = &mut self.connections[slot];
             let (taken, parsed) = match connection.codec.receive(bytes, &mut connection.outgoing) {
@@ -93,7 +94,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Parsed::Failed(stream, kind) => self.request_failed(slot, stream, kind, now),
                 Parsed::Room => {
                     self.has_got_room(slot, now);
-                    true
+                    // A request that was held for it may have been lost with it.
+                    self.connections[slot].state == State::Open
                 }
                 Parsed::Closing => {
                     self.connections[slot].closing = true;
@@ -185,8 +187,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             Ok(Some(end)) => {
                 self.answered(slot, end, now);
             }
-            // An idle connection may be closed; one that never served was refused.
-            Ok(None) if connection.in_flight == 0 && connection.served => self.close_and_reopen(slot, now),
+            Ok(None) if connection.may_be_closed(now) => self.closed_idle(slot, now),
             Ok(None) => self.lose(slot, ErrorKind::Closed, now),
             Err(error) => self.lose(slot, error.0, now),
         }
@@ -194,22 +195,33 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// The peer has closed its side without a close_notify: a response that ends there may be truncated.
     fn truncated(&mut self, slot: usize, now: Nanos) {
-        let connection = &self.connections[slot];
         // As after a close_notify: an idle connection may be closed.
-        if connection.in_flight == 0 && connection.served {
-            self.close_and_reopen(slot, now);
+        if self.connections[slot].may_be_closed(now) {
+            self.closed_idle(slot, now);
         } else {
             self.lose(slot, ErrorKind::Closed, now);
         }
     }
 
+    /// The peer has closed a connection without an unanswered request.
+    fn closed_idle(&mut self, slot: usize, now: Nanos) {
+        self.recorder.closed_idle(now);
+        // It was not refused, even if it has carried no request.
+        self.connections[slot].served = true;
+        self.close_and_reopen(slot, now);
+    }
+
     /// The connection is unusable: its requests have failed.
     pub(super) fn lose(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
-        let connection = &mut self.connections[slot];
-        if connection.in_flight == 0 {
+        if self.connections[slot].in_flight == 0 && !self.fail_held(slot, kind, now) {
             self.recorder.error(kind, now);
         }
-        for flight in connection.all_ended() {
+        let was_idle =
+            matches!(kind, ErrorKind::Closed | ErrorKind::Reset) && self.connections[slot].was_idle();
+        for flight in self.connections[slot].all_ended() {
+            if was_idle {
+                self.recorder.lost_on_idle(&flight);
+            }
             self.in_flight -= 1;
             self.recorder.failed(&flight, now, kind);
             self.schedule.request_ended(now);

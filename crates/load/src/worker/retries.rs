@@ -4,8 +4,8 @@
 //! number of connections. The first one that is answered lets all others go at once.
 
 use crate::clock::Nanos;
+use crate::target::Address;
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 /// Pause before a connection is retried. It does not grow: the end of an outage would be seen later by as much, and the load's
 /// own pauses would be in its response times.
@@ -18,7 +18,7 @@ const TURNS_PER_PAUSE: Nanos = 64;
 pub(super) struct Retries {
     last_turn: Nanos,
     /// When the waits for an address were last ended.
-    ended: HashMap<SocketAddr, Nanos>,
+    ended: HashMap<Address, Nanos>,
 }
 
 impl Retries {
@@ -30,11 +30,11 @@ impl Retries {
 
     /// An address answers that could not be reached. Returns true if the waits for it are to be ended: every one of ten thousand
     /// connections that had failed says so, and going over all of them once per pause is enough.
-    pub(super) fn is_back(&mut self, address: SocketAddr, now: Nanos) -> bool {
-        let ended = self.ended.entry(address).or_default();
-        let is_news = *ended == 0 || now >= *ended + RETRY_PAUSE;
+    pub(super) fn is_back(&mut self, address: &Address, now: Nanos) -> bool {
+        let ended = self.ended.get(address).copied();
+        let is_news = ended.is_none_or(|ended| now >= ended + RETRY_PAUSE);
         if is_news {
-            *ended = now;
+            self.ended.insert(address.clone(), now);
         }
         is_news
     }
@@ -84,9 +84,10 @@ mod tests {
     #[test]
     fn waits_for_an_address_are_ended_once_per_pause() {
         let mut retries = Retries::default();
-        let [first, second] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let [first, second] = [1, 2].map(|port| Address::Ip(([127, 0, 0, 1], port).into()));
         let is_back = |(address, at)| retries.is_back(address, at);
-        let said = [(first, 5), (first, 6), (second, 6), (first, 4 + RETRY_PAUSE), (first, 5 + RETRY_PAUSE)];
+        let said =
+            [(&first, 5), (&first, 6), (&second, 6), (&first, 4 + RETRY_PAUSE), (&first, 5 + RETRY_PAUSE)];
         assert_eq!(said.map(is_back), [true, false, true, false, true]);
     }
 }

@@ -48,6 +48,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Takes the next request from the schedule, and sends it or lets it wait for its server. If too many
     /// wait for that server, it is dropped. Returns `false` if it stays in the schedule.
     fn send_next(&mut self, due: Nanos, now: Nanos) -> bool {
+        if self.per_request.is_some() {
+            return self.open_for_next(due, now);
+        }
         if self.pools.is_one() {
             let Some(slot) = self.next_free(0) else { return false };
             self.schedule.take();
@@ -117,18 +120,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, sent: Nanos) {
-        let pool = self.pool_of(slot);
-        let connection = &mut self.connections[slot];
-        self.backlogs.thread_stalled(pool, due.max(connection.free_since), sent);
-        let sendable_at = self.backlogs.of(pool).sendable_at(due, connection.free_since, sent);
-        let before = out_of(connection, &mut self.buffers).len();
-        let request = &self.requests[chosen.server][chosen.request];
-        let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
-        let bytes = connection.outgoing.len() - before + connection.codec.blocked_bytes(stream);
-        let url = chosen.choice;
-        let flight =
-            InFlightRequest { url, due, sendable_at, sent, bytes, message_at: None, messages_sent: 0 };
-        connection.begun(stream, flight);
+        let free_since = self.connections[slot].free_since;
+        let flight = self.flight(self.pool_of(slot), chosen, due, free_since, sent);
+        let flight = self.begin(slot, flight, chosen);
         self.in_flight += 1;
         self.recorder.sent(&flight);
         if C::MULTIPLEXED {
@@ -138,6 +132,33 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         } else {
             self.flush(slot, sent);
         }
+    }
+
+    /// A request that is sent now, on a connection of this pool that could have carried it since `free_since`.
+    pub(super) fn flight(
+        &mut self,
+        pool: usize,
+        chosen: &Chosen,
+        due: Nanos,
+        free_since: Nanos,
+        sent: Nanos,
+    ) -> InFlightRequest {
+        self.backlogs.thread_stalled(pool, due.max(free_since), sent);
+        let sendable_at = self.backlogs.of(pool).sendable_at(due, free_since, sent);
+        let url = chosen.choice;
+        InFlightRequest { url, due, sendable_at, sent, bytes: 0, message_at: None, messages_sent: 0 }
+    }
+
+    /// Begins the request on an open connection. Returns it with its size.
+    pub(super) fn begin(&mut self, slot: usize, flight: InFlightRequest, chosen: &Chosen) -> InFlightRequest {
+        let connection = &mut self.connections[slot];
+        let before = out_of(connection, &mut self.buffers).len();
+        let request = &self.requests[chosen.server][chosen.request];
+        let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
+        let bytes = connection.outgoing.len() - before + connection.codec.blocked_bytes(stream);
+        let flight = InFlightRequest { bytes, ..flight };
+        connection.begun(stream, flight);
+        flight
     }
 
     /// Sends the output of all connections.
@@ -168,6 +189,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// The connection may have room for a request again, or has no unanswered ones left.
     pub(super) fn set_free(&mut self, slot: usize, now: Nanos) {
+        if self.per_request.is_some() {
+            return self.send_held(slot, now);
+        }
         if self.can_send(slot) && !self.connections[slot].queued {
             self.connections[slot].free_since = now;
             self.queue(slot);

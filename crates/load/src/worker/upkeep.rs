@@ -6,9 +6,10 @@ use super::roaming::{Reassignment, Roaming};
 use super::{OnSecond, Timeline, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
-use crate::network::Network;
+use crate::network::{Network, Route};
 use crate::protocol::Codec;
 use crate::second::SecondCounts;
+use crate::source::SourceTurns;
 use crate::usage::QueueWait;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -120,6 +121,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Fails all unanswered requests.
     pub(super) fn fail_in_flight(&mut self, now: Nanos, kind: ErrorKind) {
         for slot in 0..self.connections.len() {
+            self.fail_held(slot, kind, now);
             for flight in self.connections[slot].all_ended() {
                 self.in_flight -= 1;
                 self.recorder.failed(&flight, now, kind);
@@ -145,15 +147,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         Ok(())
     }
 
-    fn begin_to_open(&mut self, slot: usize, now: Nanos) {
+    pub(super) fn begin_to_open(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         connection.served = false;
         let address = connection.address(self.targets);
+        let route = Route { address, source: self.sources.as_mut().map(SourceTurns::take) };
         connection.state = State::Opening { since: now };
         connection.handshake_since = None;
         self.opening += 1;
         let server_name = self.targets[connection.target].server_name.as_ref();
-        if let Err(error) = self.network.open(slot, address, server_name) {
+        if let Err(error) = self.network.open(slot, route, server_name) {
             self.open_failed(slot, ErrorKind::of_connect(&error), now);
         }
     }
@@ -204,9 +207,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     /// Time of the window until `stopped_at` for which connections could not be opened, added up over all of them. Those that roam
-    /// are opened where they are needed.
+    /// are opened where they are needed, and a request whose own connection cannot be opened has failed.
     pub(super) fn without_connection_until(&self, stopped_at: Nanos) -> Nanos {
-        if self.pools.roaming.is_some() {
+        if self.pools.roaming.is_some() || self.per_request.is_some() {
             return 0;
         }
         let since = |connection: &Connection<C>| connection.without_since(self.slowest_opening, stopped_at);
@@ -221,7 +224,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if !self.retries.is_back(address, now) {
             return;
         }
-        let is_there = |server: usize| targets[server].addresses.contains(&address);
+        let is_there = |server: usize| targets[server].addresses.contains(address);
         let mut last_turn = now;
         for connection in &mut self.connections {
             if let State::Closed { retry_at } = &mut connection.state {
@@ -247,6 +250,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
+        if self.open_failed_for_held(slot, kind, now) {
+            return;
+        }
         if self.connections[slot].has_untried_address(self.targets) {
             self.recorder.fell_back(kind);
         } else {
@@ -296,6 +302,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.network.close(slot);
         if let State::Opening { .. } | State::Greeting { .. } = self.connections[slot].state {
             self.opening -= 1;
+        }
+        if self.per_request.is_some() {
+            return self.make_spare(slot, now);
         }
         let connection = &mut self.connections[slot];
         connection.state = connection.closed(self.targets, &mut self.retries, now);

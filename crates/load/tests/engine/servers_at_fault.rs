@@ -197,7 +197,7 @@ fn address_without_route_is_reported() {
 fn dead_address_among_several_costs_attempt_but_no_request() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let mut spec = open_spec(&server.url(), 100.0, SHORT);
-    spec.targets.servers[0].addresses.insert(0, NOBODY.parse().unwrap());
+    spec.targets.servers[0].addresses.insert(0, Address::Ip(NOBODY.parse().unwrap()));
     let result = run(&spec);
     assert_all_answered(&result, 40);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);

@@ -19,6 +19,7 @@ pub fn spec(
         urls: urls.to_vec(),
         protocol: Protocol::Http1,
         schedule,
+        opening: load::Opening::default(),
         requests_per_connection: None,
         connections: 4,
         threads: 1,

@@ -15,6 +15,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod connecting;
 mod merge;
 mod network;
 mod objective;
@@ -26,6 +27,7 @@ mod search;
 mod targets;
 mod tls;
 
+pub use connecting::ConnectingArgs;
 pub use merge::{LoadCommand, MergeArgs};
 pub use objective::ObjectiveArgs;
 pub use output::{OutputArgs, ResultFileArgs};
@@ -93,7 +95,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     pub connections: Option<u32>,
 
-    /// Close each connection after N requests and open another in its place
+    /// Close each connection after N requests and open another in its place, in advance of the next request:
+    /// only requests that wait for it have that time in their response time (--new-connection-per-request: all)
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub requests_per_connection: Option<NonZeroU64>,
 
@@ -135,6 +138,9 @@ pub struct LoadArgs {
     /// Connect to this address instead of the host and port of the URL
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_endpoint, help_heading = "Request")]
     pub connect_to: Option<String>,
+
+    #[command(flatten)]
+    pub connecting: ConnectingArgs,
 
     /// Skip verification of server certificates
     #[arg(long, conflicts_with = "cacert", help_heading = TLS_HEADING)]

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+mod connecting;
 mod content_file;
 mod failures;
 mod grpc;
@@ -38,11 +39,15 @@ mod tls;
 /// Connections of an open loop if no number is given, and clients of a load that no option describes.
 const DEFAULT_CONNECTIONS: usize = 16;
 
+/// Connections at a time of a load that opens one per request and has no bound: the maximum of `--connections`.
+const MAX_CONNECTIONS: usize = 100_000;
+
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if let Some(LoadCommand::Merge(args)) = &args.command {
         return merge::run(args);
     }
     let spec = plan(args)?;
+    connecting::check_ports(&spec)?;
     open_files::raise_limit();
     if let Some(objective) = args.goal.objective.filter(|_| args.search.search) {
         return search::run(args, objective, spec);
@@ -85,7 +90,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 
 /// Notes other programs that took CPU in the window.
 fn note_others(others: &OtherPrograms, spec: &LoadSpec, result: &mut LoadResult) {
-    let targets = spec.targets.servers.iter().flat_map(|server| server.addresses.iter().copied());
+    let targets = spec.targets.servers.iter().flat_map(|server| server.addresses.iter().cloned());
     let note = others.note(&targets.collect::<Vec<_>>(), Some(result));
     result.verdict.notes.extend(note);
 }
@@ -110,6 +115,8 @@ impl Observer for Watching<'_> {
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     destination::check(&destination::named(&args.output.files))?;
     let (mut targets, protocol) = targets::plan(args)?;
+    let opening = connecting::plan(args, &mut targets)?;
+    let protocol = if opening.per_request { protocol.with_one_stream() } else { protocol };
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
     let implied = implied::clients(args, DEFAULT_CONNECTIONS)?;
@@ -125,7 +132,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let most_threads = (most_threads / share.of()).max(1);
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(most_threads);
     let schedule::Planned { schedule, duration } =
-        schedule::plan(args, connections * protocol.streams(), threads * share.of(), implied)?;
+        schedule::plan(args, at_once(args, connections, protocol), threads * share.of(), implied)?;
     Ok(LoadSpec {
         urls: args.urls.iter().map(|url| load::shown_url(url)).collect(),
         targets,
@@ -134,6 +141,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         connections,
         pacing: args.pacing.pacing,
         lag_tolerance: lag_tolerance(args)?,
+        opening,
         requests_per_connection: args.requests_per_connection,
         threads,
         warmup: args.schedule.warmup,
@@ -161,7 +169,16 @@ fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
     }
 }
 
+/// Requests that a closed loop without a number of clients has under way.
+fn at_once(args: &LoadArgs, connections: usize, protocol: Protocol) -> usize {
+    let is_unbounded = args.connecting.new_connection_per_request && args.connections.is_none();
+    if is_unbounded { DEFAULT_CONNECTIONS } else { connections * protocol.streams() }
+}
+
 fn connections(args: &LoadArgs, clients: Option<usize>, protocol: Protocol, servers: usize) -> usize {
+    if args.connecting.new_connection_per_request && args.connections.is_none() {
+        return clients.unwrap_or(MAX_CONNECTIONS);
+    }
     let enough = |clients: usize| clients.div_ceil(protocol.streams());
     let default = clients.map_or(DEFAULT_CONNECTIONS, enough).max(servers);
     let wanted = args.connections.map_or(default, |connections| connections as usize);

@@ -126,6 +126,9 @@ fn rates(text: &mut String, result: &LoadResult) {
         if result.streams > 1 { format!(" of {} streams", result.streams) } else { String::new() },
         format::counted(result.threads as u64, "thread", "threads"),
     );
+    if let Some(settings) = &result.connection_settings {
+        let _ = writeln!(text, "{:<14} {}", "connections", plain(&settings.to_string()));
+    }
     let offered = result
         .rate
         .offered

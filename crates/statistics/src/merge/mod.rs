@@ -29,8 +29,9 @@ use placed::{
     Placed, distinct, histogram, overlap_s, place, reject_duplicates, seconds_between, start_offsets_us,
 };
 use results::{
-    Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LatencyHistogram, LoadResult,
-    MergedPart, MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
+    Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, IdleCloses, LOAD_SCHEMA, LatencyHistogram,
+    LoadResult, MergedPart, MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses,
+    WarmupCounts,
 };
 use std::collections::BTreeMap;
 use unanswered::Unanswered;
@@ -83,6 +84,16 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         connections: results().map(|result| result.connections).fold(0, usize::saturating_add),
         protocol,
         streams: results().map(|result| result.streams).max().unwrap_or(1),
+        connection_settings: first
+            .part
+            .result
+            .connection_settings
+            .clone()
+            .filter(|settings| results().all(|result| result.connection_settings.as_ref() == Some(settings))),
+        idle_closes: results().filter_map(|result| result.idle_closes).reduce(|one, other| IdleCloses {
+            connections: one.connections.saturating_add(other.connections),
+            requests: one.requests.saturating_add(other.requests),
+        }),
         addresses: added(results().map(|result| &result.addresses)),
         tls_sessions: added(results().map(|result| &result.tls_sessions)),
         tls_server_keys: added(results().map(|result| &result.tls_server_keys)),

@@ -4,7 +4,10 @@ use super::*;
 use crate::unanswered_waits::UnansweredWaits;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use results::{Backlog, BacklogSlice, ExpectedStatuses, Figure, Figures, SeriesPoint, UrlResult, Verdict};
+use results::{
+    Backlog, BacklogSlice, ConnectionSettings, ExpectedStatuses, Figure, Figures, IdleCloses, SeriesPoint,
+    UrlResult, Verdict,
+};
 use std::time::Duration;
 
 /// The start of the earliest generator, in seconds since the epoch.
@@ -167,6 +170,34 @@ fn responses_are_timed_by_the_kernel_if_those_of_every_generator_are() {
         merged.generator.pacing.expect("both waited alike").answers_timed_by_kernel
     };
     assert_eq!([[true, true], [true, false], [false, true]].map(timed), [true, false, false]);
+}
+
+#[test]
+fn ways_of_connecting_are_kept_if_alike_and_idle_closes_added() {
+    let merged_of = |sources: [&str; 2]| {
+        let parts = sources.into_iter().zip(["a", "b"]).map(|(source, name)| {
+            let mut part = part(name, 0, &[vec![100; 10 + name.len()]]);
+            part.result.started_at = format!("2026-11-20T10:00:00.00{}Z", u8::from(name == "b"));
+            let source = Some(source.to_owned());
+            let settings =
+                ConnectionSettings { source, new_per_request: true, ..ConnectionSettings::default() };
+            part.result.connection_settings = Some(settings);
+            part.result.idle_closes = (name == "b").then_some(IdleCloses { connections: 3, requests: 2 });
+            part
+        });
+        merge(parts.collect()).expect("they fit together")
+    };
+    let alike = merged_of(["10.0.0.0/24", "10.0.0.0/24"]);
+    assert_eq!(
+        alike.connection_settings.and_then(|settings| settings.source).as_deref(),
+        Some("10.0.0.0/24")
+    );
+    assert_eq!(alike.idle_closes, Some(IdleCloses { connections: 3, requests: 2 }));
+    let different = merged_of(["10.0.0.1", "10.0.0.2"]);
+    assert_eq!(different.connection_settings, None);
+    let note = "settings: the generators had different connections: TCP, from 10.0.0.1, a new one per request; TCP, from \
+                10.0.0.2, a new one per request";
+    assert!(different.verdict.notes.iter().any(|found| found == note), "{:?}", different.verdict.notes);
 }
 
 #[test]

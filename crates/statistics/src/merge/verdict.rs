@@ -103,6 +103,7 @@ fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
     differ("kinds of load", &|result| {
         if result.rate.offered.is_some() { "open loop" } else { "closed loop" }.to_owned()
     });
+    differ("connections", &|result| result.connection_settings.clone().unwrap_or_default().to_string());
     differ("expected statuses", &|result| {
         result.expected_status.as_ref().map_or_else(|| "below 400".to_owned(), ToString::to_string)
     });

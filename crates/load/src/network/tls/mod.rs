@@ -21,7 +21,7 @@ mod session_tests;
 pub(crate) use failure::TlsFailure;
 pub(crate) use server_key::ServerKey;
 
-use super::{Event, Network, Security};
+use super::{Event, Network, Route, Security};
 use crate::error::ErrorKind;
 use outgoing::Outgoing;
 use rustix::io::Errno;
@@ -30,7 +30,6 @@ use rustls::pki_types::ServerName;
 use server_key::KnownKeys;
 use session::{Session, Step};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,10 +154,15 @@ impl<N: Network> TlsNetwork<N> {
 impl<N: Network> Network for TlsNetwork<N> {
     const SENDS_AT_ONCE: bool = N::SENDS_AT_ONCE;
 
+    fn grow(&mut self) {
+        self.slots.push(Slot { server_name: None, session: None });
+        self.inner.grow();
+    }
+
     fn open(
         &mut self,
         slot: usize,
-        address: SocketAddr,
+        route: Route<'_>,
         server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()> {
         self.close(slot);
@@ -166,7 +170,7 @@ impl<N: Network> Network for TlsNetwork<N> {
         if known.as_ref() != server_name {
             *known = server_name.cloned();
         }
-        self.inner.open(slot, address, server_name)
+        self.inner.open(slot, route, server_name)
     }
 
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()> {

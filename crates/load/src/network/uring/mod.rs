@@ -17,7 +17,7 @@ mod socket;
 mod tag;
 
 use super::wake_timer::WakeTimer;
-use super::{Event, Network, sleep, stream_socket};
+use super::{Event, Network, ProxyProtocol, Route, sleep};
 use ring::Completion;
 pub(crate) use ring::Ring;
 use rustix::fd::OwnedFd;
@@ -26,7 +26,6 @@ use rustix::net::{self, SendFlags, SocketFlags};
 use rustls::pki_types::ServerName;
 use socket::{Sending, Socket, Stage};
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 use tag::{Operation, Tag};
 
@@ -40,6 +39,8 @@ pub(crate) struct UringNetwork {
     /// The kernel watches the timer.
     alarm_watched: bool,
     sockets: Vec<Socket>,
+    /// Header that connections begin with.
+    proxy_protocol: Option<ProxyProtocol>,
     /// Slots with operations to submit.
     listed: Vec<usize>,
     /// Operations of closed connections to cancel.
@@ -57,13 +58,18 @@ pub(crate) struct UringNetwork {
 
 impl UringNetwork {
     /// Creates a network with this many slots. Only the first thread that waits may use it afterwards.
-    pub(crate) fn new(mut ring: Ring, slots: usize) -> io::Result<Self> {
+    pub(crate) fn new(
+        mut ring: Ring,
+        slots: usize,
+        proxy_protocol: Option<ProxyProtocol>,
+    ) -> io::Result<Self> {
         ring.reserve(slots)?;
         Ok(Self {
             ring,
             wake_timer: WakeTimer::new()?,
             alarm_watched: false,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
+            proxy_protocol,
             listed: Vec::new(),
             cancelled: Vec::new(),
             completions: Vec::new(),
@@ -92,8 +98,8 @@ impl UringNetwork {
             let socket = &mut self.sockets[slot];
             socket.listed = false;
             let Some((_, handle)) = socket.descriptor else { continue };
-            if let Stage::Due(address) = socket.stage {
-                self.ring.connect(handle, address, socket.tag(Operation::Connect, slot))?;
+            if let Some(destination) = socket.destination.take() {
+                self.ring.connect(handle, destination, socket.tag(Operation::Connect, slot))?;
                 socket.stage = Stage::Connecting;
             }
             if socket.stage == Stage::Open && !socket.receiving {
@@ -180,7 +186,14 @@ impl UringNetwork {
             self.sockets[slot].stage = Stage::Ended;
             return Event::OpenFailed(error.into());
         }
-        self.sockets[slot].stage = Stage::Open;
+        let socket = &mut self.sockets[slot];
+        socket.stage = Stage::Open;
+        if let (Some(version), Some((descriptor, _))) = (self.proxy_protocol, &socket.descriptor) {
+            match version.header(descriptor) {
+                Ok(header) => socket.outgoing.extend(header),
+                Err(error) => return Event::OpenFailed(error),
+            }
+        }
         self.list(slot);
         Event::Opened
     }
@@ -252,20 +265,26 @@ impl Network for UringNetwork {
     const IN_TURNS: bool = true;
     const SENDS_AT_ONCE: bool = false;
 
+    fn grow(&mut self) {
+        self.sockets.push(Socket::default());
+    }
+
     fn open(
         &mut self,
         slot: usize,
-        address: SocketAddr,
+        route: Route<'_>,
         _server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()> {
         self.close(slot);
         // Blocking: otherwise the kernel would not wait inside an operation.
-        let descriptor = stream_socket(address, SocketFlags::empty())?;
+        let destination = Box::new(route.to_kernel()?);
+        let descriptor = route.socket(SocketFlags::empty())?;
         self.ring.enable()?;
         let handle = self.ring.register(slot, &descriptor)?;
         let socket = &mut self.sockets[slot];
         socket.descriptor = Some((descriptor, handle));
-        socket.stage = Stage::Due(address);
+        socket.stage = Stage::Due;
+        socket.destination = Some(destination);
         self.list(slot);
         Ok(())
     }
@@ -306,6 +325,7 @@ impl Network for UringNetwork {
         socket.generation = Tag::next_generation(socket.generation);
         socket.stage = Stage::Closed;
         socket.receiving = false;
+        socket.destination = None;
         socket.sending = Sending::Idle;
         socket.outgoing.clear();
     }
@@ -380,6 +400,7 @@ mod tests {
             Self::new(
                 ring.expect("these tests need io_uring: Linux 6.1, not forbidden to this process"),
                 slots,
+                None,
             )
             .unwrap()
         }

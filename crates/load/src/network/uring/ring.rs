@@ -21,7 +21,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Operations submitted in one system call.
@@ -78,8 +77,8 @@ pub(crate) struct Ring {
     /// Buffers of sends that end with their submission.
     sent: ManuallyDrop<Vec<(Tag, Vec<u8>)>>,
     enabled: bool,
-    /// Sockets are registered: see [`Ring::register`].
-    registers: bool,
+    /// Sockets of the slots below this one are registered: see [`Ring::register`].
+    registered: usize,
     /// Operations in the kernel whose last completion has not been reported.
     in_flight: usize,
 }
@@ -105,7 +104,7 @@ impl Ring {
             lent: ManuallyDrop::default(),
             sent: ManuallyDrop::default(),
             enabled: false,
-            registers: false,
+            registered: 0,
             in_flight: 0,
         })
     }
@@ -113,9 +112,9 @@ impl Ring {
     /// Reserves registered-file entries for this many slots.
     pub(super) fn reserve(&mut self, slots: usize) -> io::Result<()> {
         if lets_go_of_registered_sockets(rustix::system::uname().release().to_str().unwrap_or("")) {
-            let slots = u32::try_from(slots).unwrap_or(u32::MAX).max(1);
-            self.ring.submitter().register_files_sparse(slots)?;
-            self.registers = true;
+            let table = u32::try_from(slots).unwrap_or(u32::MAX).max(1);
+            self.ring.submitter().register_files_sparse(table)?;
+            self.registered = slots;
         }
         Ok(())
     }
@@ -124,7 +123,7 @@ impl Ring {
     /// the reference counting per operation.
     pub(super) fn register(&self, slot: usize, socket: impl AsFd) -> io::Result<Handle> {
         let number = socket.as_fd().as_raw_fd();
-        if !self.registers {
+        if slot >= self.registered {
             return Ok(Handle { number, flags: squeue::Flags::empty() });
         }
         let slot = u32::try_from(slot).expect("fewer connections than that");
@@ -134,7 +133,7 @@ impl Ring {
 
     /// Unregisters the slot's socket. Operations in progress keep it open.
     pub(super) fn unregister(&self, slot: usize) {
-        if self.registers {
+        if slot < self.registered {
             let outcome = self.ring.submitter().register_files_update(slot as u32, &[-1]);
             outcome.expect("there is such a slot, and letting go needs no memory");
         }
@@ -150,8 +149,7 @@ impl Ring {
     }
 
     /// Connects a socket.
-    pub(super) fn connect(&mut self, socket: Handle, address: SocketAddr, tag: Tag) -> io::Result<()> {
-        let address = Box::new(SockAddr::from(address));
+    pub(super) fn connect(&mut self, socket: Handle, address: Box<SockAddr>, tag: Tag) -> io::Result<()> {
         let operation = opcode::Connect::new(socket.fd(), address.as_ptr().cast(), address.len()).build();
         self.lent.insert(tag.to_bits(), Lent::Address(address));
         self.in_flight += 1;

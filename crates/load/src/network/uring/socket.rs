@@ -3,7 +3,7 @@
 use super::ring::Handle;
 use super::tag::{Operation, Tag};
 use rustix::fd::OwnedFd;
-use std::net::SocketAddr;
+use socket2::SockAddr;
 
 /// State of one slot.
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub(super) struct Socket {
     /// Distinguishes this connection from earlier ones in this slot, whose completions may still arrive.
     pub(super) generation: u32,
     pub(super) stage: Stage,
+    /// Until connecting starts.
+    pub(super) destination: Option<Box<SockAddr>>,
     /// A receive operation is in progress.
     pub(super) receiving: bool,
     /// Bytes to submit. While a send is in progress, these come after it.
@@ -28,7 +30,7 @@ pub(super) enum Stage {
     #[default]
     Closed,
     /// To be connected.
-    Due(SocketAddr),
+    Due,
     Connecting,
     Open,
     /// Nothing more will be received.

@@ -88,6 +88,7 @@ mod tests {
             headers: vec![Header::new("HOST", "shop.example").unwrap()],
             body: b"hello".as_slice().into(),
             connect_to: Some("127.0.0.1:9".into()),
+            unix_socket: None,
             sni: None,
         };
         let request = written("http://elsewhere.invalid/x", &template);

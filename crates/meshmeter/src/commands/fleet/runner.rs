@@ -22,6 +22,7 @@ use crate::output::tell;
 use experiment::environment::error_chain;
 use experiment::settings::fleet::FleetSettings;
 use fleet::{Fleet, FleetSpec};
+use load::Address;
 use population::changes::Change;
 use population::{Placement, Population};
 use results::{FleetMesh, FleetProgress, FleetResult};
@@ -172,9 +173,9 @@ impl FleetRunner<'_> {
             self.restore_size(&changed.undo);
         }
         let mut result = conclude::measured(result, figures, changed);
-        let istiods =
-            self.targets.iter().filter_map(|target| target.address.to_socket_addrs().ok()).flatten();
-        result.verdict.notes.extend(others.note(&istiods.collect::<Vec<_>>(), None));
+        let istiods = self.targets.iter().filter_map(|target| target.address.to_socket_addrs().ok());
+        let istiods: Vec<Address> = istiods.flatten().map(Address::from).collect();
+        result.verdict.notes.extend(others.note(&istiods, None));
         Ok(result)
     }
 

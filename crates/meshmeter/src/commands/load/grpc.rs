@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use grpc::{DescribeError, Description, Method, MethodPath};
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
-use load::{Body, Family, GrpcCall, Request, Target, Targets, TlsClient};
+use load::{Address, Body, Family, GrpcCall, Request, Target, Targets, TlsClient};
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn make_calls(args: &LoadArgs, targets: &mut Targets, tls: Option<&TlsClient
             let call = match calls.get(path.as_str()) {
                 Some(call) => call.clone(),
                 None => {
-                    let description = description(args, server, request, tls);
+                    let description = description(args, server, request, &path, tls)?;
                     let call = call(&args.grpc, &description, &path, &json)?;
                     calls.insert(path.as_str().to_owned(), call.clone());
                     call
@@ -75,22 +75,35 @@ fn method_path(request: &Request) -> Result<MethodPath, Failure> {
 }
 
 /// Source of the description of the called method.
-fn description(args: &LoadArgs, target: &Target, request: &Request, tls: Option<&TlsClient>) -> Description {
+fn description(
+    args: &LoadArgs,
+    target: &Target,
+    request: &Request,
+    path: &MethodPath,
+    tls: Option<&TlsClient>,
+) -> Result<Description, Failure> {
     if !args.grpc.proto.is_empty() {
         let (files, folders) = (args.grpc.proto.clone(), args.grpc.proto_path.clone());
-        return Description::Proto { files, folders };
+        return Ok(Description::Proto { files, folders });
     }
     if !args.grpc.protoset.is_empty() {
-        return Description::Protoset(args.grpc.protoset.clone());
+        return Ok(Description::Protoset(args.grpc.protoset.clone()));
     }
     let tls = tls.zip(target.server_name.clone());
-    Description::Reflection(grpc::Server {
+    let addresses: Vec<_> = target.addresses.iter().filter_map(Address::ip).collect();
+    if addresses.is_empty() && !grpc::is_built_in(path) {
+        return Err(Failure::usage(format!(
+            "--unix-socket: the server is not asked over a unix socket which method `{path}` is"
+        ))
+        .with_hint("describe the method with --proto or --protoset"));
+    }
+    Ok(Description::Reflection(grpc::Server {
         authority: request.authority.clone(),
-        addresses: target.addresses.clone(),
+        addresses,
         tls: tls.map(|(client, name)| grpc::Tls { config: client.config(), name }),
         metadata: metadata(args, request),
         timeout: args.timeout,
-    })
+    }))
 }
 
 /// Metadata of requests to the server's reflection: the given headers, and the credentials of the URL.

@@ -1,7 +1,7 @@
 //! The servers and requests of `meshmeter load`.
 
 use super::content_file::read_file;
-use super::{grpc, http_version, options, raw};
+use super::{connecting, grpc, http_version, options, raw};
 use crate::cli::{GivenHeaders, LoadArgs};
 use crate::failure::Failure;
 use load::{Body, Family, Order, Protocol, RequestTemplate, ServerPer, TargetError, Targets};
@@ -18,6 +18,7 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         headers: GivenHeaders::of_requests(&args.header).collect(),
         body,
         connect_to: args.connect_to.clone(),
+        unix_socket: connecting::unix_socket(args)?,
         sni: args.sni.clone(),
     };
     check_per_url(args)?;

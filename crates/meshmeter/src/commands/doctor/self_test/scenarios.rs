@@ -162,6 +162,7 @@ fn load(
         schedule,
         connections: if protocol == Protocol::Http1 { CONNECTIONS } else { 1 },
         share: GeneratorShare::default(),
+        opening: load::Opening::default(),
         requests_per_connection: None,
         threads: 1,
         warmup: Duration::ZERO,

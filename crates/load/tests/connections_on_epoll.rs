@@ -1,0 +1,4 @@
+//! The tests of `connections.rs` over epoll.
+
+#[path = "connections.rs"]
+mod connections;

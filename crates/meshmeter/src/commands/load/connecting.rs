@@ -1,0 +1,94 @@
+//! The way in which connections of `meshmeter load` are opened.
+
+use crate::cli::{HttpVersion, LoadArgs};
+use crate::failure::Failure;
+use http::HeaderValue;
+use http::header::CONNECTION;
+use load::{Address, Family, LoadSpec, Opening, ServerPer, SourceError, Targets, UnixSocketError};
+use std::fs;
+
+/// The unix socket to connect to, if one is given.
+pub fn unix_socket(args: &LoadArgs) -> Result<Option<Address>, Failure> {
+    let Some(path) = &args.connecting.unix_socket else { return Ok(None) };
+    Address::unix_socket(path).map(Some).map_err(|error| match &error {
+        UnixSocketError::TooLong { .. } => Failure::from_usage(&error)
+            .with_hint("a relative path, or a symbolic link to the directory, is shorter"),
+        UnixSocketError::NotASocket(_) => Failure::from_usage(&error),
+        UnixSocketError::NotFound { .. } => {
+            Failure::environment(&error).with_hint("is the server running, and is the path right?")
+        }
+        UnixSocketError::Denied { .. } => {
+            Failure::environment(&error).with_hint("connecting requires the right to write to the socket")
+        }
+    })
+}
+
+/// The way in which connections are opened. Leaves out addresses of the targets that the sources cannot reach.
+pub fn plan(args: &LoadArgs, targets: &mut Targets) -> Result<Opening, Failure> {
+    let sources = args.connecting.source;
+    if let Some(sources) = &sources {
+        targets
+            .keep_reachable_from(sources)
+            .and_then(|()| sources.check())
+            .map_err(|error| source_failure(&error))?;
+    }
+    let per_request = args.connecting.new_connection_per_request;
+    if per_request && args.targets.server_per == ServerPer::Connection {
+        return Err(Failure::usage(
+            "--server-per connection: with --new-connection-per-request no connection stays",
+        ));
+    }
+    if per_request && targets.family == Family::Http && args.http.http == HttpVersion::Http1 {
+        say_close(targets);
+    }
+    Ok(Opening { sources, proxy_protocol: args.connecting.proxy_protocol, per_request })
+}
+
+/// Tells HTTP/1.1 servers that no other request follows, unless a header was given.
+fn say_close(targets: &mut Targets) {
+    for request in targets.servers.iter_mut().flat_map(|server| &mut server.requests) {
+        if request.header(&CONNECTION).is_none() {
+            request.headers.push((CONNECTION, HeaderValue::from_static("close")).into());
+        }
+    }
+}
+
+fn source_failure(error: &SourceError) -> Failure {
+    let failure = match error {
+        SourceError::Unusable { .. } => Failure::environment(error),
+        _ => Failure::from_usage(error),
+    };
+    failure.about("--source").with_some_hint(error.hint())
+}
+
+/// Rejects more connections to one address than there are local ports for it: each would fail, after the others.
+pub fn check_ports(spec: &LoadSpec) -> Result<(), Failure> {
+    let Some((address, connections)) = spec.most_to_one_address() else { return Ok(()) };
+    if spec.opening.per_request {
+        // How many there are at a time depends on the target.
+        return Ok(());
+    }
+    let Some((first, last)) = local_ports() else { return Ok(()) };
+    let sources = spec.opening.sources.map_or(1, |sources| sources.count());
+    let ports = usize::from(last - first) + 1;
+    if connections <= ports.saturating_mul(sources) {
+        return Ok(());
+    }
+    let from = if sources > 1 { format!(" on each of {sources} source addresses") } else { String::new() };
+    Err(Failure::broken(format!(
+        "{connections} connections to {address} need a local port each, and there are {ports}{from} \
+         (net.ipv4.ip_local_port_range: {first} to {last})"
+    ))
+    .with_hint(
+        "open them from more local addresses, such as --source 10.0.0.0/24 (on loopback --source 127.0.0.0/24), or \
+         widen the range: sysctl -w net.ipv4.ip_local_port_range='1024 65535'",
+    ))
+}
+
+/// Ports that the kernel chooses from, for IPv6 too; `None` if it does not say.
+fn local_ports() -> Option<(u16, u16)> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let (first, last) = range.trim().split_once(char::is_whitespace)?;
+    let range: (u16, u16) = (first.parse().ok()?, last.trim().parse().ok()?);
+    (range.0 <= range.1).then_some(range)
+}
