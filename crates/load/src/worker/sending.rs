@@ -126,8 +126,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
         let bytes = connection.outgoing.len() - before + connection.codec.blocked_bytes(stream);
         let url = chosen.choice;
-        let flight =
-            InFlightRequest { url, due, sendable_at, sent, bytes, message_at: None, messages_sent: 0 };
+        let flight = InFlightRequest::new(url, due, sendable_at, sent, bytes);
         connection.begun(stream, flight);
         self.in_flight += 1;
         self.recorder.sent(&flight);
