@@ -12,7 +12,8 @@ use results::{HistogramSummary, LatencyHistogram, LoadResult};
 use rustls::version::TLS13;
 use servers::TestServer;
 use specs::open_loop;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
+use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -40,22 +41,21 @@ const END: &[u8] = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n";
 /// When each segment with content was sent, by response.
 type Sent = Arc<Mutex<Vec<Vec<Timestamp>>>>;
 
-/// Sends a response on its schedule: the head with frames that are no content, events, and several in one segment.
-fn respond(out: &mut impl Write, sent: &Sent) -> io::Result<()> {
+/// Sends a response on its schedule: the head with frames that are no content, events, and several in one segment. `seal` makes
+/// records of them.
+fn respond(mut socket: &TcpStream, mut seal: impl FnMut(&[u8]) -> Vec<u8>, sent: &Sent) -> io::Result<()> {
     let begun = Instant::now();
     let mut times = Vec::new();
-    out.write_all(HEAD)?;
-    out.flush()?;
+    socket.write_all(&seal(HEAD))?;
     for event in 0..=SPACED {
         std::thread::sleep((FIRST + GAP * event).saturating_sub(begun.elapsed()));
-        times.push(Timestamp::now());
         let events = if event == SPACED { TOGETHER } else { 1 };
-        out.write_all(&EVENT.repeat(events as usize))?;
-        out.flush()?;
+        let segment = seal(&EVENT.repeat(events as usize));
+        times.push(Timestamp::now());
+        socket.write_all(&segment)?;
     }
     sent.lock().expect("nobody panics").push(times);
-    out.write_all(END)?;
-    out.flush()
+    socket.write_all(&seal(END))
 }
 
 struct NoObserver;
@@ -98,7 +98,9 @@ fn assert_read_back(what: &str, result: &LoadResult, sent: &Sent) {
     for value in read.recorded().filter(|value| value.value_us > 0) {
         (0..value.count).for_each(|_| read_apart.record(Duration::from_micros(value.value_us)));
     }
-    assert_eq!(read.count() - read_apart.count(), REQUESTS * u64::from(TOGETHER - 1), "{what}: {counts:?}");
+    let together = read.count() - read_apart.count();
+    // A machine that stalls reads others together, too.
+    assert!(together >= REQUESTS * u64::from(TOGETHER - 1), "{what}: {counts:?}");
     let p50 = |times: &HistogramSummary| times.p50.expect("all are answered");
     let read_first = p50(result.first_event_us.as_ref().expect("streams"));
     for (name, truth, read) in [
@@ -115,7 +117,7 @@ fn assert_read_back(what: &str, result: &LoadResult, sent: &Sent) {
 fn first_events_and_gaps_read_as_the_server_sent_them() {
     let sent = Sent::default();
     let own = Arc::clone(&sent);
-    let server = TestServer::start(move |stream, _| respond(stream, &own).is_ok());
+    let server = TestServer::start(move |stream, _| respond(stream, <[u8]>::to_vec, &own).is_ok());
     assert_read_back("HTTP/1.1", &run(&load(&server.url())), &sent);
 }
 
@@ -124,7 +126,16 @@ fn first_events_and_gaps_over_tls_read_as_the_server_sent_them() {
     let sent = Sent::default();
     let (own, authority) = (Arc::clone(&sent), Authority::new());
     let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), move |stream, _| {
-        if respond(stream, &own).is_ok() { Then::GoOn } else { Then::Truncate }
+        let connection = &mut stream.conn;
+        let seal = |content: &[u8]| {
+            let mut records = Vec::new();
+            connection.writer().write_all(content).expect("memory");
+            while connection.wants_write() {
+                connection.write_tls(&mut records).expect("memory");
+            }
+            records
+        };
+        if respond(&stream.sock, seal, &own).is_ok() { Then::GoOn } else { Then::Truncate }
     });
     let verification = Verification::Authorities(authority.file());
     let tls = TlsClient::new(&verification, None, Handshakes::default()).expect("usable TLS");
