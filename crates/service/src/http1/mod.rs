@@ -115,7 +115,11 @@ impl Http1 {
 
     /// True if it waits for its own delayed response, or the next event of it, rather than for the client.
     pub(crate) fn is_delayed(&self) -> bool {
-        matches!(self.phase, Phase::Delayed { .. } | Phase::Streaming(_))
+        match self.phase {
+            Phase::Delayed { .. } => true,
+            Phase::Streaming(_) => !self.output.is_waiting(),
+            _ => false,
+        }
     }
 
     /// Bytes of memory held for unfinished requests.
