@@ -18,10 +18,13 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// The responses, and what the end of the connection makes of the rest; absent where the bytes are not responses.
-fn responses(bytes: &[u8], piece: usize, head_only: bool) -> Option<(Vec<ResponseEnd>, Option<ResponseEnd>)> {
+/// Responses, the number of their events, and what the end of the connection makes of the rest.
+type Responses = (Vec<ResponseEnd>, u32, Option<ResponseEnd>);
+
+/// The responses; absent where the bytes are not responses.
+fn responses(bytes: &[u8], piece: usize, head_only: bool) -> Option<Responses> {
     let mut parser = ResponseParser::new(head_only);
-    let mut responses = Vec::new();
+    let (mut responses, mut events) = (Vec::new(), 0);
     for mut part in bytes.chunks(piece) {
         while !part.is_empty() {
             let (taken, parsed) = parser.receive(part).ok()?;
@@ -32,10 +35,12 @@ fn responses(bytes: &[u8], piece: usize, head_only: bool) -> Option<(Vec<Respons
                     assert!((100..1000).contains(&end.status), "a status has three digits");
                     responses.push(end);
                 }
+                Parsed::EventStream(0) => {}
+                Parsed::Messages(0, messages) => events += messages,
                 other => panic!("HTTP/1.1 has no {other:?}"),
             }
             part = &part[taken..];
         }
     }
-    Some((responses, parser.end().ok()?))
+    Some((responses, events, parser.end().ok()?))
 }

@@ -84,6 +84,8 @@ struct Client {
     goes_on: bool,
     /// Streams that are open as far as this side was told.
     open: [bool; MAX_STREAMS],
+    /// Streams whose response is a stream of events.
+    are_events: [bool; MAX_STREAMS],
     out: Vec<u8>,
 }
 
@@ -94,7 +96,8 @@ impl Client {
         let mut out = Vec::new();
         connection.open(&mut out);
         let kinds = if are_calls { calls } else { plain };
-        Self { connection, kinds, are_calls, choices, goes_on: false, open: [false; MAX_STREAMS], out }
+        let (open, are_events) = ([false; MAX_STREAMS], [false; MAX_STREAMS]);
+        Self { connection, kinds, are_calls, choices, goes_on: false, open, are_events, out }
     }
 
     fn receive_all(mut self, bytes: &[u8], piece: usize, greeted: bool) -> Outcome {
@@ -150,7 +153,8 @@ impl Client {
                 assert!(std::mem::take(&mut self.open[stream]), "nobody asked on this stream");
             }
             Parsed::Messages(stream, messages) => {
-                assert!(self.are_calls && self.open[stream] && messages > 0, "nobody asked for messages");
+                let has_messages = self.are_calls || self.are_events[stream];
+                assert!(has_messages && self.open[stream] && messages > 0, "nobody asked for messages");
                 // How many are told at once depends on the pieces.
                 if let Some(Parsed::Messages(before, sum)) = events.last_mut()
                     && *before == stream
@@ -158,6 +162,10 @@ impl Client {
                     *sum += messages;
                     return;
                 }
+            }
+            Parsed::EventStream(stream) => {
+                assert!(!self.are_calls && self.open[stream], "nobody asked for events");
+                assert!(!std::mem::replace(&mut self.are_events[stream], true), "a stream begins twice");
             }
             Parsed::Incomplete | Parsed::Room | Parsed::Closing => {}
         }
@@ -173,6 +181,7 @@ impl Client {
             let request = kinds.next().expect("there is always another");
             let stream = self.connection.begin(request, &[], &mut self.out);
             assert!(!std::mem::replace(&mut self.open[stream], true), "a stream is used twice");
+            self.are_events[stream] = false;
         }
     }
 

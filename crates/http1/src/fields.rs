@@ -26,6 +26,8 @@ pub(crate) struct Fields {
     pub expects_continue: bool,
     /// It has an unsupported expectation.
     pub expects_else: bool,
+    /// Its content is a stream of events.
+    pub event_stream: bool,
 }
 
 impl Fields {
@@ -33,7 +35,7 @@ impl Fields {
         let is_request = message == Message::Request;
         let mut fields = Self::default();
         for Header { name, value } in headers {
-            // The length distinguishes most fields from these five without comparing their letters.
+            // The length distinguishes most fields from these six without comparing their letters.
             match name.len() {
                 4 if name.eq_ignore_ascii_case("Host") => fields.hosts += 1,
                 6 if name.eq_ignore_ascii_case("Expect") => {
@@ -46,6 +48,9 @@ impl Fields {
                         fields.close |= option.eq_ignore_ascii_case(b"close");
                         fields.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                     }
+                }
+                12 if name.eq_ignore_ascii_case("Content-Type") => {
+                    fields.event_stream = is_event_stream(value);
                 }
                 14 if name.eq_ignore_ascii_case("Content-Length") => {
                     let length = length(value, is_request);
@@ -68,6 +73,13 @@ impl Fields {
         }
         Ok(fields)
     }
+}
+
+/// True for the media type of server-sent events, with or without parameters (WHATWG HTML, 9.2).
+#[must_use]
+pub fn is_event_stream(content_type: &[u8]) -> bool {
+    let media_type = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    media_type.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
 fn is_chunked(coding: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Responses: read to their end and discarded, from bytes split at any positions.
+//! Responses: read to their end, from bytes split at any positions. Only the content of streams of events is passed on.
 
 mod head;
 mod recent;
@@ -102,12 +102,36 @@ impl ResponseParser {
         self.bytes > 0
     }
 
+    /// True while the body of a stream of events is being received.
+    #[must_use]
+    pub fn is_event_stream(&self) -> bool {
+        self.head.is_some_and(|head| head.event_stream)
+    }
+
     /// Consumes bytes up to the end of the response; returns how many were consumed. Interim responses
     /// (status 1xx) are skipped.
     ///
     /// # Errors
     /// Returns an error if the bytes are not an HTTP/1.1 response, or if its head is too large.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Option<Response>), Invalid> {
+        let (head, response) = self.receive_part(bytes, |_| {})?;
+        if response.is_some() || head == bytes.len() {
+            return Ok((head, response));
+        }
+        let (body, response) = self.receive_part(&bytes[head..], |_| {})?;
+        Ok((head + body, response))
+    }
+
+    /// As [`Self::receive`], but passes on the content of a stream of events. Returns before it with what follows the head
+    /// unread: [`Self::is_event_stream`] is true from then on.
+    ///
+    /// # Errors
+    /// As for [`Self::receive`].
+    pub fn receive_part(
+        &mut self,
+        bytes: &[u8],
+        content: impl FnMut(&[u8]),
+    ) -> Result<(usize, Option<Response>), Invalid> {
         let mut taken = 0;
         while self.head.is_none() {
             let rest = &bytes[taken..];
@@ -123,9 +147,14 @@ impl ResponseParser {
                 100..200 => {}
                 _ => self.head = Some(head),
             }
+            if self.is_event_stream() && !head.body.is_done() {
+                return Ok((taken, None));
+            }
         }
         let Some(head) = &mut self.head else { return Ok((taken, None)) };
-        let length = head.body.discard(&bytes[taken..]).map_err(Invalid::Body)?;
+        let rest = &bytes[taken..];
+        let length = if head.event_stream { head.body.read(rest, content) } else { head.body.discard(rest) };
+        let length = length.map_err(Invalid::Body)?;
         let head = *head;
         self.bytes += length as u64;
         Ok((taken + length, head.body.is_done().then(|| self.ended(head))))

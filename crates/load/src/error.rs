@@ -110,6 +110,7 @@ error_kinds! {
         "the peer refused the request unseen (REFUSED_STREAM)",
         hint("it takes fewer requests at once than it announced: use fewer --streams");
     GoneAway: "goaway", "the peer ended the connection (GOAWAY) before it answered the request";
+    EventCut: "event-cut", "a stream of events ended within an event";
     GrpcHttpStatus: "grpc-http-status",
         "a gRPC call was answered with an HTTP status other than 200",
         hint("does a gRPC server answer there, or a proxy before it that could not reach it?");

@@ -12,17 +12,22 @@ use statistics::episodes::Slowest;
 use std::collections::BTreeMap;
 
 mod errors;
+mod events;
 mod grpc;
+mod messages;
 mod per_url;
 mod result;
 mod seconds;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod trend;
 
 use errors::Errors;
+pub(crate) use events::EventRecord;
 pub(crate) use grpc::GrpcRecord;
 use per_url::PerUrl;
+use sizes::Sizes;
 use trend::Trend;
 
 /// Number of status codes, 0 to 999; HTTP has no others.
@@ -41,10 +46,22 @@ pub(crate) struct InFlightRequest {
     pub(crate) sent: Nanos,
     /// Its size in bytes.
     pub(crate) bytes: usize,
+    /// Arrival of the first byte of its response, if it was not the only one to arrive.
+    pub(crate) first_byte_at: Option<Nanos>,
+    /// Events of its response so far, if it is a stream of them.
+    pub(crate) events: Option<u64>,
     /// Arrival of the last message of its response, for responses with several.
     pub(crate) message_at: Option<Nanos>,
     /// Number of its messages that were sent, known once it has ended; 0 if it has none.
     pub(crate) messages_sent: u64,
+}
+
+impl InFlightRequest {
+    /// A request that was just sent.
+    pub(crate) fn new(url: usize, due: Nanos, sendable_at: Nanos, sent: Nanos, bytes: usize) -> Self {
+        let (first_byte_at, events, message_at) = (None, None, None);
+        Self { url, due, sendable_at, sent, bytes, first_byte_at, events, message_at, messages_sent: 0 }
+    }
 }
 
 /// The measurements of one worker. Its memory does not grow with the number of requests.
@@ -86,11 +103,9 @@ pub(crate) struct Recorder {
     idle_closes: IdleCloses,
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
-    pub(crate) bytes_received: u64,
-    /// Smallest response size.
-    least_bytes: u64,
-    most_bytes: u64,
-    square_of_bytes: f64,
+    pub(crate) response_sizes: Sizes,
+    /// `None` until the first stream of events has begun.
+    pub(crate) events: Option<Box<EventRecord>>,
     /// `None` until the first gRPC call has ended.
     pub(crate) grpc: Option<Box<GrpcRecord>>,
     /// Empty unless asked for.
@@ -135,10 +150,8 @@ impl Recorder {
             idle_closes: IdleCloses::default(),
             statuses: Box::new([0; STATUS_CODES]),
             bytes_sent: 0,
-            bytes_received: 0,
-            least_bytes: u64::MAX,
-            most_bytes: 0,
-            square_of_bytes: 0.0,
+            response_sizes: Sizes::default(),
+            events: None,
             grpc: None,
             per_url: PerUrl::default(),
             second: SecondCounts::new(0, whole_seconds),
@@ -218,10 +231,8 @@ impl Recorder {
         }
         self.completed += 1;
         self.completed_after_window += u64::from(at > self.window_end);
-        self.bytes_received += bytes;
-        self.least_bytes = self.least_bytes.min(bytes);
-        self.most_bytes = self.most_bytes.max(bytes);
-        self.square_of_bytes += (bytes as f64).powi(2);
+        self.response_sizes.record(bytes);
+        self.stream_ended(flight, true);
         self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
         self.enter_second(at);
         let response_time = at.saturating_sub(flight.due);
@@ -262,6 +273,21 @@ impl Recorder {
         }
     }
 
+    /// Records that a response has begun that is a stream of events.
+    pub(crate) fn stream_begun(&mut self, flight: &mut InFlightRequest, at: Nanos) {
+        flight.events = Some(0);
+        if self.measures(flight) {
+            self.events.get_or_insert_default().begun(flight, flight.first_byte_at.unwrap_or(at));
+        }
+    }
+
+    /// Records the end of a request whose response may be a stream of events.
+    fn stream_ended(&mut self, flight: &InFlightRequest, is_whole: bool) {
+        if let (Some(record), Some(events)) = (&mut self.events, flight.events) {
+            record.ended(events, is_whole);
+        }
+    }
+
     /// Records messages of a response, which may have more. All that was read with them came after `came_after`.
     pub(crate) fn messages(
         &mut self,
@@ -270,9 +296,17 @@ impl Recorder {
         at: Nanos,
         came_after: Nanos,
     ) {
-        if self.measures(flight) {
-            self.grpc.get_or_insert_default().received(flight, messages, at, came_after);
+        if !self.measures(flight) {
+            return;
         }
+        let times = match &mut flight.events {
+            Some(events) => {
+                *events += u64::from(messages);
+                &mut self.events.get_or_insert_default().times
+            }
+            None => &mut self.grpc.get_or_insert_default().times,
+        };
+        times.received(flight, messages, at, came_after);
     }
 
     /// Records a failed request.
@@ -286,6 +320,7 @@ impl Recorder {
             self.unanswered_waits.record_ns(waited, 1);
             self.slowest.failed(flight.due, at);
             self.second.failed += 1;
+            self.stream_ended(flight, false);
             if flight.messages_sent > 0 {
                 self.grpc.get_or_insert_default().count(flight.messages_sent, 0);
             }
@@ -381,7 +416,6 @@ impl Recorder {
             (&mut self.late, other.late),
             (&mut self.unsent, other.unsent),
             (&mut self.bytes_sent, other.bytes_sent),
-            (&mut self.bytes_received, other.bytes_received),
             (&mut self.idle_closes.connections, other.idle_closes.connections),
             (&mut self.idle_closes.requests, other.idle_closes.requests),
         ] {
@@ -397,11 +431,12 @@ impl Recorder {
             self.add_sessions(*security, *sessions);
         }
         self.unanswered_waits.merge(&other.unanswered_waits);
-        self.least_bytes = self.least_bytes.min(other.least_bytes);
-        self.most_bytes = self.most_bytes.max(other.most_bytes);
-        self.square_of_bytes += other.square_of_bytes;
+        self.response_sizes.merge(&other.response_sizes);
         if let Some(theirs) = &other.arrival_uncertainty {
             self.arrival_uncertainty.get_or_insert_default().merge(theirs);
+        }
+        if let Some(theirs) = &other.events {
+            self.events.get_or_insert_default().merge(theirs);
         }
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);

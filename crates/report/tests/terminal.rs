@@ -3,7 +3,10 @@
 mod fixture;
 
 use report::terminal::{Options, load_text, render};
-use results::{Estimate, GrpcMessages, HistogramSummary, LoadResult, Metric, Mode, Summary, TrialRecord};
+use results::{
+    Estimate, GrpcMessages, HistogramSummary, LoadResult, Metric, Mode, SizeSummary, StreamEvents, Summary,
+    TrialRecord,
+};
 
 fn text(summary: &Summary, width: usize) -> String {
     let text = render(summary, Options { width, colours: false });
@@ -308,6 +311,38 @@ fn streaming_calls_have_lines_for_messages() {
             "next message   p50 80.0 µs, p99 320 µs, max 400 µs",
         ]
     );
+}
+
+#[test]
+fn streams_of_events_have_lines_for_them() {
+    let mut result = load_result();
+    let times = |p50| HistogramSummary {
+        count: 3000,
+        p50: Some(p50),
+        p99: Some(2.0 * p50),
+        max: None,
+        ..HistogramSummary::default()
+    };
+    let per_response = SizeSummary { count: 3000, min: 20, mean: 20.0, stddev: 0.0, max: 20 };
+    result.events = Some(StreamEvents { received: 60_000, per_response, ..StreamEvents::default() });
+    result.first_byte_us = Some(times(900.0));
+    result.first_event_us = Some(times(50_100.0));
+    result.event_gap_us = Some(times(10_000.0));
+    let text = load_text(&result).replace(['\u{202f}', '\u{a0}'], " ");
+    let lines: Vec<_> = text.lines().skip_while(|line| !line.starts_with("events")).take(4).collect();
+    assert_eq!(
+        lines,
+        [
+            "events         60 000 received, 20 per response",
+            "first byte     p50 900 µs, p99 1.80 ms, max no response",
+            "first event    p50 50.1 ms, p99 100 ms, max no response",
+            "next event     p50 10.0 ms, p99 20.0 ms, max no response",
+        ]
+    );
+    let per_response = SizeSummary { max: 30, mean: 21.25, ..per_response };
+    result.events = Some(StreamEvents { received: 63_750, per_response, ..StreamEvents::default() });
+    let text = load_text(&result).replace(['\u{202f}', '\u{a0}'], " ");
+    assert!(text.contains("63 750 received, 20 to 30 per response, 21.2 on average\n"), "{text}");
 }
 
 #[test]

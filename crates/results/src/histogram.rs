@@ -3,7 +3,7 @@
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// Distribution of sizes, bytes.
+/// Distribution of sizes in bytes, or of counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeSummary {
     /// Number of values. All other figures are 0 if this is 0.

@@ -71,6 +71,7 @@ mod search;
 mod service;
 mod shell;
 mod size;
+mod stream_events;
 mod summary;
 mod tracing;
 mod trial;
@@ -191,6 +192,7 @@ pub use size::{
     SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizePlan, SizeQuestion, SizeResult, SizeRun,
     WithoutOne,
 };
+pub use stream_events::StreamEvents;
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};

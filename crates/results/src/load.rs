@@ -8,6 +8,7 @@ use crate::export::ExportRecord;
 use crate::grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 use crate::histogram::{HistogramSummary, SizeSummary};
 use crate::objective::ObjectiveResult;
+use crate::stream_events::StreamEvents;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -88,6 +89,19 @@ pub struct LoadResult {
     /// microseconds, and how many. Empty without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered_waits_us: Vec<(f64, u64)>,
+    /// Streams of events (`text/event-stream`): from the intended start of each request to the first byte of its response.
+    /// Requests without a first byte rank above all others. Absent if no response was such a stream, as are the next three.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte_us: Option<HistogramSummary>,
+    /// From the intended start to the first event with content. Requests that failed before it rank above all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_event_us: Option<HistogramSummary>,
+    /// From one event with content to the next of the same response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_gap_us: Option<HistogramSummary>,
+    /// Events with content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<StreamEvents>,
     /// From the actual send to the end of the response.
     pub service_time_us: HistogramSummary,
     /// From the intended start to the actual send, whatever the cause.
@@ -334,7 +348,9 @@ impl LoadResult {
             &self.connect_time_us,
             &self.handshake_time_us,
         ];
-        let of_times = times.into_iter().flat_map(|times| [times.count, times.censored]);
+        let of_streams =
+            [&self.first_byte_us, &self.first_event_us, &self.event_gap_us].into_iter().flatten();
+        let of_times = times.into_iter().chain(of_streams).flat_map(|times| [times.count, times.censored]);
         let of_requests = [scheduled, sent, late, unsent, completed, failed];
         let Rates { offered, sent: sent_per_s, completed: completed_per_s } = self.rate;
         let windows_per_s = Some(self.duration_s.abs()).filter(|window_s| *window_s > 0.0).map(f64::recip);

@@ -1,7 +1,8 @@
 //! The query of a request, which may override the server's settings for its response. No I/O.
 
-use crate::settings::{Answer, STATUSES};
+use crate::settings::{Answer, EventSettings, STATUSES};
 use experiment::settings::service::MAX_CPU_TIME;
+use experiment::topology::distribution::Distribution;
 use results::units::{parse_duration, parse_fraction, parse_size};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -25,6 +26,10 @@ pub(crate) fn apply(query: &str, mut answer: Answer) -> Result<Answer, QueryErro
             "cpu-time" => answer.cpu_time = read("cpu-time", value, parse_cpu_time)?,
             "error-rate" => answer.error_fraction = read("error-rate", value, parse_fraction)?,
             "status" => answer.status = read_status(value)?,
+            "events" => answer.events.count = read("events", value, parse_count)?,
+            "first" => answer.events.first = read("first", value, parse_times)?,
+            "gap" => answer.events.gap = read("gap", value, parse_times)?,
+            "event-bytes" => answer.events.event_bytes = read("event-bytes", value, parse_event_bytes)?,
             _ => {}
         }
     }
@@ -37,6 +42,40 @@ fn read<T, E: Display>(
     parse: fn(&str) -> Result<T, E>,
 ) -> Result<T, QueryError> {
     parse(&decoded(value)).map_err(|error| QueryError { key, problem: error.to_string() })
+}
+
+fn parse_count(text: &str) -> Result<u64, &'static str> {
+    text.parse().ok().filter(|count| *count > 0).ok_or("expected a number of events, for example `20`")
+}
+
+/// A distribution of times: `10ms`, `exp:10ms` (mean), `uniform:5ms..15ms`, `log-normal:10ms..80ms` (median and 99th
+/// percentile).
+fn parse_times(text: &str) -> Result<Distribution, String> {
+    let seconds =
+        |text: &str| parse_duration(text).map(|time| time.as_secs_f64()).map_err(|error| error.to_string());
+    let Some((kind, values)) = text.split_once(':') else { return seconds(text).map(Distribution::Fixed) };
+    if kind == "exp" {
+        return seconds(values).map(|mean| Distribution::Exponential { mean });
+    }
+    let range = |text: &str| {
+        let (least, most) = text.split_once("..")?;
+        let (least, most) = (seconds(least).ok()?, seconds(most).ok()?);
+        (least < most).then_some((least, most))
+    };
+    match (kind, range(values)) {
+        ("uniform", Some((low, high))) => Ok(Distribution::Uniform { low, high }),
+        ("log-normal", Some((median, p99))) if median > 0.0 => Ok(Distribution::LogNormal { median, p99 }),
+        _ => Err("expected `10ms`, `exp:10ms`, `uniform:5ms..15ms` or `log-normal:10ms..80ms`".to_owned()),
+    }
+}
+
+/// At most [`EventSettings::MAX_EVENT_BYTES`].
+fn parse_event_bytes(text: &str) -> Result<u64, String> {
+    match parse_size(text) {
+        Ok(bytes) if bytes > EventSettings::MAX_EVENT_BYTES => Err("expected at most 64KiB".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// At most [`MAX_CPU_TIME`].
@@ -88,6 +127,7 @@ fn decoded(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::topology::distribution::Distribution::{Exponential, Fixed, LogNormal, Uniform};
     use proptest::prelude::*;
 
     #[test]
@@ -98,6 +138,7 @@ mod tests {
             delay: Duration::from_millis(5),
             cpu_time: Duration::from_micros(100),
             error_fraction: 0.001,
+            events: EventSettings::default(),
         };
         for query in [
             "size=1KiB&delay=5ms&cpu-time=100us&error-rate=0.1%&status=503",
@@ -120,15 +161,36 @@ mod tests {
             ("error-rate=200%", ["query `error-rate`", "0% to 100%"]),
             ("status=100", ["query `status`", "from 200 to 599"]),
             ("status=0200", ["query `status`", "from 200 to 599"]),
+            ("events=0", ["query `events`", "number of events"]),
+            ("first=exp:5", ["query `first`", "a unit is missing"]),
+            ("events=3&gap=uniform:9ms..5ms", ["query `gap`", "`uniform:5ms..15ms`"]),
+            ("events=3&gap=log-normal:0s..5ms", ["query `gap`", "`log-normal:10ms..80ms`"]),
+            ("events=3&gap=gamma:5ms", ["query `gap`", "`exp:10ms`"]),
+            ("event-bytes=1MiB", ["query `event-bytes`", "at most 64KiB"]),
         ] {
             let message = apply(query, Answer::default()).unwrap_err().to_string();
             assert!(words.iter().all(|words| message.contains(words)), "{query}: {message}");
         }
     }
 
+    #[test]
+    fn stream_has_number_times_and_size() {
+        let of = |first, gap| EventSettings { count: 20, first, gap, event_bytes: 40 };
+        for (query, expected) in [
+            ("events=20&first=50ms&gap=exp:10ms&event-bytes=40", of(Fixed(0.05), Exponential { mean: 0.01 })),
+            (
+                "event-bytes=40B&gap=uniform%3A5ms..15ms&events=20&first=log-normal:50ms..1s",
+                of(LogNormal { median: 0.05, p99: 1.0 }, Uniform { low: 0.005, high: 0.015 }),
+            ),
+        ] {
+            assert_eq!(apply(query, Answer::default()).unwrap().events, expected, "{query}");
+        }
+        assert_eq!(apply("gap=10ms", Answer::default()).unwrap().events.count, 0);
+    }
+
     proptest! {
         #[test]
-        fn queries_never_panic(query in "((size|delay|cpu-time|error-rate|status|x)=[0-9a-z%.é]{0,8}&?){0,4}.{0,20}") {
+        fn queries_never_panic(query in "((size|delay|cpu-time|error-rate|status|events|first|gap|event-bytes|x)=[0-9a-z%.é]{0,8}&?){0,4}.{0,20}") {
             let _ = apply(&query, Answer::default());
         }
     }

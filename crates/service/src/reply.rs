@@ -1,5 +1,7 @@
 //! Selects the reply to an HTTP request, whatever its HTTP version.
 
+use crate::chat::{self, ChatRequest};
+use crate::events::Frames;
 use crate::settings::Answer;
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
@@ -12,6 +14,12 @@ pub const COUNTERS_PATH: &str = "/meshmeter/counters";
 pub(crate) enum Reply {
     /// A body of filler, as requested.
     Filler(Answer),
+    /// A stream of events, of which these are the frames.
+    Events(Answer, Box<Frames>),
+    /// A chat completion, once its request is complete.
+    Chat(Box<ChatRequest>),
+    /// A whole chat completion.
+    Json { answer: Answer, json: String },
     /// The server's counters.
     Counters,
     /// The request is well-formed but invalid, for this reason.
@@ -34,16 +42,52 @@ impl Reply {
             return Self::Counters;
         }
         match query.map_or(Ok(*defaults), |query| defaults.with_query(query)) {
+            Ok(answer) if method == "POST" && path_of(path) == chat::PATH => {
+                Self::Chat(Box::new(ChatRequest::new(answer)))
+            }
+            Ok(answer) if answer.events.count > 0 => {
+                Self::Events(answer, Box::new(Frames::filler(answer.events.event_bytes)))
+            }
             Ok(answer) => Self::Filler(answer),
             Err(error) => Self::Refused { status: 400, reason: error.to_string() },
         }
     }
 
+    /// Settings of the reply, unless it has none.
+    pub(crate) fn answer(&self) -> Option<&Answer> {
+        match self {
+            Self::Filler(answer) | Self::Events(answer, _) | Self::Json { answer, .. } => Some(answer),
+            Self::Chat(_) | Self::Counters | Self::Refused { .. } => None,
+        }
+    }
+
+    /// Draws whether an injected error replaces this reply.
+    pub(crate) fn fails(&self, random: &mut SmallRng) -> bool {
+        self.answer().is_some_and(|answer| answer.fails(random))
+    }
+
     /// The delay before the reply.
     pub(crate) fn delay_ns(&self) -> u64 {
+        self.answer().map_or(0, Answer::delay_ns)
+    }
+
+    /// Takes a piece of the request's body; discards it unless the reply depends on it.
+    pub(crate) fn take_content(&mut self, content: &[u8]) {
+        if let Self::Chat(request) = self {
+            request.take_content(content);
+        }
+    }
+
+    /// Bytes of the request's body that are held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if let Self::Chat(request) = self { request.held_bytes() } else { 0 }
+    }
+
+    /// The reply to the complete request.
+    pub(crate) fn completed(self, random: &mut SmallRng) -> Self {
         match self {
-            Self::Filler(answer) => answer.delay_ns(),
-            Self::Counters | Self::Refused { .. } => 0,
+            Self::Chat(request) => request.reply(random),
+            other => other,
         }
     }
 }

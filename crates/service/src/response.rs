@@ -8,6 +8,9 @@ use std::io::Write as _;
 /// The response to `Expect: 100-continue`.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+/// Media type of a stream of events.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
 /// Connection-related fields of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
@@ -79,10 +82,25 @@ pub(crate) fn write_rejection(out: &mut Vec<u8>, rejection: &Rejection) {
 
 /// Appends the head of a response.
 pub(crate) fn write_head(out: &mut Vec<u8>, status: u16, media_type: &str, body_bytes: u64, frame: Frame) {
+    write_head_of(out, status, media_type, Some(body_bytes), frame);
+}
+
+/// Appends the head of a stream of events: it has no length, and ends with its last chunk, or for a client of HTTP/1.0 with the
+/// connection.
+pub(crate) fn write_stream_head(out: &mut Vec<u8>, status: u16, frame: Frame) {
+    write_head_of(out, status, EVENT_STREAM, None, frame);
+}
+
+fn write_head_of(out: &mut Vec<u8>, status: u16, media_type: &str, body_bytes: Option<u64>, frame: Frame) {
     // Writing to memory cannot fail.
     let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
     if !is_bodiless(status) {
-        let _ = write!(out, "Content-Type: {media_type}\r\nContent-Length: {body_bytes}\r\n");
+        let _ = write!(out, "Content-Type: {media_type}\r\n");
+        if let Some(bytes) = body_bytes {
+            let _ = write!(out, "Content-Length: {bytes}\r\n");
+        } else if !frame.version_1_0 {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
     }
     match (frame.keep_alive, frame.version_1_0) {
         (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
@@ -90,6 +108,24 @@ pub(crate) fn write_head(out: &mut Vec<u8>, status: u16, media_type: &str, body_
         (true, false) => {}
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a part of a stream's body, as a chunk unless the client speaks HTTP/1.0.
+pub(crate) fn write_part(out: &mut Vec<u8>, part: &[u8], frame: Frame) {
+    if frame.version_1_0 {
+        out.extend_from_slice(part);
+    } else if !part.is_empty() {
+        let _ = write!(out, "{:x}\r\n", part.len());
+        out.extend_from_slice(part);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Appends the end of a stream's body.
+pub(crate) fn write_stream_end(out: &mut Vec<u8>, frame: Frame) {
+    if !frame.version_1_0 {
+        out.extend_from_slice(b"0\r\n\r\n");
+    }
 }
 
 /// RFC 9110, 15.3.5 and 15.4.5: these have no body.

@@ -2,6 +2,7 @@
 
 use crate::query::{self, QueryError};
 use crate::tls::Tls;
+use experiment::topology::distribution::Distribution;
 use results::units::{UnitError, parse_duration};
 use std::fmt;
 use std::net::SocketAddr;
@@ -123,6 +124,34 @@ pub struct Answer {
     pub cpu_time: Duration,
     /// Fraction of requests, 0 to 1, that get status 500 instead, with the same delay and size.
     pub error_fraction: f64,
+    /// A stream of events instead of the body, if it has any; it begins after the delay.
+    pub events: EventSettings,
+}
+
+/// The events of a response.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventSettings {
+    /// Number of events; 0: the response is no stream.
+    pub count: u64,
+    /// From the beginning of the response to the first event, seconds.
+    pub first: Distribution,
+    /// From one event to the next, seconds. Event k is due after `first` and k gaps, however late the events before it were sent.
+    pub gap: Distribution,
+    /// Size of the data of an event, bytes.
+    pub event_bytes: u64,
+}
+
+impl EventSettings {
+    /// Maximum size of the data of an event.
+    pub const MAX_EVENT_BYTES: u64 = 64 * 1024;
+}
+
+impl Default for EventSettings {
+    /// No stream.
+    fn default() -> Self {
+        let none = Distribution::Fixed(0.0);
+        Self { count: 0, first: none, gap: none, event_bytes: 16 }
+    }
 }
 
 impl Default for Answer {
@@ -133,13 +162,14 @@ impl Default for Answer {
             delay: Duration::ZERO,
             cpu_time: Duration::ZERO,
             error_fraction: 0.0,
+            events: EventSettings::default(),
         }
     }
 }
 
 impl Answer {
     /// This answer with the overrides of a request's query: `size`, `delay`, `cpu-time`, `error-rate`,
-    /// `status`. Other keys are ignored; the last of several equal keys counts.
+    /// `status`, and of a stream `events`, `first`, `gap`, `event-bytes`. Other keys are ignored; the last of several equal keys counts.
     ///
     /// # Errors
     /// Returns an error if a value is invalid for its key.

@@ -375,3 +375,36 @@ fn endless_resets_take_no_memory_and_delay_no_one() {
     assert_eq!(counts.requests, counts.answered + counts.failed);
     assert_eq!(counts.answered, 1);
 }
+
+#[test]
+fn streams_of_events_equal_those_of_http1() {
+    let server = Running::start(&settings(0));
+    let body = br#"{"messages": [], "stream": true, "max_tokens": 4}"#;
+    let (events, head, tokens, whole) = run(async {
+        let mut client = Http2::connect(&server).await;
+        let events = client.get("/?events=30&first=2ms&gap=1ms&event-bytes=4").await.unwrap();
+        let (response, _) = client.send(Method::HEAD, "/?events=3", false).await.unwrap();
+        let head = read(response).await.unwrap();
+        let mut chat = async |body: &'static [u8]| {
+            let (response, mut stream) =
+                client.send(Method::POST, "/v1/chat/completions?gap=1ms", true).await.unwrap();
+            for (number, part) in body.chunks(7).enumerate() {
+                stream.send_data(Bytes::from_static(part), (number + 1) * 7 >= body.len()).unwrap();
+            }
+            read(response).await.unwrap()
+        };
+        (events, head, chat(body).await, chat(br#"{"messages": []}"#).await)
+    });
+    assert_eq!(
+        (events.status, &events.fields["content-type"]),
+        (StatusCode::OK, &"text/event-stream".parse().unwrap())
+    );
+    assert_eq!(String::from_utf8(events.body).unwrap(), "data: 0123\n\n".repeat(30));
+    assert_eq!((&head.fields["content-type"], head.body.len()), (&events.fields["content-type"], 0));
+    let tokens = String::from_utf8(tokens.body).unwrap();
+    assert_eq!(tokens.matches(r#""content":"0123456789abcdef""#).count(), 4, "{tokens}");
+    assert!(tokens.ends_with("data: [DONE]\n\n") && !tokens.contains("usage"), "{tokens}");
+    assert_eq!(whole.fields["content-type"], "application/json");
+    let counters = server.stop();
+    assert_eq!((counters.http2.requests, counters.http2.answered), (4, 4));
+}

@@ -352,3 +352,107 @@ fn address_in_use_is_error_and_free_again_afterwards() {
     Running::start(&Settings::new(address)).client().get("/");
     assert!(TcpStream::connect(address).is_err(), "a stopped server does not listen");
 }
+
+/// The content of a chunked body, and the number of its chunks.
+fn dechunked(mut body: &[u8]) -> (String, usize) {
+    let (mut content, mut chunks) = (Vec::new(), 0);
+    loop {
+        let end = body.windows(2).position(|pair| pair == b"\r\n").expect("the size of a chunk");
+        let length = usize::from_str_radix(std::str::from_utf8(&body[..end]).unwrap(), 16).unwrap();
+        let chunk = &body[end + 2..];
+        if length == 0 {
+            assert_eq!(chunk, b"\r\n");
+            return (String::from_utf8(content).unwrap(), chunks);
+        }
+        content.extend_from_slice(&chunk[..length]);
+        chunks += 1;
+        body = &chunk[length + 2..];
+    }
+}
+
+#[test]
+fn stream_of_events_is_as_long_as_its_query_says() {
+    let server = Running::start(&settings(0));
+    let target = "/?events=20&first=2ms&gap=exp:1ms&event-bytes=40";
+    let request =
+        |connection: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: {connection}\r\n\r\n");
+    // Two on one connection; the last closes it.
+    let mut client = server.client();
+    client.send(&(request("keep-alive") + &request("close")));
+    let received = String::from_utf8(client.read_rest()).unwrap();
+    let responses: Vec<&str> = received.split("HTTP/1.1 200 OK\r\n").skip(1).collect();
+    assert_eq!(responses.len(), 2, "{received}");
+    for response in responses {
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("Content-Type: text/event-stream\r\nTransfer-Encoding: chunked"), "{head}");
+        let (content, chunks) = dechunked(body.as_bytes());
+        let event = "data: 0123456789abcdef0123456789abcdef01234567\n\n";
+        assert_eq!((content, chunks), (event.repeat(20), 20));
+    }
+    let mut old = server.client();
+    old.send("GET /?events=2&event-bytes=1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    let received = String::from_utf8(old.read_rest()).unwrap();
+    assert!(received.ends_with("Connection: close\r\n\r\ndata: 0\n\ndata: 0\n\n"), "{received}");
+    let mut head = server.client();
+    head.send("HEAD /?events=3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert!(head.read_rest().ends_with(b"Connection: close\r\n\r\n"));
+    assert_eq!(server.client().get("/?events=3&status=204").status, 204);
+    let counters = server.stop();
+    assert_eq!((counters.requests, counters.errors), (5, 0));
+    assert_eq!(counters.http1.answered, 5);
+}
+
+#[test]
+fn stream_whose_client_leaves_has_failed() {
+    let server = Running::start(&settings(0));
+    let mut client = server.client();
+    client.send("GET /?events=2&gap=1h HTTP/1.1\r\nHost: a\r\n\r\n");
+    // The first event has come: the second never will.
+    let mut received = Vec::new();
+    let mut buffer = [0; 1024];
+    while !received.ends_with(b"\n\n\r\n") {
+        let length = client.stream().read(&mut buffer).unwrap();
+        received.extend_from_slice(&buffer[..length]);
+    }
+    drop(client);
+    let counters = server.stop();
+    assert_eq!((counters.http1.answered, counters.http1.failed), (0, 1));
+}
+
+#[test]
+fn chat_completion_is_a_stream_of_tokens_if_its_request_says_so() {
+    let server = Running::start(&settings(0));
+    let chat = |json: &str, query: &str| {
+        let length = json.len();
+        let mut client = server.client();
+        client.send(&format!(
+            "POST /v1/chat/completions?{query} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        ));
+        for part in json.as_bytes().chunks(11) {
+            client.send(std::str::from_utf8(part).unwrap());
+        }
+        let received = String::from_utf8(client.read_rest()).unwrap();
+        let (head, body) = received.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    };
+    let json =
+        r#"{"messages": [], "stream": true, "max_tokens": 5, "stream_options": {"include_usage": true}}"#;
+    let (head, body) = chat(json, "gap=1ms&event-bytes=3");
+    assert!(head.contains("text/event-stream"), "{head}");
+    let (content, _) = dechunked(body.as_bytes());
+    let data: Vec<&str> = content.split_terminator("\n\n").collect();
+    assert_eq!(data.len(), 1 + 5 + 3, "{content}");
+    assert!(data[0].contains(r#""role":"assistant""#), "{content}");
+    assert!(data[1..6].iter().all(|data| data.contains(r#""content":"012""#)), "{content}");
+    assert!(
+        data[6].contains(r#""finish_reason":"length""#) && data[7].contains(r#""choices":[]"#),
+        "{content}"
+    );
+    assert_eq!(data[8], "data: [DONE]");
+    let (head, body) = chat(r#"{"messages": [], "max_tokens": 2}"#, "gap=1ms&event-bytes=2");
+    assert!(head.contains("application/json") && body.contains(r#""content":"0101""#), "{head}\n{body}");
+    let (head, body) = chat("{}", "");
+    assert!(head.starts_with("HTTP/1.1 400") && body.contains("`messages`"), "{head}\n{body}");
+    assert_eq!(server.client().get("/v1/chat/completions?size=3").text(), (200, "000".into()));
+    assert_eq!(server.stop().requests, 4);
+}

@@ -17,6 +17,8 @@ pub(super) struct Head {
     pub status: u16,
     pub body: Body,
     pub keep_alive: bool,
+    /// The body is a stream of events.
+    pub event_stream: bool,
 }
 
 /// Parses a head; `None` if it is incomplete. Also returns its length.
@@ -66,5 +68,6 @@ fn interpret(response: &Response<'_, '_>, head_only: bool) -> Result<Head, Inval
         _ => Body::until_end(),
     };
     let persistent = !fields.close && (response.version != Some(0) || fields.keep_alive);
-    Ok(Head { status, body, keep_alive: persistent && !body.is_until_end() })
+    let keep_alive = persistent && !body.is_until_end();
+    Ok(Head { status, body, keep_alive, event_stream: fields.event_stream })
 }

@@ -3,7 +3,7 @@
 use super::coordinator::Coordinator;
 use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
-use crate::recorder::{GrpcRecord, Recorder};
+use crate::recorder::{EventRecord, GrpcRecord, Recorder};
 use crate::spec::Protocol;
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
@@ -151,6 +151,7 @@ impl Coordinator<'_> {
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
         let (response_time_us, censored_above_us) = recorder.response_times();
         let episodes = recorder.slowest.episodes(&response_time_us);
+        let events = recorder.events.as_deref();
         let slowest = recorder.slowest.to_requests(self.timeline.window_start);
         let is_per_request = self.spec.opening.per_request;
         let is_timed_by_kernel = self.spec.targets.unix_socket().is_none();
@@ -187,6 +188,10 @@ impl Coordinator<'_> {
             response_time_us,
             censored_above_us,
             unanswered_waits_us: recorder.unanswered_waits_us(),
+            first_byte_us: events.map(|events| events.first_byte(recorder.unanswered())),
+            first_event_us: events.map(|events| events.first_event(recorder.unanswered())),
+            event_gap_us: events.map(EventRecord::gaps),
+            events: events.map(EventRecord::counts),
             service_time_us: recorder.service_time.summary(),
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),
@@ -203,8 +208,8 @@ impl Coordinator<'_> {
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),
-            bytes: Bytes { sent: recorder.bytes_sent, received: recorder.bytes_received },
-            response_size_bytes: recorder.response_sizes(),
+            bytes: Bytes { sent: recorder.bytes_sent, received: recorder.response_sizes.sum },
+            response_size_bytes: recorder.response_sizes.summary(),
             generator,
             requests,
             series,

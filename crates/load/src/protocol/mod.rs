@@ -5,6 +5,7 @@
 //! request at a time has only stream 0; a multiplexed one has as many streams as there may be unanswered
 //! requests.
 
+pub(crate) mod events;
 pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
@@ -69,7 +70,9 @@ pub enum Parsed {
     Incomplete,
     /// A response is complete.
     Response(ResponseEnd),
-    /// This many messages (second field) of this stream's response are complete; more may follow.
+    /// The response of this stream has begun, and is a stream of events.
+    EventStream(usize),
+    /// This many messages (second field) of this stream's response are complete, or events with content; more may follow.
     Messages(usize, u32),
     /// The request of this stream has failed; the connection continues.
     Failed(usize, ErrorKind),

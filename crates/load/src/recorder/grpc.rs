@@ -1,36 +1,16 @@
 //! Additional measurements of gRPC calls: statuses, messages and their times.
 
-use crate::clock::Nanos;
+use super::messages::MessageTimes;
 use crate::protocol::grpc::STATUSES;
-use crate::recorder::InFlightRequest;
-use results::{GRPC_STATUS_NAMES, GrpcMessages, LatencyHistogram};
+use results::{GRPC_STATUS_NAMES, GrpcMessages};
 use std::collections::BTreeMap;
 
 /// Additional measurements of gRPC calls. Only runs with gRPC have one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct GrpcRecord {
     statuses: [u64; STATUSES],
     sent: u64,
-    received: u64,
-    message_time: LatencyHistogram,
-    first_message_time: LatencyHistogram,
-    /// Times from one message to the next that read 0, since one read returned both, and the longest that one of them may be.
-    read_together: u64,
-    read_together_within: Nanos,
-}
-
-impl Default for GrpcRecord {
-    fn default() -> Self {
-        Self {
-            statuses: [0; STATUSES],
-            sent: 0,
-            received: 0,
-            message_time: LatencyHistogram::new(),
-            first_message_time: LatencyHistogram::new(),
-            read_together: 0,
-            read_together_within: 0,
-        }
-    }
+    pub(super) times: MessageTimes,
 }
 
 impl GrpcRecord {
@@ -42,34 +22,7 @@ impl GrpcRecord {
     /// Counts the messages of a call that has ended.
     pub(super) fn count(&mut self, sent: u64, received: u64) {
         self.sent += sent;
-        self.received += received;
-    }
-
-    /// Records messages of a stream that were read together; at least one. Those of a read have one time, that of its last packet,
-    /// but came after `came_after`.
-    pub(super) fn received(
-        &mut self,
-        flight: &mut InFlightRequest,
-        messages: u32,
-        at: Nanos,
-        came_after: Nanos,
-    ) {
-        self.received += u64::from(messages);
-        let later = u64::from(messages.saturating_sub(1));
-        let mut together = later;
-        match flight.message_at.replace(at) {
-            None => self.first_message_time.record_ns(at.saturating_sub(flight.due)),
-            Some(last) => {
-                self.message_time.record_ns(at.saturating_sub(last));
-                together += u64::from(last == at);
-            }
-        }
-        self.message_time.record_zeros(later);
-        if together > 0 {
-            self.read_together += together;
-            self.read_together_within =
-                self.read_together_within.max(at.saturating_sub(came_after.max(flight.sent)));
-        }
+        self.times.received += received;
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -77,11 +30,7 @@ impl GrpcRecord {
             *mine += theirs;
         }
         self.sent += other.sent;
-        self.received += other.received;
-        self.read_together += other.read_together;
-        self.read_together_within = self.read_together_within.max(other.read_together_within);
-        self.message_time.merge(&other.message_time);
-        self.first_message_time.merge(&other.first_message_time);
+        self.times.merge(&other.times);
     }
 
     /// Counts by status name.
@@ -94,11 +43,11 @@ impl GrpcRecord {
     pub(crate) fn messages(&self) -> GrpcMessages {
         GrpcMessages {
             messages_sent: self.sent,
-            messages_received: self.received,
-            message_time_us: self.message_time.summary(),
-            read_together: self.read_together,
-            read_together_within_us: self.read_together_within as f64 / 1e3,
-            first_message_time_us: self.first_message_time.summary(),
+            messages_received: self.times.received,
+            message_time_us: self.times.next.summary(),
+            read_together: self.times.read_together,
+            read_together_within_us: self.times.read_together_within_us(),
+            first_message_time_us: self.times.first.summary(),
         }
     }
 }

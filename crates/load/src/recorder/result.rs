@@ -4,7 +4,7 @@ use super::{GrpcRecord, Recorder};
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
 use crate::network::Security;
-use results::{Backlog, HistogramSummary, IdleCloses, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
+use results::{Backlog, HistogramSummary, IdleCloses, RequestCounts, UrlResult, WarmupCounts};
 use std::collections::BTreeMap;
 
 impl Recorder {
@@ -75,22 +75,9 @@ impl Recorder {
         counts
     }
 
-    /// Sizes of the responses.
-    pub(crate) fn response_sizes(&self) -> SizeSummary {
-        if self.completed == 0 {
-            return SizeSummary::default();
-        }
-        let count = self.completed as f64;
-        let mean = self.bytes_received as f64 / count;
-        // Rounding may yield slightly less than zero if all sizes are equal.
-        let variance = (self.square_of_bytes / count - mean * mean).max(0.0);
-        SizeSummary {
-            count: self.completed,
-            min: self.least_bytes,
-            mean,
-            stddev: variance.sqrt(),
-            max: self.most_bytes,
-        }
+    /// Requests without a whole response.
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.unanswered_waits.count()
     }
 
     /// Requests sent within the window.

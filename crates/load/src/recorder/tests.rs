@@ -18,8 +18,7 @@ fn request_without_place_to_wait_has_waited_since_it_was_due() {
 }
 
 fn due_at(due: Nanos) -> InFlightRequest {
-    let sent = due;
-    InFlightRequest { url: 0, due, sendable_at: due, sent, bytes: 0, message_at: None, messages_sent: 0 }
+    InFlightRequest::new(0, due, due, due, 0)
 }
 
 fn counted(errors: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
@@ -104,4 +103,55 @@ fn late_responses_are_in_no_second_of_a_window_that_ends_within_one() {
     let seconds = recorder.take_last_seconds(0);
     let completed: Vec<_> = seconds.iter().map(|second| (second.index, second.completed)).collect();
     assert_eq!(completed, [(0, 1), (1, 2), (2, 3)]);
+}
+
+#[test]
+fn times_of_streams_count_from_the_due_instant_and_failed_ones_rank_above_all() {
+    let mut recorder = Recorder::new(SECOND, 2 * SECOND, false);
+    // Ten events with content, 10 ms apart, the first after 50 ms; the first byte came 2 ms after the request was due.
+    let stream = |recorder: &mut Recorder, due: Nanos, events: u64| {
+        let mut flight = due_at(due);
+        flight.first_byte_at = Some(due + 2 * MS);
+        recorder.sent(&flight);
+        recorder.stream_begun(&mut flight, due + 3 * MS);
+        for event in 0..events {
+            let at = due + (50 + 10 * event) * MS;
+            recorder.messages(&mut flight, 1, at, at);
+        }
+        flight
+    };
+    // Of the warm-up: in no figure.
+    let flight = stream(&mut recorder, 900 * MS, 10);
+    recorder.completed(&flight, 1050 * MS, 200, 100);
+    assert!(recorder.events.is_none());
+    for _ in 0..2 {
+        let flight = stream(&mut recorder, 1000 * MS, 10);
+        recorder.completed(&flight, 1140 * MS, 200, 100);
+    }
+    // The server closes one after three events; another stalls before the first, and one is never answered.
+    let cut = stream(&mut recorder, 1100 * MS, 3);
+    recorder.failed(&cut, 1180 * MS, ErrorKind::Closed);
+    let stalled = stream(&mut recorder, 1100 * MS, 0);
+    recorder.failed(&stalled, 1900 * MS, ErrorKind::Timeout);
+    recorder.failed(&due_at(1100 * MS), 1900 * MS, ErrorKind::Timeout);
+    let mut all = Recorder::new(SECOND, 2 * SECOND, false);
+    all.merge(&recorder);
+    let (record, unanswered) = (all.events.as_deref().expect("streams"), all.unanswered());
+    let (first_byte, first_event) = (record.first_byte(unanswered), record.first_event(unanswered));
+    assert_eq!((first_byte.count, first_byte.censored, first_byte.p50), (4, 1, Some(2000.0)));
+    assert_eq!((first_event.count, first_event.censored, first_event.max), (3, 2, None));
+    // Resolution at 50 ms: 32 µs.
+    assert!(first_event.p50.is_some_and(|us| (49_968.0..=50_032.0).contains(&us)), "{first_event:?}");
+    let gaps = record.gaps();
+    assert_eq!((gaps.count, gaps.censored), (2 * 9 + 2, 0));
+    assert!(gaps.min >= 9992.0 && gaps.max <= Some(10_008.0), "{gaps:?}");
+    let counts = record.counts();
+    assert_eq!((counts.received, counts.read_together), (2 * 10 + 3, 0));
+    assert_eq!((counts.per_response.count, counts.per_response.min, counts.per_response.max), (2, 10, 10));
+    // Two that one read returned came within the time since the poll before it.
+    let mut flight = due_at(1200 * MS);
+    all.stream_begun(&mut flight, 1201 * MS);
+    all.messages(&mut flight, 2, 1203 * MS, 1202 * MS);
+    let counts = all.events.as_deref().expect("streams").counts();
+    assert_eq!((counts.read_together, counts.read_together_within_us), (1, 1000.0));
 }

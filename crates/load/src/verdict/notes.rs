@@ -1,7 +1,7 @@
 //! Remarks that do not affect the figures.
 
 use super::RunContext;
-use results::{IdleCloses, LoadResult, Verdict};
+use results::{GrpcMessages, IdleCloses, LoadResult, Verdict};
 use std::time::Duration;
 
 /// With more than this fraction of the messages read with the one before, their times are noted to be unknown …
@@ -26,17 +26,26 @@ pub(super) fn cold_start(result: &LoadResult, context: &RunContext<'_>, verdict:
     }
 }
 
-/// Notes messages of streams whose times are not known.
+/// Notes messages and events of streams whose times are not known.
 pub(super) fn messages_read_together(result: &LoadResult, verdict: &mut Verdict) {
-    let Some(messages) = &result.grpc else { return };
-    let share = messages.read_together as f64 / messages.message_time_us.count.max(1) as f64;
-    if share > READ_TOGETHER && messages.read_together_within_us > READ_TOGETHER_WITHIN_US {
-        verdict.notes.push(format!(
-            "messages: {:.0} % of the times from one message to the next are recorded as 0, since one read returned both: \
-             they are up to {:.0} µs",
-            share * 100.0,
-            messages.read_together_within_us
-        ));
+    let of_calls = result.grpc.as_ref().map(|messages| {
+        let GrpcMessages { read_together, read_together_within_us, message_time_us, .. } = messages;
+        ("message", *read_together, *read_together_within_us, message_time_us)
+    });
+    let of_events = result
+        .events
+        .as_ref()
+        .zip(result.event_gap_us.as_ref())
+        .map(|(events, gaps)| ("event", events.read_together, events.read_together_within_us, gaps));
+    for (what, together, within_us, times) in of_calls.into_iter().chain(of_events) {
+        let share = together as f64 / times.count.max(1) as f64;
+        if share > READ_TOGETHER && within_us > READ_TOGETHER_WITHIN_US {
+            verdict.notes.push(format!(
+                "{what}s: {:.0} % of the times from one {what} to the next are recorded as 0, since one read returned both: \
+                 they are up to {within_us:.0} µs",
+                share * 100.0,
+            ));
+        }
     }
 }
 

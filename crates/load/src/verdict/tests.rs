@@ -1,7 +1,7 @@
 use super::*;
 use results::{
     Figure, Figures, GrpcMessages, HistogramSummary, LatencyHistogram, Pacing, PacingUsage, Rates,
-    RequestCounts, WarmupCounts,
+    RequestCounts, StreamEvents, WarmupCounts,
 };
 use std::time::Duration;
 
@@ -436,6 +436,11 @@ fn messages_read_together_are_noted() {
     expect(&[], &["messages"], with(300, 2000.0));
     expect(&[], &[], with(300, 50.0));
     expect(&[], &[], with(3, 2000.0));
+    expect(&[], &["events"], |result| {
+        let within =
+            StreamEvents { read_together: 300, read_together_within_us: 2000.0, ..StreamEvents::default() };
+        (result.event_gap_us, result.events) = (Some(times(0, 100)), Some(within));
+    });
 }
 
 #[test]

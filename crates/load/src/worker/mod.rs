@@ -13,6 +13,8 @@ mod receiving;
 mod retries;
 mod roaming;
 mod sending;
+#[cfg(test)]
+mod stream_tests;
 mod upkeep;
 mod waiting;
 
@@ -143,6 +145,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     /// The sleep before this turn that the network ended, from when until when.
     slept: Option<(Nanos, Nanos)>,
     queue_wait: Option<QueueWait>,
+    /// Several messages of a response may come in one read, whose earliest arrival is kept.
+    times_messages: bool,
     /// Nothing follows the response in what was read.
     is_last_of_read: bool,
     /// Lateness with which responses may be read to save CPU; `None` if reading must not be late.
@@ -240,6 +244,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             polled_at: 0,
             slept: None,
             queue_wait: if C::MULTIPLEXED { QueueWait::of_thread() } else { None },
+            times_messages: C::MULTIPLEXED,
             is_last_of_read: true,
             reads_late,
             next_upkeep: 0,

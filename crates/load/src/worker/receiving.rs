@@ -21,9 +21,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let wall_turn = N::IN_TURNS.then(wall_clock);
-        let turn = (N::IN_TURNS || C::MULTIPLEXED).then(|| clock.now());
+        let turn = (N::IN_TURNS || self.times_messages).then(|| clock.now());
         // A client of a closed loop goes on before the next response is read: otherwise it would wait for all that came with its own.
         let goes_on_at_once = N::SENDS_AT_ONCE && self.following && !self.schedule.is_open();
+        // Arrival of a read of which more follows.
+        let mut came_before = None;
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {
             // Read before the clock: a stall between the two makes responses late, never sooner than they came.
             let wall = wall_turn.unwrap_or_else(wall_clock);
@@ -33,9 +35,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
                 Event::Received(length) => {
-                    let age = self.network.arrived().map_or(Duration::ZERO, |came| wall.saturating_sub(came));
-                    self.reading_lag = nanos(age);
-                    let came = now.saturating_sub(self.reading_lag);
+                    let came = came_before.take().unwrap_or_else(|| {
+                        let arrived = self.network.arrived();
+                        let age = arrived.map_or(Duration::ZERO, |came| wall.saturating_sub(came));
+                        self.reading_lag = nanos(age);
+                        now.saturating_sub(self.reading_lag)
+                    });
+                    came_before = self.network.has_more_of_read().then_some(came);
                     self.received(slot, &buffer[..length], came);
                 }
                 Event::Ended => {
@@ -85,7 +91,18 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             bytes = &bytes[taken..];
             self.is_last_of_read = bytes.is_empty() && !self.network.has_more_of_read();
             let goes_on = match parsed {
-                Parsed::Incomplete => true,
+                Parsed::Incomplete => {
+                    if !C::MULTIPLEXED
+                        && let Some(flight) = self.connections[slot].flight(0)
+                    {
+                        flight.first_byte_at.get_or_insert(now);
+                    }
+                    true
+                }
+                Parsed::EventStream(stream) => {
+                    self.stream_begun(slot, stream, now);
+                    true
+                }
                 Parsed::Response(end) => self.answered(slot, end, now),
                 Parsed::Messages(stream, messages) => {
                     self.messages_came(slot, stream, messages, now);
@@ -116,6 +133,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     fn exceeds_unread(&self, slot: usize) -> bool {
         let beyond = self.network.queued_bytes(slot).saturating_sub(MAX_UNREAD_BYTES);
         beyond > 0 && beyond > self.connections[slot].in_flight_bytes()
+    }
+
+    /// A response has begun that is a stream of events.
+    fn stream_begun(&mut self, slot: usize, stream: usize, now: Nanos) {
+        if !std::mem::replace(&mut self.times_messages, true) {
+            self.queue_wait = QueueWait::of_thread();
+        }
+        if let Some(flight) = self.connections[slot].flight(stream) {
+            self.recorder.stream_begun(flight, now);
+        }
     }
 
     /// Messages of a stream are complete.

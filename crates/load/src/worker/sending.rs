@@ -145,8 +145,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     ) -> InFlightRequest {
         self.backlogs.thread_stalled(pool, due.max(free_since), sent);
         let sendable_at = self.backlogs.of(pool).sendable_at(due, free_since, sent);
-        let url = chosen.choice;
-        InFlightRequest { url, due, sendable_at, sent, bytes: 0, message_at: None, messages_sent: 0 }
+        InFlightRequest::new(chosen.choice, due, sendable_at, sent, 0)
     }
 
     /// Begins the request on an open connection. Returns it with its size.

@@ -19,10 +19,11 @@ use std::time::Duration;
 /// Default responses, and how a request asks for a different one.
 const AFTER_HELP: &str = "\
 HTTP/1.1, HTTP/2 and gRPC share a port: plaintext connections are identified by their first bytes, TLS connections by ALPN (h2 \
-or http/1.1). The query of an HTTP request can set another response: size, delay, cpu-time, error-rate and status. \
-Other keys are ignored.
+or http/1.1). The query of an HTTP request can set another response: size, delay, cpu-time, error-rate and status, \
+or a stream of events: events, first, gap and event-bytes. Other keys are ignored.
     curl 'http://127.0.0.1:8080/?size=10KB&delay=5ms&error-rate=1%'
     curl --http2-prior-knowledge 'http://127.0.0.1:8080/?status=503'
+    curl -N 'http://127.0.0.1:8080/?events=20&first=50ms&gap=10ms'
 A gRPC call sets it in its message (reflection: service meshmeter.v1.Echo):
     grpcurl -plaintext -d '{\"replyBytes\": 100, \"delayUs\": 5000}' 127.0.0.1:8080 meshmeter.v1.Echo/Unary
 TLS with a certificate made for the purpose:

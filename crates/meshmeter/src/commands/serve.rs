@@ -11,7 +11,7 @@ use crate::cli::ServeArgs;
 use crate::failure::Failure;
 use crate::open_files;
 use crate::output::tell;
-use service::{Answer, ServeError, Server, Settings};
+use service::{Answer, EventSettings, ServeError, Server, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Display;
 use std::io::{self, PipeReader, Write as _};
@@ -43,6 +43,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
             delay: args.delay,
             cpu_time: args.cpu_time,
             error_fraction: args.error_rate,
+            events: EventSettings::default(),
         },
         threads: usize::from(args.threads),
         stall: args.stall,

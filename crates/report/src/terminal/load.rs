@@ -4,7 +4,7 @@
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
-use results::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts};
+use results::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SizeSummary};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -254,6 +254,34 @@ fn counts(text: &mut String, result: &LoadResult) {
     if let Some(grpc) = &result.grpc {
         messages(text, grpc, requests);
     }
+    events(text, result);
+}
+
+/// Lines for the events of streams of events.
+fn events(text: &mut String, result: &LoadResult) {
+    let Some(events) = &result.events else { return };
+    let SizeSummary { count, min, mean, max, .. } = events.per_response;
+    let per_response = match count {
+        0 => "no complete response".to_owned(),
+        _ if min == max => format!("{} per response", format::count(min)),
+        _ => format!("{} to {} per response, {mean:.1} on average", format::count(min), format::count(max)),
+    };
+    let _ = writeln!(text, "{:<14} {} received, {per_response}", "events", format::count(events.received));
+    let lines = [
+        ("first byte", &result.first_byte_us),
+        ("first event", &result.first_event_us),
+        ("next event", &result.event_gap_us),
+    ];
+    lines.into_iter().for_each(|(name, times)| times.iter().for_each(|times| time_line(text, name, times)));
+}
+
+/// A line for a distribution, unless it is empty.
+fn time_line(text: &mut String, name: &str, times: &HistogramSummary) {
+    if times.count == 0 {
+        return;
+    }
+    let [p50, p99, max] = [times.p50, times.p99, times.max].map(|time| format::time_or_above(time, None));
+    let _ = writeln!(text, "{name:<14} p50 {p50}, p99 {p99}, max {max}");
 }
 
 /// Lines for the messages of gRPC calls, if there were more messages than calls.
@@ -268,16 +296,8 @@ fn messages(text: &mut String, grpc: &GrpcMessages, calls: &RequestCounts) {
         format::count(grpc.messages_sent),
         format::count(grpc.messages_received)
     );
-    let lines = [("first message", &grpc.first_message_time_us), ("next message", &grpc.message_time_us)];
-    for (name, times) in lines.into_iter().filter(|(_, times)| times.count > 0) {
-        let _ = writeln!(
-            text,
-            "{name:<14} p50 {}, p99 {}, max {}",
-            format::time_or_above(times.p50, None),
-            format::time_or_above(times.p99, None),
-            format::time_or_above(times.max, None)
-        );
-    }
+    time_line(text, "first message", &grpc.first_message_time_us);
+    time_line(text, "next message", &grpc.message_time_us);
 }
 
 /// A line for the TLS handshakes of the whole run, if there were any. The generator never resumes a session.

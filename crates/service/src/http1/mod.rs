@@ -12,19 +12,22 @@ mod receiver;
 mod request;
 
 pub use receiver::check_requests;
-pub(crate) use receiver::{Receiver, Step};
+pub(crate) use receiver::{Receiver, Step, TakeContent};
 
 use crate::compute::compute;
 use crate::counters::Tally;
+use crate::events::{Frames, Schedule};
 use crate::output::{Output, Sent};
 use crate::reply::Reply;
-use crate::response::{self, Frame};
+use crate::response::{self, Frame, is_bodiless};
+use crate::settings::Answer;
 use crate::shared::Shared;
 use crate::transport::Transport;
 use crate::turn::{LINGER_NS, Turn};
 use ::http1::Rejection;
 use request::Request;
 use rustix::io;
+use std::time::Duration;
 
 /// Steps per turn, after which other connections get theirs.
 const STEPS_PER_TURN: usize = 32;
@@ -32,6 +35,8 @@ const STEPS_PER_TURN: usize = 32;
 const ROOM_BYTES: usize = 4 * 1024;
 /// Amount of composed output above which pipelined requests are no longer answered together, bytes.
 const SEND_AT_BYTES: usize = 16 * 1024;
+/// Rejects requests while those of all clients take too much memory.
+const TOO_MUCH_HELD: Rejection = Rejection { status: 503, reason: "too many unfinished requests" };
 /// HTTP/2 client preface, with which no HTTP/1.1 request starts (RFC 9113, 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -51,8 +56,10 @@ enum Phase {
     /// A response is delayed.
     Delayed {
         due_ns: u64,
-        request: Request,
+        request: Box<Request>,
     },
+    /// A stream of events is being sent.
+    Streaming(Box<Streaming>),
     /// The last response is being sent.
     Ending {
         rejected: bool,
@@ -61,6 +68,14 @@ enum Phase {
     Lingering {
         until_ns: u64,
     },
+}
+
+/// A stream of events that is being sent.
+#[derive(Debug)]
+struct Streaming {
+    schedule: Schedule,
+    frames: Box<Frames>,
+    frame: Frame,
 }
 
 /// A connection in HTTP/1.1, or with a version that its first bytes will show.
@@ -98,14 +113,18 @@ impl Http1 {
         self.transport.has_input(half_closed);
     }
 
-    /// True if it waits for its own delayed response rather than for the client.
+    /// True if it waits for its own delayed response, or the next event of it, rather than for the client.
     pub(crate) fn is_delayed(&self) -> bool {
-        matches!(self.phase, Phase::Delayed { .. })
+        match self.phase {
+            Phase::Delayed { .. } => true,
+            Phase::Streaming(_) => !self.output.is_waiting(),
+            _ => false,
+        }
     }
 
     /// Bytes of memory held for unfinished requests.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.pending.capacity()
+        self.pending.capacity() + self.receiver.held_bytes()
     }
 
     /// Transport and received bytes of a connection that turned out to be HTTP/2.
@@ -119,6 +138,7 @@ impl Http1 {
         counts.failed.add(self.unsent_answers);
         match &self.phase {
             Phase::Delayed { request, .. } => counts.failed.add(u64::from(request.reply != Reply::Counters)),
+            Phase::Streaming(_) => counts.failed.add(1),
             Phase::Receiving if !self.pending.is_empty() || self.receiver.is_within_request() => {
                 counts.incomplete.add(1);
             }
@@ -155,7 +175,12 @@ impl Http1 {
                     if let Phase::Delayed { request, .. } =
                         std::mem::replace(&mut self.phase, Phase::Receiving)
                     {
-                        self.reply(&request, shared);
+                        self.reply(*request, shared);
+                    }
+                }
+                Phase::Streaming(_) => {
+                    if let Some(turn) = self.stream(shared) {
+                        return Ok(turn);
                     }
                 }
                 Phase::Ending { rejected } => {
@@ -193,6 +218,10 @@ impl Http1 {
         if (self.starved || self.pending.is_empty()) && !self.transport.is_readable() {
             return Ok(Some(Turn::Wait));
         }
+        if self.receiver.held_bytes() > 0 && shared.held_bytes > Shared::MAX_HELD_BYTES {
+            self.reject(&TOO_MUCH_HELD, shared);
+            return Ok(None);
+        }
         if self.pending.is_empty() {
             // The common case: read into the worker's own buffer, and keep nothing with the connection.
             let mut received = std::mem::take(&mut shared.received);
@@ -209,7 +238,7 @@ impl Http1 {
         let mut pending = std::mem::take(&mut self.pending);
         if self.starved {
             if shared.held_bytes > Shared::MAX_HELD_BYTES {
-                self.reject(&Rejection { status: 503, reason: "too many unfinished requests" }, shared);
+                self.reject(&TOO_MUCH_HELD, shared);
                 return Ok(None);
             }
             pending.reserve(ROOM_BYTES);
@@ -281,30 +310,42 @@ impl Http1 {
     }
 
     fn take(&mut self, request: Request, shared: &mut Shared) {
+        let request = Request { reply: request.reply.completed(&mut shared.random), ..request };
         if request.reply != Reply::Counters {
             shared.tally.http1.requests.add(1);
         }
         match request.reply.delay_ns() {
-            0 => self.reply(&request, shared),
+            0 => self.reply(request, shared),
             delay_ns => {
                 let due_ns = shared.now_ns().saturating_add(delay_ns);
-                self.phase = Phase::Delayed { due_ns, request };
+                self.phase = Phase::Delayed { due_ns, request: Box::new(request) };
             }
         }
     }
 
-    fn reply(&mut self, request: &Request, shared: &mut Shared) {
+    fn reply(&mut self, request: Request, shared: &mut Shared) {
         self.answered += 1;
         let stays = shared.requests_per_connection.is_none_or(|limit| self.answered < limit.get());
         let keep_alive = request.keep_alive && stays;
-        let frame = Frame { keep_alive, version_1_0: request.version_1_0, head_only: request.head_only };
-        self.unsent_answers += u64::from(request.reply != Reply::Counters);
-        match &request.reply {
-            Reply::Filler(answer) => {
-                compute(answer.cpu_time);
-                let fails = answer.fails(&mut shared.random);
+        let Request { reply, version_1_0, head_only, .. } = request;
+        let frame = Frame { keep_alive, version_1_0, head_only };
+        compute(reply.answer().map_or(Duration::ZERO, |answer| answer.cpu_time));
+        let fails = reply.fails(&mut shared.random);
+        shared.tally.errors.add(u64::from(fails));
+        let has_content = reply.answer().is_some_and(|answer| !fails && !is_bodiless(answer.status));
+        let reply = match reply {
+            Reply::Events(answer, frames) if has_content => {
+                return self.begin_stream(&answer, frames, frame, shared);
+            }
+            other => other,
+        };
+        self.unsent_answers += u64::from(reply != Reply::Counters);
+        match &reply {
+            Reply::Json { answer, json } if has_content => {
+                response::write_text(&mut shared.composed, answer.status, "application/json", json, frame);
+            }
+            Reply::Filler(answer) | Reply::Events(answer, _) | Reply::Json { answer, .. } => {
                 let status = if fails { 500 } else { answer.status };
-                shared.tally.errors.add(u64::from(fails));
                 let behind = shared.composer.filler(&mut shared.composed, status, answer.body_bytes, frame);
                 self.output.send_filler(behind);
             }
@@ -312,6 +353,8 @@ impl Http1 {
                 let json = shared.counters().to_json();
                 response::write_text(&mut shared.composed, 200, "application/json", &json, frame);
             }
+            // Replies are completed with their request.
+            Reply::Chat(_) => response::write_line(&mut shared.composed, 500, "", frame),
             Reply::Refused { status, reason } => {
                 response::write_line(&mut shared.composed, *status, reason, frame);
             }
@@ -319,6 +362,44 @@ impl Http1 {
         if !keep_alive {
             self.phase = Phase::Ending { rejected: false };
         }
+    }
+
+    /// Begins a stream of events, whose schedule counts from now.
+    fn begin_stream(&mut self, answer: &Answer, frames: Box<Frames>, frame: Frame, shared: &mut Shared) {
+        // Only the end of the connection ends a stream over HTTP/1.0.
+        let frame = Frame { keep_alive: frame.keep_alive && !frame.version_1_0, ..frame };
+        response::write_stream_head(&mut shared.composed, answer.status, frame);
+        if frame.head_only {
+            return self.stream_ended(frame);
+        }
+        response::write_part(&mut shared.composed, &frames.opening, frame);
+        let schedule = Schedule::new(&answer.events, shared.now_ns(), &mut shared.random);
+        self.phase = Phase::Streaming(Box::new(Streaming { schedule, frames, frame }));
+    }
+
+    /// Composes the events that are due, or returns when the next one is.
+    fn stream(&mut self, shared: &mut Shared) -> Option<Turn> {
+        let Phase::Streaming(streaming) = &mut self.phase else { return None };
+        let Streaming { schedule, frames, frame } = streaming.as_mut();
+        let frame = *frame;
+        while shared.composed.len() < SEND_AT_BYTES {
+            if let Some(due_ns) = schedule.next_ns().filter(|due_ns| shared.now_ns() < *due_ns) {
+                return shared.composed.is_empty().then_some(Turn::WaitUntil(due_ns));
+            }
+            response::write_part(&mut shared.composed, &frames.event, frame);
+            if schedule.take() {
+                response::write_part(&mut shared.composed, &frames.closing, frame);
+                response::write_stream_end(&mut shared.composed, frame);
+                self.stream_ended(frame);
+                return None;
+            }
+        }
+        None
+    }
+
+    fn stream_ended(&mut self, frame: Frame) {
+        self.unsent_answers += 1;
+        self.phase = if frame.keep_alive { Phase::Receiving } else { Phase::Ending { rejected: false } };
     }
 
     fn reject(&mut self, rejection: &Rejection, shared: &mut Shared) {

@@ -27,7 +27,18 @@ pub(crate) enum Step<R> {
     Request(R),
 }
 
+/// A request whose body is being received.
+pub(crate) trait TakeContent {
+    /// Takes a piece of the body; discards it unless the request needs it.
+    fn take_content(&mut self, _content: &[u8]) {}
+}
+
 impl Receiver<Request> {
+    /// Bytes of memory held for a request.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if let Self::Body { request, .. } = self { request.reply.held_bytes() } else { 0 }
+    }
+
     /// [`Self::advance_with`] for a request that is answered by these settings.
     pub(crate) fn advance(
         &mut self,
@@ -38,7 +49,7 @@ impl Receiver<Request> {
     }
 }
 
-impl<R> Receiver<R> {
+impl<R: TakeContent> Receiver<R> {
     /// True if a head was read and its body is incomplete.
     pub(crate) fn is_within_request(&self) -> bool {
         matches!(self, Self::Body { .. })
@@ -70,15 +81,15 @@ impl<R> Receiver<R> {
                 return (used, Ok(Step::Continue));
             }
         }
-        match self.discard_body(&input[used..]) {
+        match self.read_body(&input[used..]) {
             Ok((length, step)) => (used + length, Ok(step)),
             Err(rejection) => (used, Err(rejection)),
         }
     }
 
-    fn discard_body(&mut self, input: &[u8]) -> Result<(usize, Step<R>), Rejection> {
-        let Self::Body { body, .. } = self else { return Ok((0, Step::More)) };
-        let length = body.discard(input)?;
+    fn read_body(&mut self, input: &[u8]) -> Result<(usize, Step<R>), Rejection> {
+        let Self::Body { request, body } = self else { return Ok((0, Step::More)) };
+        let length = body.read(input, |content| request.take_content(content))?;
         if !body.is_done() {
             return Ok((length, Step::More));
         }
@@ -217,6 +228,7 @@ mod tests {
             Just("GET /?size=10 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
             Just("\r\nHEAD / HTTP/1.1\nHost: a\nConnection: close\n\n".to_owned()),
             Just("GET /?delay=x HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+            Just("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}".to_owned()),
             Just("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nabcde".to_owned()),
             Just("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nt: u\r\n\r\n".to_owned()),
             Just("GET / HTTP/1.1\r\nHost: a\r\nbad name: x\r\n\r\n".to_owned()),

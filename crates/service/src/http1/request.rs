@@ -1,5 +1,6 @@
 //! A request: its response, and what its head says about the connection.
 
+use super::receiver::TakeContent;
 use crate::reply::Reply;
 use crate::settings::Answer;
 use ::http1::Framing;
@@ -14,6 +15,12 @@ pub(crate) struct Request {
     pub version_1_0: bool,
     /// The method is HEAD: the response has no body.
     pub head_only: bool,
+}
+
+impl TakeContent for Request {
+    fn take_content(&mut self, content: &[u8]) {
+        self.reply.take_content(content);
+    }
 }
 
 impl Request {

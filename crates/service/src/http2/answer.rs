@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::exchange::{Answering, Broken, Exchange, send_content};
+use super::streaming;
 use crate::compute::compute;
 use crate::content::{Content, MAX_COPIED_BYTES};
 use crate::reply::Reply;
@@ -11,6 +12,7 @@ use h2::RecvStream;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
+use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use std::time::Duration;
 
@@ -29,13 +31,20 @@ pub(super) fn answer(
     random: &mut SmallRng,
 ) -> Option<Answering> {
     let head_only = head.method == Method::HEAD;
-    let composed = Composed::new(reply, random, &exchange.worker);
+    let expects_continue = head.headers.get(EXPECT).is_some_and(|value| value == "100-continue");
+    if matches!(reply, Reply::Chat(_) | Reply::Events(..)) {
+        let random = SmallRng::from_rng(random);
+        return Some(Box::pin(async move {
+            // A broken exchange has already counted itself.
+            let _ = answer_events(exchange, reply, body, (head_only, expects_continue), random).await;
+        }));
+    }
+    let fails = reply.fails(random);
+    let composed = Composed::new(reply, fails, &exchange.worker);
     if body.is_end_stream() && composed.delay_ns == 0 {
         return answer_at_once(exchange, composed, head_only);
     }
-    let expects_continue = head.headers.get(EXPECT).is_some_and(|value| value == "100-continue");
     Some(Box::pin(async move {
-        // A broken exchange has already counted itself.
         let _ = answer_later(exchange, composed, body, head_only, expects_continue).await;
     }))
 }
@@ -73,16 +82,55 @@ async fn answer_later(
     head_only: bool,
     expects_continue: bool,
 ) -> Result<(), Broken> {
+    receive(&mut exchange, &mut body, expects_continue, |_| {}).await?;
+    send(exchange, composed, head_only).await
+}
+
+/// Answers with a stream of events, if that is what the request turns out to ask for.
+async fn answer_events(
+    mut exchange: Exchange,
+    mut reply: Reply,
+    mut body: RecvStream,
+    (head_only, expects_continue): (bool, bool),
+    mut random: SmallRng,
+) -> Result<(), Broken> {
+    receive(&mut exchange, &mut body, expects_continue, |content| reply.take_content(content)).await?;
+    let reply = reply.completed(&mut random);
+    let fails = reply.fails(&mut random);
+    match reply {
+        Reply::Events(answer, frames) if !fails && !is_bodiless(answer.status) => {
+            streaming::send(exchange, &answer, frames, head_only, &mut random).await
+        }
+        reply => {
+            let composed = Composed::new(reply, fails, &exchange.worker);
+            send(exchange, composed, head_only).await
+        }
+    }
+}
+
+/// Receives the rest of a request.
+async fn receive(
+    exchange: &mut Exchange,
+    body: &mut RecvStream,
+    expects_continue: bool,
+    mut content: impl FnMut(&[u8]),
+) -> Result<(), Broken> {
     if expects_continue && !body.is_end_stream() {
         let mut response = Response::new(());
         *response.status_mut() = StatusCode::CONTINUE;
         exchange.respond.send_informational(response)?;
     }
     while let Some(bytes) = body.data().await {
-        body.flow_control().release_capacity(bytes?.len())?;
+        let bytes = bytes?;
+        content(&bytes);
+        body.flow_control().release_capacity(bytes.len())?;
     }
     body.trailers().await?;
     exchange.received();
+    Ok(())
+}
+
+async fn send(mut exchange: Exchange, composed: Composed, head_only: bool) -> Result<(), Broken> {
     exchange.delay(composed.delay_ns, None).await?;
     let (response, content) = composed.into_response(head_only, &exchange.worker);
     let mut stream = exchange.respond.send_response(response, content.bytes() == 0)?;
@@ -103,16 +151,19 @@ struct Composed {
 }
 
 impl Composed {
-    fn new(reply: Reply, random: &mut SmallRng, worker: &Context) -> Self {
+    fn new(reply: Reply, fails: bool, worker: &Context) -> Self {
         let delay_ns = reply.delay_ns();
-        let (mut fails, mut cpu_time) = (false, Duration::ZERO);
+        let cpu_time = reply.answer().map_or(Duration::ZERO, |answer| answer.cpu_time);
         let (status, media_type, content) = match reply {
-            Reply::Filler(answer) => {
-                fails = answer.fails(random);
-                cpu_time = answer.cpu_time;
+            Reply::Json { answer, json } if !fails => {
+                (answer.status, "application/json", Content::new(json, 0))
+            }
+            Reply::Filler(answer) | Reply::Events(answer, _) | Reply::Json { answer, .. } => {
                 let Answer { status, body_bytes, .. } = answer;
                 (if fails { 500 } else { status }, "text/plain", Content::filler(body_bytes))
             }
+            // Replies are completed with their request.
+            Reply::Chat(_) => (500, "text/plain", Content::default()),
             Reply::Counters => (200, "application/json", Content::new(worker.counters().to_json(), 0)),
             Reply::Refused { status, reason } => (status, "text/plain", Content::new(reason + "\n", 0)),
         };

@@ -12,6 +12,7 @@ mod answer;
 mod channel;
 pub(crate) mod context;
 pub(crate) mod exchange;
+mod streaming;
 mod timers;
 
 use crate::grpc;

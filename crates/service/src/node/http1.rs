@@ -11,7 +11,7 @@ use super::stopping::Stopping;
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
-use crate::http1::{Receiver, Step, is_http2};
+use crate::http1::{Receiver, Step, TakeContent, is_http2};
 use crate::reply::path_of;
 use crate::response::{CONTINUE, Frame, write_head, write_line, write_rejection};
 use ::http1::{Framing, Rejection};
@@ -70,6 +70,8 @@ enum Target {
     /// A path that does not exist.
     Unknown(String),
 }
+
+impl TakeContent for Head {}
 
 impl Head {
     fn new(worker: &Rc<Worker>, parsed: &httparse::Request<'_, '_>, framing: &Framing) -> Self {

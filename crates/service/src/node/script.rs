@@ -6,14 +6,12 @@ use super::passed_fields::PassedFields;
 use super::tally::Outcome;
 use super::worker::Worker;
 use crate::compute::compute;
-use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{CallStep, Endpoint, Step};
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use std::cell::RefCell;
 use std::hint;
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Memory is held in pages of this size, each touched.
 const PAGE_BYTES: usize = 4096;
@@ -74,11 +72,11 @@ impl Execution<'_> {
             }),
             Step::Sequence(steps) => Box::pin(self.sequence(steps)),
             Step::Sleep(duration) => Box::pin(async {
-                self.worker.timer.sleep(self.duration(duration)).await;
+                self.worker.timer.sleep(self.worker.time(duration)).await;
                 Ok(())
             }),
             Step::Compute(duration) => Box::pin(async {
-                compute(self.duration(duration));
+                compute(self.worker.time(duration));
                 Ok(())
             }),
             Step::Hold(bytes) => Box::pin(async {
@@ -114,10 +112,6 @@ impl Execution<'_> {
             attempts_left -= 1;
             call.repeats = true;
         }
-    }
-
-    fn duration(&self, seconds: &Distribution) -> Duration {
-        Duration::try_from_secs_f64(self.worker.amount(seconds)).unwrap_or(Duration::MAX)
     }
 }
 

@@ -5,15 +5,16 @@ use super::client::Client;
 use super::precise_timer::PreciseTimer;
 use super::query::Databases;
 use super::tally::WorkerTally;
+use crate::draw;
 use experiment::topology::WorkloadId;
 use experiment::topology::distribution::Distribution;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::cell::{Cell, RefCell};
-use std::f64::consts::TAU;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// State shared by the requests of one worker. It is confined to one thread.
 pub(crate) struct Worker {
@@ -69,14 +70,12 @@ impl Worker {
 
     /// A draw from a distribution.
     pub(crate) fn amount(&self, distribution: &Distribution) -> f64 {
-        if let Some(amount) = distribution.fixed() {
-            return amount;
-        }
-        let mut random = self.random.borrow_mut();
-        // Box-Muller: two uniform draws make a normal one.
-        let (uniform, angle): (f64, f64) = (random.random(), random.random());
-        let normal = (-2.0 * (1.0 - uniform).ln()).sqrt() * (TAU * angle).cos();
-        distribution.draw(uniform, normal)
+        draw::amount(distribution, &mut self.random.borrow_mut())
+    }
+
+    /// A draw from a distribution of seconds.
+    pub(crate) fn time(&self, seconds: &Distribution) -> Duration {
+        draw::time(seconds, &mut self.random.borrow_mut())
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod drivers;
 mod error;
+mod events;
 mod per_url;
 mod placed;
 mod series;
@@ -118,6 +119,14 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         },
         censored_above_us,
         unanswered_waits_us: waits.to_entries(),
+        first_byte_us: events::times_of_requests(&placed, "first_byte_us", |result| {
+            result.first_byte_us.as_ref()
+        })?,
+        first_event_us: events::times_of_requests(&placed, "first_event_us", |result| {
+            result.first_event_us.as_ref()
+        })?,
+        event_gap_us: events::gaps(&placed)?,
+        events: events::counts(results()),
         service_time_us: times(&placed, "service_time_us", |result| Some(&result.service_time_us))?,
         schedule_lag_us: times(&placed, "schedule_lag_us", |result| Some(&result.schedule_lag_us))?,
         generator_lag_us: times(&placed, "generator_lag_us", |result| Some(&result.generator_lag_us))?,
@@ -136,7 +145,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
             sent: total(results(), |result| result.bytes.sent),
             received: total(results(), |result| result.bytes.received),
         },
-        response_size_bytes: sizes(results()),
+        response_size_bytes: sizes(results().map(|result| &result.response_size_bytes)),
         generator: generator(&placed, requests.sent.saturating_sub(requests.late)),
         requests,
         series,
@@ -221,8 +230,17 @@ fn times(
     field: &str,
     distribution: impl Fn(&LoadResult) -> Option<&HistogramSummary>,
 ) -> Result<HistogramSummary, MergeError> {
+    times_with(placed, field, distribution, 0)
+}
+
+/// Merges one distribution of all results, with further requests that are without a response.
+fn times_with(
+    placed: &[Placed],
+    field: &str,
+    distribution: impl Fn(&LoadResult) -> Option<&HistogramSummary>,
+    mut censored: u64,
+) -> Result<HistogramSummary, MergeError> {
     let mut whole = LatencyHistogram::new();
-    let mut censored: u64 = 0;
     for Placed { part, .. } in placed {
         censored = censored.saturating_add(distribution(&part.result).map_or(0, |summary| summary.censored));
         // Older results do not have all distributions.
@@ -284,9 +302,9 @@ fn grpc(placed: &[Placed]) -> Result<Option<GrpcMessages>, MergeError> {
     }))
 }
 
-fn sizes<'a>(results: impl Iterator<Item = &'a LoadResult>) -> SizeSummary {
+fn sizes<'a>(sizes: impl Iterator<Item = &'a SizeSummary>) -> SizeSummary {
     let (mut all, mut sum, mut squares) = (SizeSummary { min: u64::MAX, ..SizeSummary::default() }, 0.0, 0.0);
-    for sizes in results.map(|result| &result.response_size_bytes).filter(|sizes| sizes.count > 0) {
+    for sizes in sizes.filter(|sizes| sizes.count > 0) {
         let count = sizes.count as f64;
         all.count = all.count.saturating_add(sizes.count);
         (all.min, all.max) = (all.min.min(sizes.min), all.max.max(sizes.max));

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use results::{
     Backlog, BacklogSlice, ConnectionSettings, ExpectedStatuses, Figure, Figures, IdleCloses, SeriesPoint,
-    UrlResult, Verdict,
+    StreamEvents, UrlResult, Verdict,
 };
 use std::time::Duration;
 
@@ -392,6 +392,35 @@ fn percentiles_of_a_url_among_requests_without_response_are_above_the_waits_of_a
     assert_eq!((of_url.response_time_us.p90, of_url.response_time_us.p95), (Some(100.0), None));
     assert_eq!(of_url.censored_above_us, Some(10_000.0));
     assert_eq!(of_url.unanswered_waits_us, [(10_000.0, 60), (1_000_000.0, 540)]);
+}
+
+#[test]
+fn streams_of_all_generators_are_merged_and_requests_without_a_first_event_rank_above_them() {
+    let streaming = |name: &str, first_us: &[u64], censored: u64| {
+        let mut part = part(name, 0, &[vec![100; first_us.len()]]);
+        part.result.first_byte_us = Some(histogram_of(first_us).summary());
+        part.result.first_event_us = Some(histogram_of(first_us).summary_with(censored));
+        part.result.event_gap_us = Some(histogram_of(&[10, 20]).summary());
+        let per_response = SizeSummary { count: 2, min: 3, mean: 4.0, stddev: 1.0, max: 5 };
+        let (received, read_together, read_together_within_us) = (8, 1, first_us[0] as f64);
+        part.result.events =
+            Some(StreamEvents { received, per_response, read_together, read_together_within_us });
+        part
+    };
+    // No stream of the last one began: all its requests have failed.
+    let mut failed = part("c", 0, &[vec![]]);
+    failed.result.response_time_us = histogram_of(&[]).summary_with(3);
+    let merged = merge(vec![streaming("a", &[100, 200], 1), streaming("b", &[300, 400], 0), failed]).unwrap();
+    let first_event = merged.first_event_us.expect("streams");
+    assert_eq!((first_event.count, first_event.censored, first_event.p50), (4, 4, Some(400.0)));
+    assert_eq!((first_event.p75, merged.first_byte_us.map(|times| times.censored)), (None, Some(3)));
+    assert_eq!(merged.event_gap_us.map(|gaps| (gaps.count, gaps.censored)), Some((4, 0)));
+    let events = merged.events.expect("streams");
+    assert_eq!((events.received, events.read_together, events.read_together_within_us), (16, 2, 300.0));
+    let SizeSummary { count, min, mean, max, .. } = events.per_response;
+    assert_eq!((count, min, mean, max), (4, 3, 4.0, 5));
+    let without = merge(vec![part("a", 0, &[vec![100]])]).unwrap();
+    assert!(without.first_event_us.is_none() && without.events.is_none());
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Codec for Http1 {
             return Err(ProtocolError(ErrorKind::SurplusBytes));
         }
         let (taken, parsed) = self.parser.receive(bytes)?;
-        self.awaits = parsed == Parsed::Incomplete;
+        self.awaits = !matches!(parsed, Parsed::Response(_));
         Ok((taken, parsed))
     }
 

@@ -1,5 +1,6 @@
 //! Consecutive responses on one connection, from bytes split at any positions.
 
+use super::super::events::EventScanner;
 use super::super::{Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
 use ::http1::{BodyError, Invalid, Response};
@@ -7,32 +8,62 @@ use ::http1::{BodyError, Invalid, Response};
 /// Maximum size of a response head.
 const MAX_HEAD_BYTES: usize = 256 * 1024;
 
-/// Finds the end of each response.
+/// Finds the end of each response, and the events of those that are streams of events.
 #[derive(Debug)]
-pub struct ResponseParser(::http1::ResponseParser);
+pub struct ResponseParser {
+    parser: ::http1::ResponseParser,
+    events: EventScanner,
+    /// End of the response whose last events were just reported.
+    ended: Option<Result<ResponseEnd, ProtocolError>>,
+}
 
 impl ResponseParser {
     /// `head_only`: responses have no body because the method is `HEAD`.
     #[must_use]
     pub fn new(head_only: bool) -> Self {
-        let mut parser = Self(::http1::ResponseParser::for_many(MAX_HEAD_BYTES));
+        let parser = ::http1::ResponseParser::for_many(MAX_HEAD_BYTES);
+        let mut parser = Self { parser, events: EventScanner::default(), ended: None };
         parser.begin(head_only);
         parser
     }
 
     /// Resets the parser for the next response. `head_only`: it has no body because the method is `HEAD`.
     pub fn begin(&mut self, head_only: bool) {
-        self.0.begin(head_only);
+        self.parser.begin(head_only);
+        self.ended = None;
     }
 
-    /// Consumes bytes up to the end of the response; returns how many were consumed. Interim responses
-    /// (status 1xx) are skipped.
+    /// Consumes bytes up to the end of the response, or to the next that is known of a stream of events; returns how many
+    /// were consumed. Interim responses (status 1xx) are skipped.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not an HTTP/1.1 response, or if its head exceeds 256 KiB.
+    /// Returns an error if the bytes are not an HTTP/1.1 response, if its head exceeds 256 KiB, or if it ends within an event.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Parsed), ProtocolError> {
-        let (taken, response) = self.0.receive(bytes).map_err(protocol_error)?;
-        Ok((taken, response.map_or(Parsed::Incomplete, |response| Parsed::Response(end_of(response)))))
+        if let Some(ended) = self.ended.take() {
+            // The last byte of the response is consumed with its end.
+            return ended.map(|end| (1.min(bytes.len()), Parsed::Response(end)));
+        }
+        let (was_stream, events, mut messages) = (self.parser.is_event_stream(), &mut self.events, 0);
+        let read = self.parser.receive_part(bytes, |content| messages += events.receive(content));
+        let (taken, response) = read.map_err(protocol_error)?;
+        let Some(response) = response else {
+            let parsed = match (was_stream, messages) {
+                (false, _) if self.parser.is_event_stream() => {
+                    self.events.begin();
+                    Parsed::EventStream(0)
+                }
+                (_, 0) => Parsed::Incomplete,
+                (_, messages) => Parsed::Messages(0, messages),
+            };
+            return Ok((taken, parsed));
+        };
+        let ended = if was_stream { self.events.ended(true).map_err(ProtocolError) } else { Ok(()) };
+        let ended = ended.map(|()| end_of(response));
+        if messages > 0 {
+            self.ended = Some(ended);
+            return Ok((taken - 1, Parsed::Messages(0, messages)));
+        }
+        Ok((taken, Parsed::Response(ended?)))
     }
 
     /// The connection has ended. This completes a response framed by the end of the connection, and is fine
@@ -41,7 +72,12 @@ impl ResponseParser {
     /// # Errors
     /// Returns an error if a response has begun and is incomplete.
     pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
-        Ok(self.0.end().map_err(protocol_error)?.map(end_of))
+        let is_stream = self.parser.is_event_stream();
+        let end = self.parser.end().map_err(protocol_error)?;
+        if is_stream {
+            self.events.ended(false).map_err(ProtocolError)?;
+        }
+        Ok(end.map(end_of))
     }
 }
 

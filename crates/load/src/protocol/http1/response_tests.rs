@@ -140,3 +140,66 @@ fn repeated_head_is_reused_only_if_identical() {
         }
     }
 }
+
+/// Everything reported for a stream in pieces, and for the end of the connection. Events are added up.
+fn stream_of(bytes: &[u8], piece: usize) -> Result<(Vec<Parsed>, Option<ResponseEnd>), ErrorKind> {
+    let mut parser = ResponseParser::new(false);
+    let mut reported = Vec::new();
+    for mut part in bytes.chunks(piece.max(1)) {
+        while !part.is_empty() {
+            let (taken, parsed) = parser.receive(part).map_err(|error| error.0)?;
+            part = &part[taken..];
+            match (parsed, reported.last_mut()) {
+                (Parsed::Incomplete, _) => {}
+                (Parsed::Messages(0, more), Some(Parsed::Messages(0, events))) => *events += more,
+                (parsed, _) => reported.push(parsed),
+            }
+        }
+    }
+    Ok((reported, parser.end().map_err(|error| error.0)?))
+}
+
+#[test]
+fn events_of_streams_are_counted_before_their_end() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n";
+    let chunked = format!(
+        "{head}Transfer-Encoding: chunked\r\n\r\n5\r\n: x\n\n\r\n9\r\ndata: 1\n\n\r\n12\r\ndata: 2\n\ndata: 3\n\n\r\n0\r\n\r\n"
+    );
+    let sized = format!("{head}Content-Length: 18\r\n\r\ndata: 1\n\ndata: 2\n\n");
+    let end = |length: usize, reusable| ResponseEnd {
+        stream: 0,
+        status: 200,
+        bytes: length as u64,
+        reusable,
+        grpc: None,
+    };
+    let two = sized.clone() + &sized;
+    let of_sized = [Parsed::EventStream(0), Parsed::Messages(0, 2), Parsed::Response(end(sized.len(), true))];
+    let until_end = format!("{head}\r\ndata: 1\n\n");
+    for (bytes, reported, at_end) in [
+        (
+            &chunked,
+            vec![Parsed::EventStream(0), Parsed::Messages(0, 3), Parsed::Response(end(chunked.len(), true))],
+            None,
+        ),
+        (&two, of_sized.repeat(2), None),
+        (&until_end, vec![Parsed::EventStream(0), Parsed::Messages(0, 1)], Some(end(until_end.len(), false))),
+    ] {
+        for piece in 1..=bytes.len() {
+            assert_eq!(
+                stream_of(bytes.as_bytes(), piece),
+                Ok((reported.clone(), at_end)),
+                "in pieces of {piece}"
+            );
+        }
+    }
+    let cut = format!("{head}Content-Length: 16\r\n\r\ndata: 1\n\ndata: 2");
+    let closed = format!("{head}Content-Length: 99\r\n\r\ndata: 1\n\n");
+    for piece in 1..=cut.len() {
+        assert_eq!(stream_of(cut.as_bytes(), piece), Err(ErrorKind::EventCut), "in pieces of {piece}");
+        assert_eq!(stream_of(closed.as_bytes(), piece), Err(ErrorKind::Closed), "in pieces of {piece}");
+    }
+    // An empty body has no events.
+    let none = format!("{head}Content-Length: 0\r\n\r\n");
+    assert_eq!(stream_of(none.as_bytes(), 99), Ok((vec![Parsed::Response(end(none.len(), true))], None)));
+}

@@ -31,7 +31,19 @@ impl Http2Connection {
                 return if tls { Err(Violation::TLS) } else { Ok((taken, Parsed::Incomplete)) };
             };
             let told = match piece {
-                Piece::Data(head, content) => self.content(&head, content, out)?,
+                Piece::Data(head, content) => {
+                    let told = self.content(&head, content, out)?;
+                    if told.is_some() {
+                        // The end of a frame has no bytes of its own, for which this would be called again.
+                        let (step, end) = input.next(&bytes[taken..])?;
+                        taken += step;
+                        if let Some(Piece::DataEnd(head)) = end {
+                            let ended = self.data_ended(&head, out)?;
+                            self.pending_results.extend(ended);
+                        }
+                    }
+                    told
+                }
                 Piece::DataHead(head) => self.data_begins(&head, out)?,
                 Piece::DataEnd(head) => self.data_ended(&head, out)?,
                 Piece::Frame(head, payload) => self.frame(&head, payload, out)?,
@@ -106,6 +118,7 @@ impl Http2Connection {
         let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
         let stream = self.streams.get(slot);
         let (messages, outcome) = stream.response.content_read(content);
+        let messages = messages + stream.events.as_mut().map_or(0, |events| events.receive(content));
         let (id, waits) = (stream.id, stream.body.is_some());
         let told = (messages > 0).then_some(Parsed::Messages(slot, messages));
         if let (Some(_), Some(outgoing)) = (told, &mut stream.messages) {
@@ -182,14 +195,20 @@ impl Http2Connection {
         match response.head_read(&fields, ends_stream) {
             Err(kind) => Ok(Some(self.malformed(slot, kind, ends_stream, out))),
             Ok(()) if ends_stream => Ok(Some(self.response_ended(slot, out))),
+            Ok(()) if response.is_event_stream(&fields) => {
+                self.streams.get(slot).events = Some(Box::default());
+                Ok(Some(Parsed::EventStream(slot)))
+            }
             Ok(()) => Ok(None),
         }
     }
 
     /// The last frame of a response has arrived.
     fn response_ended(&mut self, slot: usize, out: &mut Vec<u8>) -> Parsed {
-        let response = self.streams.get(slot).response;
-        let grpc = match response.ended() {
+        let stream = self.streams.get(slot);
+        let response = stream.response;
+        let of_events = stream.events.as_mut().map_or(Ok(()), |events| events.ended(true));
+        let grpc = match response.ended().and_then(|grpc| of_events.map(|()| grpc)) {
             Ok(grpc) => grpc,
             Err(kind) => return self.malformed(slot, kind, true, out),
         };

@@ -37,6 +37,11 @@ impl Response {
         ResponseFields { grpc: self.grpc.map(|_| GrpcFields::default()), ..ResponseFields::default() }
     }
 
+    /// True if these fields are its final head, and announce a stream of events.
+    pub(super) fn is_event_stream(&self, fields: &ResponseFields) -> bool {
+        fields.event_stream && fields.status == self.status && self.grpc.is_none()
+    }
+
     pub(super) fn status(&self) -> u16 {
         self.status
     }
@@ -103,6 +108,8 @@ pub(super) struct ResponseFields {
     /// A regular field has been read.
     in_regular: bool,
     malformed: bool,
+    /// The content is a stream of events.
+    event_stream: bool,
     /// The fields of a gRPC call, if the response belongs to one.
     grpc: Option<GrpcFields>,
 }
@@ -116,7 +123,8 @@ impl FieldReader for ResponseFields {
         }
         self.in_regular = true;
         self.malformed |= name.is_empty() || name.iter().any(u8::is_ascii_uppercase);
-        name == b"content-length" || (self.grpc.is_some() && GrpcFields::wants(name))
+        matches!(name, b"content-length" | b"content-type")
+            || (self.grpc.is_some() && GrpcFields::wants(name))
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
@@ -137,6 +145,8 @@ impl FieldReader for ResponseFields {
             self.content_length = length;
         } else if let Some(grpc) = &mut self.grpc {
             grpc.field(name, value);
+        } else if name == b"content-type" {
+            self.event_stream = http1::is_event_stream(value);
         }
     }
 }

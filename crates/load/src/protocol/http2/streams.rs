@@ -1,6 +1,7 @@
 //! The open streams of a connection with their slots and identifiers.
 
 use super::response::Response;
+use crate::protocol::events::EventScanner;
 use crate::protocol::grpc::OutgoingMessages;
 use http2::frame::MAX_31_BITS;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(super) struct Stream {
     /// Content received since the last WINDOW_UPDATE to the peer.
     pub(super) received_bytes: u32,
     pub(super) response: Response,
+    /// Events of the response, once it is known to be a stream of them.
+    pub(super) events: Option<Box<EventScanner>>,
 }
 
 /// A body that waits for window.
@@ -122,7 +125,8 @@ impl Streams {
     pub(super) fn open(&mut self, send_window: i64, response: Response) -> usize {
         let id = self.next_id;
         self.next_id += 2;
-        let stream = Stream { id, send_window, body: None, messages: None, received_bytes: 0, response };
+        let (body, messages, events) = (None, None, None);
+        let stream = Stream { id, send_window, body, messages, received_bytes: 0, response, events };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot] = stream;

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 mod bodies;
 mod calls;
+mod events;
 mod rules;
 mod splits;
 

@@ -1,0 +1,151 @@
+//! Streams of events over a network whose bytes arrive at given instants.
+
+use super::*;
+use crate::network::{Event, wall_clock};
+use crate::protocol::http1::{Http1, Http1Request};
+use crate::schedule::{ClosedLoop, ClosedLoopSettings, ThinkTime};
+use crate::target::{RequestTemplate, resolve};
+use results::HistogramSummary;
+use rustls::pki_types::ServerName;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+const MS: Nanos = 1_000_000;
+
+/// A segment: when it arrives, since the first, and its bytes.
+type Segment = (Duration, &'static [u8]);
+
+/// Has received all segments when the request is sent, each at its instant. All are read in one turn.
+struct Replay {
+    segments: Vec<Segment>,
+    events: VecDeque<(Event, Duration, &'static [u8])>,
+    arrived: Option<Duration>,
+}
+
+impl Network for Replay {
+    const IN_TURNS: bool = true;
+
+    fn open(&mut self, _: usize, _: SocketAddr, _: Option<&ServerName<'static>>) -> io::Result<()> {
+        self.events.push_back((Event::Opened, Duration::ZERO, b""));
+        Ok(())
+    }
+
+    fn send(&mut self, _: usize, _: &[u8]) -> io::Result<()> {
+        let first = wall_clock().saturating_sub(Duration::from_millis(200));
+        let received = |&(after, bytes): &Segment| (Event::Received(bytes.len()), first + after, bytes);
+        self.events.extend(self.segments.iter().map(received));
+        Ok(())
+    }
+
+    fn has_sent_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn queued_bytes(&self, _: usize) -> usize {
+        0
+    }
+
+    fn close(&mut self, _: usize) {}
+
+    fn wait(&mut self, _: Duration) -> io::Result<bool> {
+        Ok(!self.events.is_empty())
+    }
+
+    fn sleep_through(&mut self, _: Duration) -> io::Result<bool> {
+        Ok(!self.events.is_empty())
+    }
+
+    fn arrived(&self) -> Option<Duration> {
+        self.arrived
+    }
+
+    fn has_read_all(&self) -> bool {
+        true
+    }
+
+    fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
+        let (event, arrived, bytes) = self.events.pop_front()?;
+        self.arrived = Some(arrived);
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        Some((0, event))
+    }
+}
+
+/// Sends one request and measures its response.
+fn measured(segments: &[Segment]) -> Recorder {
+    let targets = resolve(&["http://127.0.0.1:9/".to_owned()], &RequestTemplate::default()).expect("a URL");
+    let assignment = Assignment::new(&targets, 1, 0, 1);
+    let timeline = Timeline { window_start: 0, end: 60 * SECOND, timeout: 60 * SECOND, connecting: SECOND };
+    let (spare_cpu, stop) = (SpareCpu::default(), AtomicBool::new(false));
+    let plan = Plan {
+        timeline,
+        targets: &targets.servers,
+        server_per: targets.server_per,
+        requests_per_connection: None,
+        whole_seconds: false,
+        urls: 0,
+        pacing: Pacing::Auto,
+        lag_tolerance: MS,
+        spare_cpu: &spare_cpu,
+        stop: &stop,
+    };
+    let quota = Some(Arc::new(AtomicU64::new(1)));
+    let (window_start, end, think_time) = (0, timeline.end, ThinkTime::NONE);
+    let settings =
+        ClosedLoopSettings { clients: 1, threads: 1, think_time, seed: 1, window_start, end, quota };
+    let schedule = Box::new(ClosedLoop::new(settings, 0));
+    let selector = Selector::new(&targets, 1, (0, 1), &assignment);
+    let network = Replay { segments: segments.to_vec(), events: VecDeque::new(), arrived: None };
+    let mut worker =
+        Worker::new(plan, Http1Request::new, Http1::new, (schedule, selector), network, &assignment);
+    // All segments arrive after the start, in which the request is due.
+    let start = Instant::now().checked_sub(Duration::from_secs(1)).expect("a machine that runs for a second");
+    worker.connect(&Clock::starting_at(start)).expect("no I/O");
+    worker.run(&Clock::starting_at(start), |_| None).expect("no I/O").recorder
+}
+
+const HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+const TOKEN: &[u8] = b"28\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\r\n7\r\n\"}}]}\n\n\r\n";
+
+#[test]
+fn gaps_are_between_segments_although_one_turn_reads_all() {
+    const ROLE: &[u8] = b"2c\r\ndata: {\"choices\":[{\"delta\":{\"role\":\"a\"}}]}\n\n\r\n";
+    const END: &[u8] = b"1a\r\ndata: {\"choices\":[],\"u\":1}\r\n10\r\n\n\ndata: [DONE]\n\n\r\n0\r\n\r\n";
+    let recorder = measured(&[
+        (Duration::ZERO, HEAD),
+        (Duration::from_millis(20), b"2\r\n:\n\r\n1\r\n\n\r\n"),
+        (Duration::from_millis(30), ROLE),
+        (Duration::from_millis(50), TOKEN),
+        (Duration::from_millis(51), TOKEN),
+        (Duration::from_millis(52), TOKEN),
+        (Duration::from_millis(53), END),
+    ]);
+    let record = recorder.events.as_deref().expect("a stream");
+    let (gaps, counts) = (record.gaps(), record.counts());
+    assert_eq!((gaps.count, gaps.min, gaps.max), (2, 1000.0, Some(1000.0)));
+    assert_eq!((counts.received, counts.read_together, counts.per_response.max), (3, 0, 3));
+    // The head, a comment and the role came 50, 30 and 20 ms before the first token. Resolution at a second: 0.5 ms.
+    let until = |times: HistogramSummary| times.p50.expect("one response") / 1e3;
+    let between = until(record.first_event(0)) - until(record.first_byte(0));
+    assert!((between - 50.0).abs() <= 1.0, "{between} ms");
+    assert_eq!((recorder.request_counts().completed, recorder.request_counts().failed), (1, 0));
+}
+
+#[test]
+fn events_of_one_segment_have_no_time_between_them_and_are_counted() {
+    const TWO: &[u8] = b"12\r\ndata: 1\n\ndata: 2\n\n\r\n";
+    const LAST: &[u8] = b"9\r\ndata: 3\n\n\r\n0\r\n\r\n";
+    let recorder = measured(&[
+        (Duration::ZERO, HEAD),
+        (Duration::from_millis(50), TWO),
+        (Duration::from_millis(52), LAST),
+    ]);
+    let record = recorder.events.as_deref().expect("a stream");
+    let (gaps, counts) = (record.gaps(), record.counts());
+    assert_eq!((gaps.count, gaps.min, gaps.max, gaps.mean), (2, 0.0, Some(2000.0), Some(1000.0)));
+    assert_eq!((counts.received, counts.read_together), (3, 1));
+}

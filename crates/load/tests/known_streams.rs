@@ -1,0 +1,144 @@
+//! Streams of events on a known schedule: what the generator reads against the server's own record of when it sent each.
+
+mod servers;
+mod specs;
+mod tls_servers;
+
+use jiff::Timestamp;
+use load::{
+    Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, TlsClient, Verification,
+};
+use results::{HistogramSummary, LatencyHistogram, LoadResult};
+use rustls::version::TLS13;
+use servers::TestServer;
+use specs::open_loop;
+use std::io::{self, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tls_servers::{Authority, Then, TlsServer, config};
+
+/// I/O interface of the connections. `known_streams_on_epoll.rs` runs these tests, too.
+const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"known_streams_on_epoll" => IoBackendChoice::Epoll,
+    _ => IoBackendChoice::IoUring,
+};
+const FIRST: Duration = Duration::from_millis(50);
+const GAP: Duration = Duration::from_millis(10);
+/// Events of a response: the last ten are one segment.
+const SPACED: u32 = 10;
+const TOGETHER: u32 = 10;
+const RATE: f64 = 4.0;
+const REQUESTS: u64 = 20;
+
+const HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+      3\r\n:\n\n\r\n39\r\ndata: {\"choices\":[{\"delta\":{\"role\":\"a\",\"content\":\"\"}}]}\n\n\r\n";
+const EVENT: &[u8] = b"30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"ab\"}}]}\n\n\r\n";
+const END: &[u8] = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n";
+
+/// When each segment with content was sent, by response.
+type Sent = Arc<Mutex<Vec<Vec<Timestamp>>>>;
+
+/// Sends a response on its schedule: the head with frames that are no content, events, and several in one segment. `seal` makes
+/// records of them.
+fn respond(mut socket: &TcpStream, mut seal: impl FnMut(&[u8]) -> Vec<u8>, sent: &Sent) -> io::Result<()> {
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    socket.write_all(&seal(HEAD))?;
+    for event in 0..=SPACED {
+        std::thread::sleep((FIRST + GAP * event).saturating_sub(begun.elapsed()));
+        let events = if event == SPACED { TOGETHER } else { 1 };
+        let segment = seal(&EVENT.repeat(events as usize));
+        times.push(Timestamp::now());
+        socket.write_all(&segment)?;
+    }
+    sent.lock().expect("nobody panics").push(times);
+    socket.write_all(&seal(END))
+}
+
+struct NoObserver;
+
+impl Observer for NoObserver {
+    fn progress(&mut self, _: Progress<'_>) {}
+}
+
+fn load(url: &str) -> LoadSpec {
+    let duration = Duration::from_secs_f64(REQUESTS as f64 / RATE);
+    LoadSpec {
+        connections: 1,
+        network: NETWORK,
+        ..specs::spec(&[url.to_owned()], &RequestTemplate::default(), open_loop(RATE, duration), duration)
+    }
+}
+
+fn run(load: &LoadSpec) -> LoadResult {
+    load::run(load, &AtomicBool::new(false), &mut NoObserver).expect("the engine runs")
+}
+
+/// Asserts that the medians of first events and of gaps are those of the server within 50 µs.
+fn assert_read_back(what: &str, result: &LoadResult, sent: &Sent) {
+    let sent = std::mem::take(&mut *sent.lock().expect("nobody panics"));
+    let counts = result.events.expect("streams");
+    assert_eq!((result.requests.completed, sent.len() as u64), (REQUESTS, REQUESTS), "{what}: {counts:?}");
+    assert_eq!(counts.received, REQUESTS * u64::from(SPACED + TOGETHER), "{what}: {counts:?}");
+    let started_at: Timestamp = result.started_at.parse().expect("a timestamp");
+    let (mut first, mut gaps) = (LatencyHistogram::new(), LatencyHistogram::new());
+    for (number, times) in sent.iter().enumerate() {
+        let due = started_at + Duration::from_secs_f64(number as f64 / RATE);
+        let since = |at: Timestamp, earlier| Duration::try_from(at.duration_since(earlier)).expect("later");
+        first.record(since(times[0], due));
+        times.windows(2).for_each(|pair| gaps.record(since(pair[1], pair[0])));
+    }
+    // Those of one segment have no time between them.
+    let read_gaps = result.event_gap_us.as_ref().expect("streams");
+    let mut read_apart = LatencyHistogram::new();
+    let read = LatencyHistogram::decode(&read_gaps.histogram).expect("the engine's own");
+    for value in read.recorded().filter(|value| value.value_us > 0) {
+        (0..value.count).for_each(|_| read_apart.record(Duration::from_micros(value.value_us)));
+    }
+    let together = read.count() - read_apart.count();
+    // A machine that stalls reads others together, too.
+    assert!(together >= REQUESTS * u64::from(TOGETHER - 1), "{what}: {counts:?}");
+    let p50 = |times: &HistogramSummary| times.p50.expect("all are answered");
+    let read_first = p50(result.first_event_us.as_ref().expect("streams"));
+    for (name, truth, read) in [
+        ("first event", first.percentile_us(50.0), read_first),
+        ("gap", gaps.percentile_us(50.0), read_apart.percentile_us(50.0)),
+    ] {
+        assert!((truth - read).abs() <= 50.0, "{what}: {name} of {truth} µs reads {read} µs");
+    }
+    let read_byte = p50(result.first_byte_us.as_ref().expect("streams"));
+    assert!(read_byte < read_first - 49e3, "{what}: the role is no first event: {read_byte} µs");
+}
+
+#[test]
+fn first_events_and_gaps_read_as_the_server_sent_them() {
+    let sent = Sent::default();
+    let own = Arc::clone(&sent);
+    let server = TestServer::start(move |stream, _| respond(stream, <[u8]>::to_vec, &own).is_ok());
+    assert_read_back("HTTP/1.1", &run(&load(&server.url())), &sent);
+}
+
+#[test]
+fn first_events_and_gaps_over_tls_read_as_the_server_sent_them() {
+    let sent = Sent::default();
+    let (own, authority) = (Arc::clone(&sent), Authority::new());
+    let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), move |stream, _| {
+        let connection = &mut stream.conn;
+        let seal = |content: &[u8]| {
+            let mut records = Vec::new();
+            connection.writer().write_all(content).expect("memory");
+            while connection.wants_write() {
+                connection.write_tls(&mut records).expect("memory");
+            }
+            records
+        };
+        if respond(&stream.sock, seal, &own).is_ok() { Then::GoOn } else { Then::Truncate }
+    });
+    let verification = Verification::Authorities(authority.file());
+    let tls = TlsClient::new(&verification, None, Handshakes::default()).expect("usable TLS");
+    let load = LoadSpec { tls: Some(tls), ..load(&server.url()) };
+    assert_read_back("TLS", &run(&load), &sent);
+}
