@@ -6,7 +6,7 @@ use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
 use crate::target::Chosen;
-use results::{LatencyHistogram, WarmupCounts};
+use results::{FIRST_ERROR_STATUS, LatencyHistogram, WarmupCounts};
 use statistics::UnansweredWaits;
 use statistics::episodes::Slowest;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ const STATUS_CODES: usize = 1000;
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightRequest {
-    /// Index of its URL among those given.
+    /// Index of its URL among those given, or of its kind.
     pub(crate) url: usize,
     /// Time at which it was due.
     pub(crate) due: Nanos,
@@ -85,6 +85,8 @@ pub(crate) struct Recorder {
     crowded_out: Vec<u64>,
     errors: Errors,
     statuses: Box<[u64; STATUS_CODES]>,
+    /// Of these, those that the kinds of their requests expect, as far as they would be errors otherwise.
+    expected_statuses: BTreeMap<u16, u64>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     /// Smallest response size.
@@ -133,6 +135,7 @@ impl Recorder {
             crowded_out: Vec::new(),
             errors: Errors::new(),
             statuses: Box::new([0; STATUS_CODES]),
+            expected_statuses: BTreeMap::new(),
             bytes_sent: 0,
             bytes_received: 0,
             least_bytes: u64::MAX,
@@ -146,7 +149,7 @@ impl Recorder {
         }
     }
 
-    /// Records each of this many URLs apart, too.
+    /// Records each of this many URLs or kinds of requests apart, too.
     pub(crate) fn with_urls(self, urls: usize) -> Self {
         Self { per_url: PerUrl::new(urls), ..self }
     }
@@ -227,6 +230,13 @@ impl Recorder {
         self.second.response_time.record_ns(response_time);
         if let Some(detail) = &mut self.second.detail {
             detail.service_time.record_ns(service_time);
+        }
+    }
+
+    /// Notes that the status of a recorded response is one that the kind of its request expects.
+    pub(crate) fn expected(&mut self, flight: &InFlightRequest, status: u16) {
+        if status >= FIRST_ERROR_STATUS && self.measures(flight) {
+            *self.expected_statuses.entry(status).or_default() += 1;
         }
     }
 
@@ -383,6 +393,9 @@ impl Recorder {
         }
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);
+        }
+        for (status, count) in &other.expected_statuses {
+            *self.expected_statuses.entry(*status).or_default() += count;
         }
         self.errors.merge(&other.errors);
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {

@@ -37,7 +37,7 @@ fn method() -> String {
 }
 
 fn status() -> String {
-    "^([1-9][0-9]{2}|[1-9](xx|XX))$".to_owned()
+    "^([2-9][0-9]{2}|[2-9](xx|XX))$".to_owned()
 }
 
 fn pointer() -> String {
@@ -82,7 +82,7 @@ pub(super) const REQUEST: [Key; 9] = [
 pub(super) const EXPECT: [Key; 3] = [
     Key::new(
         "status",
-        Kind::OneOrSeveral(&Kind::Either(&[Kind::Whole(100, 999), Kind::Matching(status)])),
+        Kind::OneOrSeveral(&Kind::Either(&[Kind::Whole(200, 999), Kind::Matching(status)])),
         "right statuses, such as 200 or 2xx; below 400 if absent",
     ),
     Key::new("min-bytes", Kind::Size, "minimum size of the response, head included"),

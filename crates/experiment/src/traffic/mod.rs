@@ -43,6 +43,8 @@ pub struct RequestKind {
     pub method: String,
     /// Path and query.
     pub path: Template,
+    /// Path and query as written.
+    pub shown_path: String,
     /// Names and values, in order.
     pub headers: Vec<(String, Template)>,
     /// Body; empty for none.

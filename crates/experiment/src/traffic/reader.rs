@@ -112,6 +112,7 @@ impl Templates<'_> {
             weight: section.field("weight")?.map_or(Ok(1), |field| field.whole(1..=MAX_WEIGHT))? as u32,
             method,
             path,
+            shown_path: path_field.text()?.to_owned(),
             headers,
             body: self.body(&section, files)?,
             expect: section

@@ -128,10 +128,11 @@ impl WorkerTask<'_> {
         let plan = Plan {
             timeline: self.timeline,
             targets: &spec.targets.servers,
+            choices: &spec.targets.choices,
             server_per: spec.targets.server_per,
             requests_per_connection: spec.requests_per_connection,
             whole_seconds: spec.whole_seconds,
-            urls: if spec.per_url { spec.targets.choices.len() } else { 0 },
+            urls: if spec.per_url || spec.targets.has_kinds() { spec.targets.choices.len() } else { 0 },
             pacing: spec.pacing,
             lag_tolerance: nanos(spec.lag_tolerance),
             spare_cpu: self.spare_cpu,

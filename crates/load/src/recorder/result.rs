@@ -55,6 +55,17 @@ impl Recorder {
         self.per_url.results(urls)
     }
 
+    /// Judges the statuses by what the kinds of requests expect; those that expect nothing have no status of 400 or above.
+    pub(crate) fn expect_statuses_of_kinds(&self, requests: &mut RequestCounts) {
+        let errors = requests.error_statuses_by_code();
+        let unexpected = errors.map(|(code, count)| {
+            let expected = code.parse().ok().and_then(|code| self.expected_statuses.get(&code));
+            (code.to_owned(), count - expected.copied().unwrap_or_default().min(count))
+        });
+        let unexpected = unexpected.filter(|(_, count)| *count > 0).collect();
+        requests.unexpected_status = Some(unexpected);
+    }
+
     /// TLS sessions by version and cipher, in the form of the result schema.
     pub(crate) fn tls_sessions(&self) -> BTreeMap<String, u64> {
         self.count_sessions(|Security { version, cipher, resumed, .. }| {

@@ -34,6 +34,7 @@ mod start_signal;
 mod stream;
 mod targets;
 mod tls;
+mod traffic;
 
 /// Connections of an open loop if no number is given, and clients of a load that no option describes.
 const DEFAULT_CONNECTIONS: usize = 16;
@@ -109,7 +110,7 @@ impl Observer for Watching<'_> {
 /// Turns the options into a load.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     destination::check(&destination::named(&args.output.files))?;
-    let (mut targets, protocol) = targets::plan(args)?;
+    let targets::Planned { urls, mut targets, protocol } = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
     let implied = implied::clients(args, DEFAULT_CONNECTIONS)?;
@@ -127,7 +128,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let schedule::Planned { schedule, duration } =
         schedule::plan(args, connections * protocol.streams(), threads * share.of(), implied)?;
     Ok(LoadSpec {
-        urls: args.urls.iter().map(|url| load::shown_url(url)).collect(),
+        urls,
         targets,
         protocol,
         schedule,
