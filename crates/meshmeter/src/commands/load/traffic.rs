@@ -41,7 +41,9 @@ fn is_file(argument: &str) -> bool {
         return false;
     }
     let is_of_host = argument.split_once('/').is_some_and(|(first, _)| {
-        first == "localhost" || first.contains(':') || first.contains('.') && first.trim_matches('.') != ""
+        first == "localhost"
+            || first.contains(':')
+            || first.contains('.') && !first.trim_matches('.').is_empty()
     });
     !is_of_host || Path::new(argument).exists()
 }
@@ -148,7 +150,7 @@ impl<'f> Values<'f> {
                 Piece::Text(part) => text.append(&Text::from(part.clone()).with_ranges()),
                 Piece::Brace => text.push(b"{"),
                 Piece::Data(index) => {
-                    text.push_data(self.file.data[*index].source, self.plain[*index].clone())
+                    text.push_data(self.file.data[*index].source, self.plain[*index].clone());
                 }
             }
         }
