@@ -85,8 +85,8 @@ pub(crate) struct Recorder {
     crowded_out: Vec<u64>,
     errors: Errors,
     statuses: Box<[u64; STATUS_CODES]>,
-    /// Of these, those that the kinds of their requests expect, as far as they would be errors otherwise.
-    expected_statuses: BTreeMap<u16, u64>,
+    /// Of these, those that checks judge, as far as they would be errors otherwise.
+    judged_statuses: BTreeMap<u16, u64>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     /// Smallest response size.
@@ -135,7 +135,7 @@ impl Recorder {
             crowded_out: Vec::new(),
             errors: Errors::new(),
             statuses: Box::new([0; STATUS_CODES]),
-            expected_statuses: BTreeMap::new(),
+            judged_statuses: BTreeMap::new(),
             bytes_sent: 0,
             bytes_received: 0,
             least_bytes: u64::MAX,
@@ -233,11 +233,20 @@ impl Recorder {
         }
     }
 
-    /// Notes that the status of a recorded response is one that the kind of its request expects.
-    pub(crate) fn expected(&mut self, flight: &InFlightRequest, status: u16) {
+    /// Notes that a check has judged the status of a recorded response.
+    pub(crate) fn judged(&mut self, flight: &InFlightRequest, status: u16) {
         if status >= FIRST_ERROR_STATUS && self.measures(flight) {
-            *self.expected_statuses.entry(status).or_default() += 1;
+            *self.judged_statuses.entry(status).or_default() += 1;
         }
+    }
+
+    /// Records a response that failed a check: its request has failed, and its status is counted.
+    pub(crate) fn check_failed(&mut self, flight: &InFlightRequest, at: Nanos, status: u16, kind: ErrorKind) {
+        self.failed(flight, at, kind);
+        if self.measures(flight) {
+            self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
+        }
+        self.judged(flight, status);
     }
 
     /// Records how long after its arrival in the kernel a response was read.
@@ -394,8 +403,8 @@ impl Recorder {
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);
         }
-        for (status, count) in &other.expected_statuses {
-            *self.expected_statuses.entry(*status).or_default() += count;
+        for (status, count) in &other.judged_statuses {
+            *self.judged_statuses.entry(*status).or_default() += count;
         }
         self.errors.merge(&other.errors);
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {

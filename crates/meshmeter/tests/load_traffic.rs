@@ -157,7 +157,9 @@ fn responses_that_fail_a_check_are_failed_requests_of_their_kind() {
         // A status that its kind expects is no error, and one of another kind is.
         let unexpected: Vec<_> = result.requests.unexpected_status.iter().flatten().collect();
         assert_eq!(unexpected, [(&"500".to_owned(), &kind("unchecked").sent)]);
-        assert_eq!(result.requests.status["404"], kind("right").sent);
+        // Those of failed checks are shown, too.
+        let of_kind = [("404", "right"), ("503", "wrong"), ("500", "unchecked")];
+        of_kind.iter().for_each(|(code, name)| assert_eq!(result.requests.status[*code], kind(name).sent));
         assert!(
             result.verdict.reasons.iter().any(|reason| reason.starts_with("errors: ")),
             "{:?}",

@@ -306,7 +306,7 @@ pub struct RequestCounts {
     /// Failures by kind, of these requests, and of connection attempts since the opening of the window. Of a run that never
     /// started, all failures.
     pub errors: BTreeMap<String, u64>,
-    /// Responses by status code.
+    /// Responses by status code, those that failed a check included.
     pub status: BTreeMap<String, u64>,
     /// Of `status`, those that the load did not expect. Absent if it was not told which to expect: statuses of 400 and above are
     /// errors then.

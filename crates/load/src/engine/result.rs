@@ -166,7 +166,7 @@ impl Coordinator<'_> {
             requests.expect(expected);
         }
         let targets = &self.spec.targets;
-        if targets.expect_statuses() {
+        if targets.have_checks() {
             recorder.expect_statuses_of_kinds(&mut requests);
         }
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };

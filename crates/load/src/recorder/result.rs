@@ -55,12 +55,12 @@ impl Recorder {
         self.per_url.results(urls)
     }
 
-    /// Judges the statuses by what the kinds of requests expect; those that expect nothing have no status of 400 or above.
+    /// Judges the statuses, except those that checks have judged: 400 and above are errors.
     pub(crate) fn expect_statuses_of_kinds(&self, requests: &mut RequestCounts) {
         let errors = requests.error_statuses_by_code();
         let unexpected = errors.map(|(code, count)| {
-            let expected = code.parse().ok().and_then(|code| self.expected_statuses.get(&code));
-            (code.to_owned(), count - expected.copied().unwrap_or_default().min(count))
+            let judged = code.parse().ok().and_then(|code| self.judged_statuses.get(&code));
+            (code.to_owned(), count - judged.copied().unwrap_or_default().min(count))
         });
         let unexpected = unexpected.filter(|(_, count)| *count > 0).collect();
         requests.unexpected_status = Some(unexpected);

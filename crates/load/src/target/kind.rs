@@ -32,6 +32,10 @@ pub struct Kind {
 }
 
 impl Kind {
+    pub(super) fn has_checks(&self) -> bool {
+        self.status.is_some() || self.bytes != (0..=u64::MAX)
+    }
+
     /// The first check that a response fails.
     pub(crate) fn fault(&self, status: u16, bytes: u64) -> Option<ErrorKind> {
         if self.status.as_ref().is_some_and(|expected| !expected.contains(status)) {

@@ -102,10 +102,10 @@ impl Targets {
         self.choices.iter().any(|choice| choice.kind.is_some())
     }
 
-    /// True if a kind of request expects statuses.
-    pub(crate) fn expect_statuses(&self) -> bool {
+    /// True if a kind of request has checks.
+    pub(crate) fn have_checks(&self) -> bool {
         let mut kinds = self.choices.iter().filter_map(|choice| choice.kind.as_ref());
-        kinds.any(|kind| kind.status.is_some())
+        kinds.any(|kind| kind.has_checks())
     }
 
     fn total_weight(&self) -> u64 {

@@ -134,10 +134,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             self.in_flight -= 1;
             let kind = self.choices[flight.url].kind.as_deref();
             if let Some(fault) = kind.and_then(|kind| kind.fault(end.status, end.bytes)) {
-                self.recorder.failed(&flight, now, fault);
+                self.recorder.check_failed(&flight, now, end.status, fault);
             } else {
-                let is_expected = kind.is_some_and(|kind| kind.status.is_some());
-                self.response_came(&flight, &end, is_expected, now);
+                let is_judged = kind.is_some_and(|kind| kind.status.is_some());
+                self.response_came(&flight, &end, is_judged, now);
             }
             // A client of a closed loop goes on when it has read the response, however late that was.
             self.schedule.request_ended(now + self.reading_lag);
@@ -148,12 +148,12 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.go_on(slot, now)
     }
 
-    /// Records a response. `is_expected`: its status is one that its kind of request expects.
-    fn response_came(&mut self, flight: &InFlightRequest, end: &ResponseEnd, is_expected: bool, now: Nanos) {
+    /// Records a response. `is_judged`: a check has judged its status.
+    fn response_came(&mut self, flight: &InFlightRequest, end: &ResponseEnd, is_judged: bool, now: Nanos) {
         self.recorder.completed(flight, now, end.status, end.bytes);
         self.recorder.read_late(flight, self.reading_lag);
-        if is_expected {
-            self.recorder.expected(flight, end.status);
+        if is_judged {
+            self.recorder.judged(flight, end.status);
         }
         if C::MULTIPLEXED && !self.is_last_of_read {
             let uncertainty = now.saturating_sub(self.came_after().max(flight.sent));
