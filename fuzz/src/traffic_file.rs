@@ -2,7 +2,7 @@
 //! corpus.
 
 use experiment::Files;
-use experiment::traffic::{Body, Piece, RequestKind, Rows, Template, read};
+use experiment::traffic::{Body, Data, Piece, RequestKind, Rows, Template, read};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub fn check(input: &[u8]) {
             assert!(names.len() == file.requests.len() && !names.is_empty());
             for data in &file.data {
                 let source = file.sources[data.source];
-                if let Some(rows) = &data.rows {
+                if let Some(rows) = data.rows() {
                     assert_eq!(source.count, Some(rows.iter().count() as u64));
                 }
                 assert!(source.count != Some(0));
@@ -47,7 +47,7 @@ pub fn check(input: &[u8]) {
                     assert!(template.pieces().iter().all(is_known));
                 }
             }
-            let rows = file.data.iter().filter_map(|data| data.rows.as_ref());
+            let rows = file.data.iter().filter_map(Data::rows);
             assert!(rows.map(Rows::count).all(|count| count > 0));
         }
         Err(error) => {

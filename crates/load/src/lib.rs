@@ -37,9 +37,9 @@ pub use share::GeneratorShare;
 pub use spec::{LoadSpec, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
-    Body, Choice, Family, Header, HeaderError, Kind, Numbers, Order, Place, RangeError, Request, RequestKind,
-    RequestTemplate, Rows, ServerPer, Source, Target, TargetError, Targets, Text, resolve, resolve_kinds,
-    shown_url,
+    Body, Choice, Content, Family, Header, HeaderError, Kind, Numbers, Order, Place, RangeError, Request,
+    RequestKind, RequestTemplate, Rows, ServerPer, Source, Target, TargetError, Targets, Text, resolve,
+    resolve_kinds, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 

@@ -1,13 +1,14 @@
 //! Reads the data of templates: numbers, values in the file, columns of CSV and fields of JSON lines.
 
 use super::csv::Records;
-use super::keys::{DATA, MAX_NAME_LENGTH, MAX_NUMBER};
+use super::keys::{DATA, MAX_BODY_BYTES, MAX_NAME_LENGTH, MAX_NUMBER};
 use super::template::is_name;
-use super::{AtEnd, Data, Order, Rows, Source};
+use super::{AtEnd, Data, FILLER_SIZES, Order, Rows, Source, Values};
 use crate::diagnostic::ExperimentError;
 use crate::file::Files;
 use crate::keys::names;
 use crate::keys::words::Words as _;
+use crate::topology::file::size_up_to;
 use crate::yaml::document::Entry;
 use crate::yaml::section::{Field, Section, alternatives};
 use crate::yaml::suggestion::nearest;
@@ -25,15 +26,17 @@ enum Origin {
     Unique,
     Range,
     Values,
+    Filler,
     Csv,
     JsonLines,
 }
 
 /// Key of each origin, and the keys that it takes beside.
-const ORIGINS: [(&str, Origin, &[&str]); 5] = [
+const ORIGINS: [(&str, Origin, &[&str]); 6] = [
     ("unique", Origin::Unique, &["from"]),
     ("range", Origin::Range, &["order", "at-end"]),
     ("values", Origin::Values, &["order", "at-end"]),
+    ("filler", Origin::Filler, &[]),
     ("csv", Origin::Csv, &["column", "order", "at-end"]),
     ("json-lines", Origin::JsonLines, &["pointer", "order", "at-end"]),
 ];
@@ -72,27 +75,32 @@ impl<'f> DataReader<'f> {
                 "expected `again`: values that are drawn have no end",
             ));
         }
-        let rows = match origin {
-            Origin::Unique | Origin::Range => None,
+        let values = match origin {
+            Origin::Unique | Origin::Range => Values::Numbers,
+            Origin::Filler => Values::Filler(size_up_to(&field, MAX_BODY_BYTES)?),
             Origin::Values => {
                 let mut rows = Rows::default();
                 field.one_or_list()?.iter().for_each(|item| rows.push(item.text));
-                Some(rows)
+                Values::Rows(rows)
             }
-            Origin::Csv => Some(column(&field, section.field("column")?.as_ref(), &self.text(&field)?)?),
+            Origin::Csv => {
+                Values::Rows(column(&field, section.field("column")?.as_ref(), &self.text(&field)?)?)
+            }
             Origin::JsonLines => {
-                Some(parts(&field, section.field("pointer")?.as_ref(), &self.text(&field)?)?)
+                Values::Rows(parts(&field, section.field("pointer")?.as_ref(), &self.text(&field)?)?)
             }
         };
-        let (first, count) = match (origin, &rows) {
-            (_, Some(rows)) => (0, Some(rows.count() as u64)),
-            (Origin::Range, None) => range(&field)?,
-            (_, None) => (first(&field, section.field("from")?)?, None),
+        let order = if origin == Origin::Filler { Order::Random } else { order };
+        let (first, count) = match (origin, &values) {
+            (_, Values::Rows(rows)) => (0, Some(rows.count() as u64)),
+            (_, Values::Filler(_)) => (0, Some(FILLER_SIZES)),
+            (Origin::Range, Values::Numbers) => range(&field)?,
+            (_, Values::Numbers) => (first(&field, section.field("from")?)?, None),
         };
         let source = Source { first, count, order, at_end };
         let is_file = matches!(origin, Origin::Csv | Origin::JsonLines);
         let source = self.source(is_file.then(|| field.text()).transpose()?, source);
-        Ok(Data { name: name.to_owned(), source, rows })
+        Ok(Data { name: name.to_owned(), source, values })
     }
 
     /// Index of a source. Data of one file that are taken in the same way share it.

@@ -3,6 +3,7 @@
 use super::{AtEnd, Order};
 use crate::keys::words::words_of;
 use crate::keys::{Key, Kind, json_schema};
+use crate::topology::file::keys::{SIZES, size_definition};
 use serde_json::Value;
 
 /// Maximum number of kinds of requests: each has a histogram of its own in every thread.
@@ -28,7 +29,7 @@ pub fn json_schema() -> Value {
         "Meshmeter traffic",
         "Kinds of requests of a load, and their data (docs/traffic-file.md).",
         json_schema::map(&ROOT),
-        Vec::new(),
+        vec![size_definition()],
     )
 }
 
@@ -95,11 +96,12 @@ fn yes() -> Vec<&'static str> {
 
 const NUMBER: Kind = Kind::Whole(0, MAX_NUMBER as u64);
 
-pub(super) const DATA: [Key; 10] = [
+pub(super) const DATA: [Key; 11] = [
     Key::new("unique", Kind::OneOf(yes), "numbers of which no two requests have the same"),
     Key::new("from", NUMBER, "first of the unique numbers").default("1"),
     Key::new("range", Kind::List(2, &NUMBER), "numbers from the first bound to the second"),
     Key::new("values", Kind::List(1, &Kind::Text), "these values"),
+    Key::new("filler", SIZES, "text of a constant or random size, up to 64MiB"),
     Key::new(
         "csv",
         Kind::Text,

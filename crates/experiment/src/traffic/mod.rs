@@ -13,6 +13,7 @@ mod template;
 mod tests;
 
 use crate::keys::words::words;
+use crate::topology::distribution::Distribution;
 use results::ExpectedStatuses;
 
 pub use keys::json_schema;
@@ -20,7 +21,7 @@ pub use reader::read;
 pub use template::{Piece, Template};
 
 /// Traffic of a load.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrafficFile {
     /// URL without the paths of the requests.
     pub url: String,
@@ -74,14 +75,39 @@ pub struct Expectation {
 }
 
 /// Values by name.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     /// Name in templates.
     pub name: String,
     /// Index of its source. Data of one source have values of the same row in a request.
     pub source: usize,
-    /// Its values; absent: the numbers of the source themselves.
-    pub rows: Option<Rows>,
+    /// Its values.
+    pub values: Values,
+}
+
+/// Values of data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// The numbers of the source themselves.
+    Numbers,
+    /// A text per row.
+    Rows(Rows),
+    /// Filler with sizes of this distribution, bytes. The source numbers [`FILLER_SIZES`] of its quantiles, evenly spaced.
+    Filler(Distribution),
+}
+
+/// Number of different sizes of filler.
+pub const FILLER_SIZES: u64 = 4096;
+
+impl Data {
+    /// Its texts, if it has one per row.
+    #[must_use]
+    pub fn rows(&self) -> Option<&Rows> {
+        match &self.values {
+            Values::Rows(rows) => Some(rows),
+            Values::Numbers | Values::Filler(_) => None,
+        }
+    }
 }
 
 /// Numbers, or rows of a file, of which each request takes one.

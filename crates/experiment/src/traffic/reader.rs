@@ -168,9 +168,7 @@ impl Templates<'_> {
         let begins = |text: &str| text.starts_with('/');
         let is_path = match path.pieces().first() {
             Some(Piece::Text(text)) => begins(text),
-            Some(Piece::Data(index)) => {
-                self.data[*index].rows.as_ref().is_some_and(|rows| rows.iter().all(begins))
-            }
+            Some(Piece::Data(index)) => self.data[*index].rows().is_some_and(|rows| rows.iter().all(begins)),
             Some(Piece::Brace) | None => false,
         };
         if !is_path {
@@ -205,7 +203,7 @@ impl Templates<'_> {
         let value = self.compile(text, field.place())?;
         let fits = |text: &str| text.bytes().all(|byte| byte == b'\t' || byte >= b' ' && byte != 0x7f);
         let unfit = |index: usize| {
-            let row = self.data[index].rows.as_ref()?.iter().position(|row| !fits(row))?;
+            let row = self.data[index].rows()?.iter().position(|row| !fits(row))?;
             Some(format!("value {} of `{{{}}}` cannot be in a header", row + 1, self.data[index].name))
         };
         let fault = value.pieces().iter().find_map(|piece| match piece {

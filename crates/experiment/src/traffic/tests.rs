@@ -28,6 +28,7 @@ data:
   item: { json-lines: items.jsonl, pointer: /id, at-end: stop }
   page: { range: [5, 9], order: random }
   word: { values: [one, 2, true] }
+  text: { filler: { log-normal: { median: 1KiB, p99: 20KiB } } }
 "#;
 
 /// Files by name.
@@ -55,7 +56,7 @@ impl Files for Folder {
 }
 
 fn rows(data: &Data) -> Vec<&str> {
-    data.rows.iter().flat_map(Rows::iter).collect()
+    data.rows().into_iter().flat_map(Rows::iter).collect()
 }
 
 #[test]
@@ -81,7 +82,16 @@ fn file_reads_every_key() {
     let data: Vec<(&str, usize)> = shop.data.iter().map(|data| (data.name.as_str(), data.source)).collect();
     assert_eq!(
         data,
-        [("order", 0), ("user", 1), ("email", 1), ("any", 2), ("item", 3), ("page", 4), ("word", 5)],
+        [
+            ("order", 0),
+            ("user", 1),
+            ("email", 1),
+            ("any", 2),
+            ("item", 3),
+            ("page", 4),
+            ("word", 5),
+            ("text", 6)
+        ],
         "a request has name and address of one user"
     );
     assert_eq!(rows(&shop.data[2]), ["ada@a.example", "tom@a.example"]);
@@ -98,8 +108,11 @@ fn file_reads_every_key() {
             source(0, Some(3), Order::Turn, AtEnd::Stop),
             source(5, Some(5), Order::Random, AtEnd::Again),
             source(0, Some(3), Order::Turn, AtEnd::Again),
+            source(0, Some(FILLER_SIZES), Order::Random, AtEnd::Again),
         ]
     );
+    let sizes = Distribution::LogNormal { median: 1024.0, p99: 20_480.0 };
+    assert_eq!(shop.data[7].values, Values::Filler(sizes));
 }
 
 #[test]
@@ -155,6 +168,9 @@ fn invalid_files_report_place_and_expectation() {
         of("{values: [a], range: [1, 2]}"),
         of("{values: [a], column: b}"),
         of("{values: []}"),
+        of("{filler: {log-normal: {median: 1KiB}}}"),
+        of("{filler: 1GiB}"),
+        of("{filler: 1KiB, order: turn}"),
         of("{unique: false}"),
         of("{unique: true, from: -1}"),
         of("{range: [1]}"),

@@ -16,7 +16,7 @@ pub use data::{Rows, Source};
 pub use kind::{Kind, RequestKind};
 pub use resolve::{resolve, resolve_kinds};
 pub(crate) use selection::{Chosen, Selector};
-pub use text::{Numbers, Place, RangeError, Text};
+pub use text::{Content, Numbers, Place, RangeError, Text};
 pub use url::shown_url;
 
 use crate::protocol::grpc::{self, GrpcCall};

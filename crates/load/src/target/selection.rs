@@ -267,7 +267,9 @@ fn cumulative(choices: &[Choice]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{Body, Kind, RequestKind, RequestTemplate, Source, Text, resolve, resolve_kinds};
+    use crate::target::{
+        Body, Content, Kind, RequestKind, RequestTemplate, Source, Text, resolve, resolve_kinds,
+    };
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -346,7 +348,7 @@ mod tests {
     fn value_of_a_source_is_the_same_throughout_a_request() {
         let of_data = |before: &str| {
             let mut text = Text::from(before.to_owned());
-            text.push_data(0, None);
+            text.push_data(0, Content::Number);
             text
         };
         let template = RequestTemplate { body: Body::of_text(of_data("id=")), ..RequestTemplate::default() };

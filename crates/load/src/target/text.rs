@@ -26,9 +26,24 @@ enum Piece {
     /// A row or number of a source.
     Data {
         source: usize,
-        /// Texts by row; `None`: the number itself.
-        rows: Option<Arc<Rows>>,
+        content: Content,
     },
+}
+
+/// Content of a placeholder for data, by the number of its source.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Content {
+    /// The number itself.
+    Number,
+    /// The text of this row.
+    Rows(Arc<Rows>),
+    /// Filler of this one of the sizes, bytes.
+    Filler(Arc<[usize]>),
+}
+
+/// Size of filler.
+fn size_of(sizes: &[usize], number: u64) -> usize {
+    usize::try_from(number).ok().and_then(|number| sizes.get(number)).copied().unwrap_or(0)
 }
 
 /// A placeholder.
@@ -141,9 +156,9 @@ impl Text {
         }
     }
 
-    /// Appends a placeholder for a value of a source. `rows`: its texts; `None` for the number itself.
-    pub fn push_data(&mut self, source: usize, rows: Option<Arc<Rows>>) {
-        self.pieces.push(Piece::Data { source, rows });
+    /// Appends a placeholder for a value of a source.
+    pub fn push_data(&mut self, source: usize, content: Content) {
+        self.pieces.push(Piece::Data { source, content });
     }
 
     /// The bytes if there are no placeholders.
@@ -189,9 +204,13 @@ impl Text {
             Piece::Number(Numbers { first, digits, .. }) => {
                 digits_of(*numbers.next().unwrap_or(first)).max(*digits)
             }
-            Piece::Data { rows, .. } => {
+            Piece::Data { content, .. } => {
                 let number = *numbers.next().unwrap_or(&0);
-                rows.as_ref().map_or_else(|| digits_of(number), |rows| rows.get(number).len())
+                match content {
+                    Content::Number => digits_of(number),
+                    Content::Rows(rows) => rows.get(number).len(),
+                    Content::Filler(sizes) => size_of(sizes, number),
+                }
             }
         };
         self.pieces.iter().map(length).sum()
@@ -208,11 +227,12 @@ impl Text {
                     // Writing to memory cannot fail.
                     let _ = write!(out, "{number:0digits$}");
                 }
-                Piece::Data { rows, .. } => {
+                Piece::Data { content, .. } => {
                     let number = *numbers.next().unwrap_or(&0);
-                    match rows {
-                        Some(rows) => out.extend_from_slice(rows.get(number)),
-                        None => _ = write!(out, "{number}"),
+                    match content {
+                        Content::Number => _ = write!(out, "{number}"),
+                        Content::Rows(rows) => out.extend_from_slice(rows.get(number)),
+                        Content::Filler(sizes) => out.resize(out.len() + size_of(sizes, number), b'x'),
                     }
                 }
             }
@@ -282,10 +302,13 @@ mod tests {
     #[test]
     fn rows_and_numbers_of_data_fill_their_placeholders() {
         let mut text = Text::parse("/{1..9}/").unwrap();
-        text.push_data(0, Some(Arc::new(Rows::new(["ada", ""]))));
+        text.push_data(0, Content::Rows(Arc::new(Rows::new(["ada", ""]))));
         text.push(b"-");
-        text.push_data(1, None);
-        for (numbers, expected) in [([7, 0, 1000], "/7/ada-1000"), ([7, 1, 0], "/7/-0")] {
+        text.push_data(1, Content::Number);
+        text.push_data(2, Content::Filler([3, 0].into()));
+        for (numbers, expected) in
+            [([7, 0, 1000, 0], "/7/ada-1000xxx"), ([7, 1, 0, 1], "/7/-0"), ([7, 2, 0, 2], "/7/-0")]
+        {
             let mut out = Vec::new();
             text.write(&numbers, &mut out);
             assert_eq!(
@@ -294,7 +317,7 @@ mod tests {
             );
         }
         let places: Vec<Place> = text.places().collect();
-        assert_eq!(places[1..], [Place::Data(0), Place::Data(1)]);
+        assert_eq!(places[1..], [0, 1, 2].map(Place::Data));
         assert_eq!(text.constant(), None);
     }
 

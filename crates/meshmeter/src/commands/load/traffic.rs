@@ -3,8 +3,10 @@
 use crate::cli::{GivenHeaders, LoadArgs};
 use crate::commands::run::files::{FilesBeside, meant, read_text};
 use crate::failure::Failure;
-use experiment::traffic::{self, AtEnd, Body, Piece, RequestKind, Template, TrafficFile};
-use load::{Kind, Order, RangeError, RequestTemplate, Rows, Source, TargetError, Targets, Text};
+use experiment::topology::distribution::Distribution;
+use experiment::traffic::{self, AtEnd, Body, FILLER_SIZES, Piece, RequestKind, Template, TrafficFile};
+use load::{Content, Kind, Order, RangeError, RequestTemplate, Rows, Source, TargetError, Targets, Text};
+use statistics::comparison::normal_quantile;
 use std::cell::OnceCell;
 use std::io::{ErrorKind, IsTerminal as _, stderr};
 use std::path::Path;
@@ -130,16 +132,33 @@ fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<loa
 /// Data of a file in the form of the engine.
 struct Values<'f> {
     file: &'f TrafficFile,
-    plain: Vec<Option<Arc<Rows>>>,
+    plain: Vec<Content>,
     /// As paths can have them, for those that paths have.
-    in_paths: Vec<OnceCell<Option<Arc<Rows>>>>,
+    in_paths: Vec<OnceCell<Content>>,
+}
+
+/// Content of the placeholders for data.
+fn content(values: &traffic::Values) -> Content {
+    match values {
+        traffic::Values::Numbers => Content::Number,
+        traffic::Values::Rows(rows) => Content::Rows(Arc::new(Rows::new(rows.iter()))),
+        traffic::Values::Filler(sizes) => Content::Filler(quantiles(sizes).collect()),
+    }
+}
+
+/// Evenly spaced quantiles of sizes, which have the distribution if they are drawn equally often.
+fn quantiles(sizes: &Distribution) -> impl Iterator<Item = usize> {
+    let fractions = (0..FILLER_SIZES).map(|step| (step as f64 + 0.5) / FILLER_SIZES as f64);
+    fractions.map(|fraction| {
+        let bytes = sizes.draw(fraction, normal_quantile(fraction));
+        bytes.round().min(load::MAX_BODY_BYTES as f64) as usize
+    })
 }
 
 impl<'f> Values<'f> {
     fn new(file: &'f TrafficFile) -> Self {
-        let rows =
-            file.data.iter().map(|data| data.rows.as_ref().map(|rows| Arc::new(Rows::new(rows.iter()))));
-        Self { file, plain: rows.collect(), in_paths: vec![OnceCell::new(); file.data.len()] }
+        let plain = file.data.iter().map(|data| content(&data.values)).collect();
+        Self { file, plain, in_paths: vec![OnceCell::new(); file.data.len()] }
     }
 
     /// Text of a header or body, in which braces may be of JSON.
@@ -164,9 +183,12 @@ impl<'f> Values<'f> {
                 Piece::Text(part) => text.append(&Text::parse(part)?),
                 Piece::Brace => text.push(b"{"),
                 Piece::Data(index) => {
-                    let encoded = || self.plain[*index].as_ref().map(|rows| Arc::new(rows.in_path()));
-                    let rows = self.in_paths[*index].get_or_init(encoded).clone();
-                    text.push_data(self.file.data[*index].source, rows);
+                    let encoded = || match &self.plain[*index] {
+                        Content::Rows(rows) => Content::Rows(Arc::new(rows.in_path())),
+                        other => other.clone(),
+                    };
+                    let content = self.in_paths[*index].get_or_init(encoded).clone();
+                    text.push_data(self.file.data[*index].source, content);
                 }
             }
         }
@@ -177,6 +199,20 @@ impl<'f> Values<'f> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filler_has_the_sizes_of_its_distribution() {
+        let sizes = |distribution: Distribution| quantiles(&distribution).collect::<Vec<_>>();
+        let all = sizes(Distribution::LogNormal { median: 1000.0, p99: 20_000.0 });
+        let count =
+            |below: usize| all.iter().filter(|size| **size < below).count() as f64 / FILLER_SIZES as f64;
+        assert!((count(1000) - 0.5).abs() < 0.002 && (count(20_000) - 0.99).abs() < 0.002, "{:?}", &all[..9]);
+        assert!(sizes(Distribution::Fixed(7.0)).iter().all(|size| *size == 7));
+        let uniform = sizes(Distribution::Uniform { low: 10.0, high: 20.0 });
+        assert!(uniform.iter().all(|size| (10..=20).contains(size)));
+        let mean = uniform.iter().sum::<usize>() as f64 / FILLER_SIZES as f64;
+        assert!((mean - 15.0).abs() < 0.01, "{mean}");
+    }
 
     #[test]
     fn name_of_a_file_is_told_from_a_url() {
