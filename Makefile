@@ -53,6 +53,7 @@ dist-check: dist ## Install each package into an empty folder and run a study fr
 schema: ## The JSON Schemas in docs/schema, after a change to keys
 	$(CARGO) run --locked --quiet --bin meshmeter -- schema experiment >docs/schema/experiment.json
 	$(CARGO) run --locked --quiet --bin meshmeter -- schema topology >docs/schema/topology.json
+	$(CARGO) run --locked --quiet --bin meshmeter -- schema traffic >docs/schema/traffic.json
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories

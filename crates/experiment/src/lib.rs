@@ -2,9 +2,9 @@
 //!
 //! Start with [`definition`] for an experiment, [`mod@file`] for its YAML and [`plan`] for its trials.
 //! [`MeshKind`] has the modes of each mesh, [`dataplane`] the parts that a mode expands to, and
-//! [`topology`] the workloads, calls and drivers. [`settings`] has the settings of proxies, service and
-//! Istio, [`objective`] the bounds on figures, and [`published`] the published figures shown next to them.
-//! [`environment`] is the interface to the environment that trials run in.
+//! [`topology`] the workloads, calls and drivers, [`traffic`] the kinds of requests of a load. [`settings`] has
+//! the settings of proxies, service and Istio, [`objective`] the bounds on figures, and [`published`] the
+//! published figures shown next to them. [`environment`] is the interface to the environment that trials run in.
 
 pub mod dataplane;
 pub mod definition;
@@ -20,6 +20,7 @@ pub mod published;
 pub mod settings;
 pub mod topology;
 mod touch;
+pub mod traffic;
 pub mod xds;
 mod yaml;
 

@@ -1,9 +1,9 @@
-//! JSON Schemas of experiment and topology files against the files that there are, and against wrong ones.
+//! JSON Schemas of experiment, topology and traffic files against the files that there are, and against wrong ones.
 
 mod json_schema;
 
 use experiment::topology::shapes::{Parameters, SHAPES, ShapeSettings};
-use experiment::{Experiment, Protocol, topology};
+use experiment::{Experiment, Files, Protocol, topology, traffic};
 use json_schema::violations;
 use serde_json::Value;
 use std::fs;
@@ -47,6 +47,23 @@ fn is_topology(yaml: &str) -> bool {
     yaml.lines().any(|line| line == "services:")
 }
 
+fn is_traffic(yaml: &str) -> bool {
+    yaml.lines().any(|line| line == "requests:")
+}
+
+/// Data of traffic files.
+struct Data;
+
+impl Files for Data {
+    fn text(&self, path: &str) -> Result<String, String> {
+        Ok(if path.ends_with(".csv") { "name\nada\n" } else { "{\"id\": 1}\n" }.to_owned())
+    }
+
+    fn locate(&self, path: &str) -> Result<PathBuf, String> {
+        Ok(path.into())
+    }
+}
+
 #[test]
 fn presets_and_what_runs_write_of_them_are_valid() {
     let schema = experiment::file::json_schema();
@@ -66,7 +83,7 @@ fn presets_and_what_runs_write_of_them_are_valid() {
 fn documented_files_are_valid() {
     let (experiment, topology) = (experiment::file::json_schema(), topology::file::json_schema());
     let (topologies, experiments): (Vec<_>, Vec<_>) =
-        blocks().into_iter().partition(|(_, yaml)| is_topology(yaml));
+        blocks().into_iter().filter(|(_, yaml)| !is_traffic(yaml)).partition(|(_, yaml)| is_topology(yaml));
     assert!(!topologies.is_empty() && !experiments.is_empty(), "documents show files of both kinds");
     for (name, yaml) in experiments {
         assert_valid(&experiment, &yaml, &name);
@@ -76,6 +93,50 @@ fn documented_files_are_valid() {
         // The same keys describe a topology within an experiment.
         let inline = format!("name: x\nmodes: [none]\nload: {{rate: 1}}\ntopology: {}", parsed(&yaml));
         assert_valid(&experiment, &inline, &name);
+    }
+}
+
+#[test]
+fn traffic_files_that_are_read_are_valid_and_typos_are_not() {
+    let schema = traffic::json_schema();
+    let documented: Vec<_> = blocks().into_iter().filter(|(_, yaml)| is_traffic(yaml)).collect();
+    assert!(!documented.is_empty(), "documents show traffic");
+    for (name, yaml) in documented {
+        assert_valid(&schema, &yaml, &name);
+    }
+    let file = |request: &str, data: &str| {
+        format!(
+            "url: http://a\nheaders: {{X-A: 5}}\nrequests:\n  - {{path: /, {request}}}\ndata: {{x: {{{data}}}}}\n"
+        )
+    };
+    for (request, data) in [
+        ("weight: 1000000, method: M-SEARCH, name: 5", "unique: true, from: 0"),
+        ("body: true", "range: [0, 50], order: random"),
+        ("body-file: a", "values: [1, b, true], at-end: stop"),
+        ("body-size: 2KiB, expect: {status: 200}", "csv: a.csv, column: name, order: turn"),
+        ("expect: {status: [2xx, 404], min-bytes: 0, max-bytes: 1KiB}", "csv: a.csv, at-end: again"),
+        ("headers: {X-B: '{x}'}", "json-lines: a, pointer: /id"),
+        ("body: '{x}'", "filler: 1KiB"),
+        ("body: '{x}'", "filler: {log-normal: {median: 1KiB, p99: 20KiB}}"),
+    ] {
+        let yaml = file(request, data);
+        let read = traffic::read(&yaml, "a.yaml", &Data).map_err(|error| error.render(false));
+        assert!(read.is_ok(), "{read:?}");
+        assert_valid(&schema, &yaml, request);
+    }
+    for (request, data) in [
+        ("wieght: 1", "unique: true"),
+        ("weight: 0", "unique: true"),
+        ("method: get", "unique: true"),
+        ("expect: {status: 20}", "unique: true"),
+        ("expect: {size: 20}", "unique: true"),
+        ("weight: 1", "unique: false"),
+        ("weight: 1", "range: [1]"),
+        ("weight: 1", "csv: a.csv, order: down"),
+    ] {
+        let yaml = file(request, data);
+        assert!(traffic::read(&yaml, "a.yaml", &Data).is_err(), "{yaml}");
+        assert!(!violations(&schema, &parsed(&yaml)).is_empty(), "{yaml}");
     }
 }
 

@@ -111,6 +111,15 @@ error_kinds! {
         hint("it takes fewer requests at once than it announced: use fewer --streams");
     GoneAway: "goaway", "the peer ended the connection (GOAWAY) before it answered the request";
     EventCut: "event-cut", "a stream of events ended within an event";
+    CheckStatus: "check-status",
+        "the response has a status that its kind of request does not expect",
+        hint("`expect.status` in the traffic file says which statuses are right");
+    CheckSize: "check-size",
+        "the response is smaller or larger than its kind of request expects",
+        hint("`expect` in the traffic file bounds the size, head included");
+    DataEnded: "data-ended",
+        "the data of the request have ended, so that it was not sent",
+        hint("more data, or `at-end: again` in the traffic file, which begins again");
     GrpcHttpStatus: "grpc-http-status",
         "a gRPC call was answered with an HTTP status other than 200",
         hint("does a gRPC server answer there, or a proxy before it that could not reach it?");

@@ -39,8 +39,9 @@ pub use source::{SourceError, Sources};
 pub use spec::{LoadSpec, Opening, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
-    Address, Body, Choice, Family, Header, HeaderError, Numbers, Order, RangeError, Request, RequestTemplate,
-    ServerPer, Target, TargetError, Targets, Text, UnixSocketError, resolve, shown_url,
+    Address, Body, Choice, Content, Family, Header, HeaderError, Kind, Numbers, Order, Place, RangeError,
+    Request, RequestKind, RequestTemplate, Rows, ServerPer, Source, Target, TargetError, Targets, Text,
+    UnixSocketError, resolve, resolve_kinds, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 

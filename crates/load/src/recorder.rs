@@ -6,7 +6,7 @@ use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
 use crate::target::{Address, Chosen};
-use results::{IdleCloses, LatencyHistogram, WarmupCounts};
+use results::{FIRST_ERROR_STATUS, IdleCloses, LatencyHistogram, WarmupCounts};
 use statistics::UnansweredWaits;
 use statistics::episodes::Slowest;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ const STATUS_CODES: usize = 1000;
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightRequest {
-    /// Index of its URL among those given.
+    /// Index of its URL among those given, or of its kind.
     pub(crate) url: usize,
     /// Time at which it was due.
     pub(crate) due: Nanos,
@@ -102,6 +102,8 @@ pub(crate) struct Recorder {
     errors: Errors,
     idle_closes: IdleCloses,
     statuses: Box<[u64; STATUS_CODES]>,
+    /// Of these, those that checks judge, as far as they would be errors otherwise.
+    judged_statuses: BTreeMap<u16, u64>,
     pub(crate) bytes_sent: u64,
     pub(crate) response_sizes: Sizes,
     /// `None` until the first stream of events has begun.
@@ -149,6 +151,7 @@ impl Recorder {
             errors: Errors::new(),
             idle_closes: IdleCloses::default(),
             statuses: Box::new([0; STATUS_CODES]),
+            judged_statuses: BTreeMap::new(),
             bytes_sent: 0,
             response_sizes: Sizes::default(),
             events: None,
@@ -160,7 +163,7 @@ impl Recorder {
         }
     }
 
-    /// Records each of this many URLs apart, too.
+    /// Records each of this many URLs or kinds of requests apart, too.
     pub(crate) fn with_urls(self, urls: usize) -> Self {
         Self { per_url: PerUrl::new(urls), ..self }
     }
@@ -248,6 +251,22 @@ impl Recorder {
         if let Some(detail) = &mut self.second.detail {
             detail.service_time.record_ns(service_time);
         }
+    }
+
+    /// Notes that a check has judged the status of a recorded response.
+    pub(crate) fn judged(&mut self, flight: &InFlightRequest, status: u16) {
+        if status >= FIRST_ERROR_STATUS && self.measures(flight) {
+            *self.judged_statuses.entry(status).or_default() += 1;
+        }
+    }
+
+    /// Records a response that failed a check: its request has failed, and its status is counted.
+    pub(crate) fn check_failed(&mut self, flight: &InFlightRequest, at: Nanos, status: u16, kind: ErrorKind) {
+        self.failed(flight, at, kind);
+        if self.measures(flight) {
+            self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
+        }
+        self.judged(flight, status);
     }
 
     /// Records how long after its arrival in the kernel a response was read.
@@ -440,6 +459,9 @@ impl Recorder {
         }
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);
+        }
+        for (status, count) in &other.judged_statuses {
+            *self.judged_statuses.entry(*status).or_default() += count;
         }
         self.errors.merge(&other.errors);
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {

@@ -55,7 +55,7 @@ pub struct LoadSpec {
     pub seed: u64,
     /// Report the service time and schedule lag of each second, too: [`crate::Second::detail`].
     pub whole_seconds: bool,
-    /// Measure each URL apart, too: [`results::LoadResult::per_url`].
+    /// Measure each URL apart, too: [`results::LoadResult::per_url`]. Kinds of requests always are.
     pub per_url: bool,
     /// Way in which threads wait until something is due.
     pub pacing: Pacing,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Lowest and highest status of a final response that HTTP/1.1 and HTTP/2 can carry.
 const STATUSES: std::ops::RangeInclusive<u16> = 200..=999;
 /// First status that is an error if no statuses are expected explicitly.
-const FIRST_ERROR_STATUS: u16 = 400;
+pub const FIRST_ERROR_STATUS: u16 = 400;
 
 /// Expected statuses; not empty.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]

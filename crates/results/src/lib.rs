@@ -113,7 +113,7 @@ pub use edge::{EdgeRecord, EdgeSummary};
 pub use estimate::{CensoredPercentiles, Estimate, Percentiles};
 pub use estimates::Estimates;
 pub use event::{LoadEvent, SecondDetail};
-pub use expected_statuses::{ExpectedStatuses, InvalidStatus, StatusPattern};
+pub use expected_statuses::{ExpectedStatuses, FIRST_ERROR_STATUS, InvalidStatus, StatusPattern};
 pub use export::ExportRecord;
 pub use factor::{
     BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, OwnedCellKey, factor_texts,
@@ -156,9 +156,9 @@ pub use latency_histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
 };
 pub use load::{
-    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MAX_COUNT, MergedPart, MergedResults,
-    Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol,
-    UrlResult, WarmupCounts,
+    Bytes, GeneratorNetwork, GeneratorUsage, KindResult, LOAD_SCHEMA, LoadResult, MAX_COUNT, MergedPart,
+    MergedResults, Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses,
+    SpokenProtocol, UrlResult, WarmupCounts,
 };
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};

@@ -156,6 +156,9 @@ pub struct LoadResult {
     /// Each URL apart, in the order given (`--per-url`); empty unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_url: Vec<UrlResult>,
+    /// Each kind of request of a traffic file, in its order; empty without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindResult>,
     /// Whether these figures may be used.
     pub verdict: Verdict,
     /// Result of the objective, if one was given.
@@ -169,7 +172,7 @@ pub struct LoadResult {
     pub merged: Option<MergedResults>,
 }
 
-/// Requests of one URL among several.
+/// Requests of one URL among several, or of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UrlResult {
     /// The URL as given, with its weight and ranges.
@@ -190,6 +193,18 @@ pub struct UrlResult {
     /// As [`LoadResult::unanswered_waits_us`], of its requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered_waits_us: Vec<(f64, u64)>,
+}
+
+/// Requests of one kind of a traffic file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindResult {
+    /// Name of the kind.
+    pub name: String,
+    /// Weight, of which its share is.
+    pub weight: u32,
+    /// Its requests; the URL has the templates of the path.
+    #[serde(flatten)]
+    pub requests: UrlResult,
 }
 
 /// Slowest requests of a window, at most one fiftieth of all.
@@ -313,7 +328,7 @@ pub struct RequestCounts {
     /// Failures by kind, of these requests, and of connection attempts since the opening of the window. Of a run that never
     /// started, all failures.
     pub errors: BTreeMap<String, u64>,
-    /// Responses by status code.
+    /// Responses by status code, those that failed a check included.
     pub status: BTreeMap<String, u64>,
     /// Of `status`, those that the load did not expect. Absent if it was not told which to expect: statuses of 400 and above are
     /// errors then.

@@ -145,6 +145,14 @@ impl<'a> Field<'a> {
         self.scalar(self.node).map(|item| item.text)
     }
 
+    /// The values of a list.
+    pub(crate) fn nodes(&self, expected: &str) -> Result<&'a [Node]> {
+        match &self.node.value {
+            Value::List(nodes) => Ok(nodes),
+            _ => Err(self.place().error(format!("`{}` is not a list", self.path), expected)),
+        }
+    }
+
     /// A scalar, or every scalar of a non-empty list.
     pub(crate) fn one_or_list(&self) -> Result<Vec<Item<'a>>> {
         let Value::List(items) = &self.node.value else { return Ok(vec![self.scalar(self.node)?]) };

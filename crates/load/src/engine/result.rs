@@ -5,13 +5,15 @@ use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
 use crate::recorder::{EventRecord, GrpcRecord, Recorder};
 use crate::spec::Protocol;
+use crate::target::Kind;
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, RunContext};
 use crate::worker::WorkerOutcome;
 use jiff::SignedDuration;
 use results::{
-    Backlog, Build, Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
+    Backlog, Build, Bytes, GeneratorUsage, KindResult, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates,
+    SeriesPoint, UrlResult,
 };
 use statistics::backlog::growth;
 use std::sync::atomic::Ordering;
@@ -137,6 +139,26 @@ impl Coordinator<'_> {
         }
     }
 
+    /// Each kind of request; empty if there are none.
+    fn kinds(&self, recorder: &Recorder) -> Vec<KindResult> {
+        let base = self.spec.urls.first().map_or("", |url| url.trim_end_matches('/'));
+        let kinds = || {
+            self.spec
+                .targets
+                .choices
+                .iter()
+                .filter_map(|choice| Some((choice.kind.as_deref()?, choice.weight)))
+        };
+        let urls: Vec<String> = kinds().map(|(kind, _)| format!("{base}{}", kind.shown_path)).collect();
+        let requests = if urls.is_empty() { Vec::new() } else { recorder.url_results(&urls) };
+        let result = |((kind, weight), requests): ((&Kind, u32), UrlResult)| KindResult {
+            name: kind.name.clone(),
+            weight,
+            requests,
+        };
+        kinds().zip(requests).map(result).collect()
+    }
+
     /// `open`: connections that were open at the start.
     pub fn result(&self, mut measured: Measured, open: usize) -> LoadResult {
         let window = measured.stopped_at.saturating_sub(self.timeline.window_start);
@@ -147,6 +169,10 @@ impl Coordinator<'_> {
         let mut requests = recorder.request_counts();
         if let Some(expected) = &self.spec.expected_status {
             requests.expect(expected);
+        }
+        let targets = &self.spec.targets;
+        if targets.have_checks() {
+            recorder.expect_statuses_of_kinds(&mut requests);
         }
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
         let (response_time_us, censored_above_us) = recorder.response_times();
@@ -214,7 +240,8 @@ impl Coordinator<'_> {
             requests,
             series,
             series_histograms: Vec::new(),
-            per_url: recorder.url_results(&self.spec.urls),
+            per_url: if targets.has_kinds() { Vec::new() } else { recorder.url_results(&self.spec.urls) },
+            kinds: self.kinds(recorder),
             verdict: Default::default(),
             objective: None,
             exports: Vec::new(),

@@ -1,4 +1,4 @@
-//! Requests and response times of each URL, when several are measured apart.
+//! Requests and response times of each URL or kind of request, when several are measured apart.
 
 use crate::clock::Nanos;
 use results::{LatencyHistogram, UrlResult};
@@ -13,7 +13,8 @@ struct UrlRecord {
     sent: u64,
     unsent: u64,
     failed: u64,
-    response_time: LatencyHistogram,
+    /// `None` until the first response: of hundreds of kinds, some may be rare.
+    response_time: Option<Box<LatencyHistogram>>,
     unanswered_waits: UnansweredWaits,
 }
 
@@ -23,7 +24,7 @@ impl PerUrl {
             sent: 0,
             unsent: 0,
             failed: 0,
-            response_time: LatencyHistogram::new(),
+            response_time: None,
             unanswered_waits: UnansweredWaits::default(),
         };
         Self(vec![record; urls])
@@ -48,7 +49,7 @@ impl PerUrl {
 
     pub(super) fn completed(&mut self, url: usize, response_time: Nanos) {
         if let Some(record) = self.0.get_mut(url) {
-            record.response_time.record_ns(response_time);
+            record.response_time.get_or_insert_default().record_ns(response_time);
         }
     }
 
@@ -69,15 +70,18 @@ impl PerUrl {
             mine.sent += theirs.sent;
             mine.unsent += theirs.unsent;
             mine.failed += theirs.failed;
-            mine.response_time.merge(&theirs.response_time);
+            if let Some(theirs) = &theirs.response_time {
+                mine.response_time.get_or_insert_default().merge(theirs);
+            }
             mine.unanswered_waits.merge(&theirs.unanswered_waits);
         }
     }
 
     /// Failed requests, and those never sent, rank above all responses.
     pub(super) fn results(&self, urls: &[String]) -> Vec<UrlResult> {
+        let none = LatencyHistogram::new();
         let result = |(url, record): (&String, &UrlRecord)| {
-            let (times, waits) = (&record.response_time, &record.unanswered_waits);
+            let (times, waits) = (record.response_time.as_deref().unwrap_or(&none), &record.unanswered_waits);
             UrlResult {
                 url: url.clone(),
                 sent: record.sent,

@@ -55,6 +55,17 @@ impl Recorder {
         self.per_url.results(urls)
     }
 
+    /// Judges the statuses, except those that checks have judged: 400 and above are errors.
+    pub(crate) fn expect_statuses_of_kinds(&self, requests: &mut RequestCounts) {
+        let errors = requests.error_statuses_by_code();
+        let unexpected = errors.map(|(code, count)| {
+            let judged = code.parse().ok().and_then(|code| self.judged_statuses.get(&code));
+            (code.to_owned(), count - judged.copied().unwrap_or_default().min(count))
+        });
+        let unexpected = unexpected.filter(|(_, count)| *count > 0).collect();
+        requests.unexpected_status = Some(unexpected);
+    }
+
     /// TLS sessions by version and cipher, in the form of the result schema.
     pub(crate) fn tls_sessions(&self) -> BTreeMap<String, u64> {
         self.count_sessions(|Security { version, cipher, resumed, .. }| {

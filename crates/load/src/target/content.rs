@@ -1,6 +1,6 @@
 //! Headers and bodies of requests, as the user wrote them.
 
-use super::text::{Numbers, Text};
+use super::text::{Place, Text};
 use http::header::{InvalidHeaderName, InvalidHeaderValue};
 use http::{HeaderName, HeaderValue};
 use std::fmt;
@@ -54,6 +54,17 @@ impl Header {
         Self { value: self.value.with_ranges(), ..self }
     }
 
+    /// A header whose value has placeholders. What they are filled with must be valid in a header.
+    ///
+    /// # Errors
+    /// Returns an error without the value if the name, or the value without what fills it, is invalid.
+    pub fn with_value(name: &str, value: Text) -> Result<Self, HeaderError> {
+        let mut literals = Vec::new();
+        value.write(&[], &mut literals);
+        HeaderValue::from_bytes(&literals)?;
+        Ok(Self { name: name.parse()?, written: name.into(), value })
+    }
+
     /// Name for comparisons, in lower case.
     #[must_use]
     pub fn name(&self) -> &HeaderName {
@@ -90,7 +101,7 @@ impl fmt::Debug for Header {
 pub enum Body {
     /// The same for all requests.
     Constant(Arc<[u8]>),
-    /// With placeholders for numbers.
+    /// With placeholders.
     Varying(Arc<Text>),
 }
 
@@ -110,8 +121,16 @@ impl Body {
     /// A body in which each `{a..b}` is a placeholder for a number. Other braces stay as they are.
     #[must_use]
     pub fn with_ranges(text: &[u8]) -> Self {
-        let varying = Text::literal(text).with_ranges();
-        if varying.places().next().is_some() { Self::Varying(Arc::new(varying)) } else { text.into() }
+        Self::of_text(Text::literal(text).with_ranges())
+    }
+
+    /// A body with the placeholders of this text.
+    #[must_use]
+    pub fn of_text(text: Text) -> Self {
+        match text.as_literal() {
+            Some(literal) => literal.into(),
+            None => Self::Varying(Arc::new(text)),
+        }
     }
 
     /// True if no request has a body.
@@ -134,7 +153,7 @@ impl Body {
         match self {
             Self::Constant(bytes) => Arc::clone(bytes),
             Self::Varying(text) => {
-                let mut bytes = Vec::new();
+                let mut bytes = Vec::with_capacity(text.length(numbers));
                 text.write(numbers, &mut bytes);
                 bytes.into()
             }
@@ -142,7 +161,7 @@ impl Body {
     }
 
     /// The placeholders, in order.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Numbers> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
         let text = match self {
             Self::Constant(_) => None,
             Self::Varying(text) => Some(text),
@@ -165,7 +184,7 @@ mod tests {
             |text: &str, numbers: &[u64]| String::from_utf8(body(text).bytes(numbers).to_vec()).unwrap();
         assert_eq!(written("{\"id\": {1..1000}}", &[42]), "{\"id\": 42}");
         assert_eq!(written("{{1..2}}{003..100}{", &[2, 7]), "{2}007{");
-        assert_eq!(body("{1..3}-{5..9}").places().map(|place| place.last).collect::<Vec<_>>(), [3, 9]);
+        assert_eq!(body("{1..3}-{5..9}").places().count(), 2);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 mod address;
 mod assignment;
 mod content;
+mod data;
+mod kind;
 mod resolve;
 mod selection;
 mod text;
@@ -12,9 +14,11 @@ mod url;
 pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
-pub use resolve::resolve;
+pub use data::{Rows, Source};
+pub use kind::{Kind, RequestKind};
+pub use resolve::{resolve, resolve_kinds};
 pub(crate) use selection::{Chosen, Selector};
-pub use text::{Numbers, RangeError, Text};
+pub use text::{Content, Numbers, Place, RangeError, Text};
 pub use url::shown_url;
 
 use crate::protocol::grpc::{self, GrpcCall};
@@ -30,7 +34,7 @@ pub struct Targets {
     pub family: Family,
     /// The servers and their requests; not empty.
     pub servers: Vec<Target>,
-    /// One choice per given URL; not empty.
+    /// One choice per given URL or kind of request; not empty.
     pub choices: Vec<Choice>,
     /// Order in which choices are selected.
     pub order: Order,
@@ -38,6 +42,8 @@ pub struct Targets {
     pub server_per: ServerPer,
     /// Maximum connections per server; at least 1. `None`: no limit.
     pub connections_per_server: Option<usize>,
+    /// Data of the requests.
+    pub sources: Vec<Source>,
 }
 
 /// Protocol family of all servers of a run.
@@ -51,13 +57,15 @@ pub enum Family {
     Raw,
 }
 
-/// A URL as given; with a range of hosts, one of several requests.
+/// A URL as given, or a kind of request; with a range of hosts, one of several requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// Its share is this fraction of the sum of all weights; at least 1.
     pub weight: u32,
     /// Pairs of a server and the index of one of its requests, equally likely; not empty.
     pub options: Vec<(usize, usize)>,
+    /// Name and checks, for a kind of request.
+    pub kind: Option<Box<Kind>>,
 }
 
 /// Order in which requests are selected.
@@ -95,14 +103,26 @@ impl Targets {
         self.servers[0].addresses.first().filter(|address| address.ip().is_none())
     }
 
+    /// True if the choices are kinds of requests.
+    #[must_use]
+    pub fn has_kinds(&self) -> bool {
+        self.choices.iter().any(|choice| choice.kind.is_some())
+    }
+
+    /// True if a kind of request has checks.
+    pub(crate) fn have_checks(&self) -> bool {
+        let mut kinds = self.choices.iter().filter_map(|choice| choice.kind.as_ref());
+        kinds.any(|kind| kind.has_checks())
+    }
+
     fn total_weight(&self) -> u64 {
         self.choices.iter().map(|choice| u64::from(choice.weight)).sum()
     }
 }
 
 impl Choice {
-    /// Placeholders for numbers in its requests.
-    fn places<'a>(&self, targets: &'a Targets) -> impl Iterator<Item = Numbers> + use<'a> {
+    /// Placeholders in its requests.
+    fn places<'a>(&self, targets: &'a Targets) -> impl Iterator<Item = Place> + use<'a> {
         let (server, request) = self.options[0];
         targets.servers[server].requests[request].places()
     }
@@ -171,8 +191,8 @@ impl Request {
         self.headers.iter().find(|header| header.name() == name)
     }
 
-    /// Placeholders for numbers, in the order in which requests contain them: path, headers, body.
-    fn places(&self) -> impl Iterator<Item = Numbers> {
+    /// Placeholders, in the order in which requests contain them: path, headers, body.
+    fn places(&self) -> impl Iterator<Item = Place> {
         let headers = self.headers.iter().flat_map(|header| header.value().places());
         self.path.places().chain(headers).chain(self.body.places())
     }
@@ -253,6 +273,24 @@ pub enum TargetError {
     /// A header of which a request has one.
     #[error("the header `{0}` is given twice")]
     RepeatedHeader(HeaderName),
+    /// Kinds of requests are of HTTP.
+    #[error("`{0}` is not a URL of HTTP, as kinds of requests need")]
+    KindsOfHttp(String),
+    /// The URL before the paths of kinds of requests.
+    #[error("`{0}` is not a URL that paths can follow: it has a weight, a query or a fragment")]
+    Base(String),
+    /// More requests than the maximum of a run.
+    #[error("with `{0}` there are more than 100000 requests, one for each kind and host")]
+    TooManyRequests(String),
+    /// A kind of request that cannot be sent.
+    #[error("the request `{name}`")]
+    Kind {
+        /// Its name.
+        name: String,
+        /// Its fault.
+        #[source]
+        cause: Box<TargetError>,
+    },
     /// Raw TCP bodies must not have ranges.
     #[error("the body has a range of numbers, and messages of raw TCP are all alike")]
     RangeOfRaw,

@@ -2,8 +2,8 @@
 
 use super::url::UrlTemplate;
 use super::{
-    Address, Body, Choice, Family, Header, Order, Request, RequestTemplate, ServerPer, Target, TargetError,
-    Targets, Text,
+    Address, Body, Choice, Family, Header, Order, Request, RequestKind, RequestTemplate, ServerPer, Source,
+    Target, TargetError, Targets, Text,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,6 +17,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Maximum number of servers of a run.
 const MAX_SERVERS: usize = 10_000;
+/// Maximum number of requests of kinds, one for each kind and server.
+const MAX_REQUESTS: usize = 100_000;
 
 /// A URL scheme.
 #[derive(Clone, Copy)]
@@ -48,13 +50,7 @@ const SCHEMES: [Scheme; 6] = [
 /// # Errors
 /// Returns an error if a URL is not one that this engine can load, or if a name has no address.
 pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, TargetError> {
-    let mut resolver = Resolver {
-        template,
-        family: None,
-        servers: Vec::new(),
-        index: HashMap::new(),
-        addresses: HashMap::new(),
-    };
+    let mut resolver = Resolver::new(template);
     let mut choices = Vec::new();
     let mut is_plain = true;
     for url in urls {
@@ -62,21 +58,52 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
         is_plain &= template.weight == 1 && !template.has_ranges();
         let hosts = template.urls(MAX_SERVERS)?;
         let options = hosts.iter().map(|host| resolver.option(host, &template));
-        choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
+        let options = options.collect::<Result<_, _>>()?;
+        choices.push(Choice { weight: template.weight, options, kind: None });
     }
     let family = resolver.family.unwrap_or(Family::Http);
     check_content(family, template)?;
     let template_places = template.headers.iter().flat_map(|header| header.value().places());
     is_plain &= template_places.chain(template.body.places()).next().is_none();
     let order = if is_plain { Order::Turn } else { Order::Random };
-    Ok(Targets {
-        family,
-        servers: resolver.servers,
-        choices,
-        order,
-        server_per: ServerPer::default(),
-        connections_per_server: None,
-    })
+    Ok(resolver.targets(choices, order, Vec::new()))
+}
+
+/// Resolves kinds of requests to the servers of one URL, whose path comes before theirs. Like [`resolve`] otherwise. `sources`:
+/// the data of their placeholders.
+///
+/// # Errors
+/// Returns an error if the URL is not one that paths can follow, or if a kind cannot be sent.
+pub fn resolve_kinds(url: &str, kinds: &[RequestKind], sources: Vec<Source>) -> Result<Targets, TargetError> {
+    let base = UrlTemplate::parse(url.trim_end_matches('/'))?;
+    if base.weight != 1 || url.contains(['?', '#']) {
+        return Err(TargetError::Base(super::shown_url(url)));
+    }
+    let hosts = base.urls(MAX_SERVERS)?;
+    if hosts.len().saturating_mul(kinds.len()) > MAX_REQUESTS {
+        return Err(TargetError::TooManyRequests(super::shown_url(url)));
+    }
+    let none = RequestTemplate::default();
+    let mut resolver = Resolver::new(&none);
+    let mut choices = Vec::new();
+    for RequestKind { weight, path, template, kind } in kinds {
+        resolver.template = template;
+        let mut whole = base.clone();
+        whole.path = Text::default();
+        if base.path.as_literal() != Some(b"/") {
+            whole.path.append(&base.path);
+        }
+        whole.path.append(path);
+        let options = hosts.iter().map(|host| resolver.option(host, &whole));
+        let options = options.collect::<Result<_, _>>()?;
+        if resolver.family != Some(Family::Http) {
+            return Err(TargetError::KindsOfHttp(super::shown_url(url)));
+        }
+        check_content(Family::Http, template)
+            .map_err(|cause| TargetError::Kind { name: kind.name.clone(), cause: Box::new(cause) })?;
+        choices.push(Choice { weight: *weight, options, kind: Some(Box::new(kind.clone())) });
+    }
+    Ok(resolver.targets(choices, Order::Random, sources))
 }
 
 /// Rejects headers and bodies that a server could only read as garbage.
@@ -115,7 +142,23 @@ struct Resolver<'a> {
     addresses: HashMap<String, Vec<Address>>,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
+    fn new(template: &'a RequestTemplate) -> Self {
+        Self { template, family: None, servers: Vec::new(), index: HashMap::new(), addresses: HashMap::new() }
+    }
+
+    fn targets(self, choices: Vec<Choice>, order: Order, sources: Vec<Source>) -> Targets {
+        Targets {
+            family: self.family.unwrap_or(Family::Http),
+            servers: self.servers,
+            choices,
+            order,
+            server_per: ServerPer::default(),
+            connections_per_server: None,
+            sources,
+        }
+    }
+
     /// Returns the server and the request of a URL of this template.
     fn option(&mut self, url: &str, template: &UrlTemplate<'_>) -> Result<(usize, usize), TargetError> {
         let (uri, scheme) = parse(url)?;

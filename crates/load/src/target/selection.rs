@@ -1,9 +1,12 @@
 //! Selects the request for each slot of the schedule. Only the seed and the slot decide, never which
 //! connection happens to be free, so that a slow server gets its share.
 
-use super::{Assignment, Choice, Order, ServerPer, Targets};
+use super::data::Draws;
+use super::{Assignment, Choice, Numbers, Order, Place, ServerPer, Targets};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// Streams of the random generator from here on are for requests; lower ones are for arrivals.
 const FIRST_STREAM: u64 = 1 << 32;
@@ -11,7 +14,7 @@ const FIRST_STREAM: u64 = 1 << 32;
 /// A selected request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Chosen {
-    /// Index of its URL among those given.
+    /// Index of its URL among those given, or of its kind.
     pub(crate) choice: usize,
     /// Index of the server.
     pub(crate) server: usize,
@@ -19,12 +22,24 @@ pub(crate) struct Chosen {
     pub(crate) request: usize,
     /// The numbers for its placeholders.
     pub(crate) numbers: Vec<u64>,
+    /// Data for it have ended: it cannot be sent.
+    pub(crate) lacks_data: bool,
 }
 
 /// Selects the requests of one thread.
 pub(crate) struct Selector<'a> {
     targets: &'a Targets,
     way: Way,
+    filler: Filler,
+}
+
+/// Fills placeholders.
+struct Filler {
+    /// Placeholders of each choice.
+    places: Vec<Vec<Place>>,
+    draws: Draws,
+    /// Numbers of a request that was sent, for reuse.
+    spare: Vec<u64>,
 }
 
 enum Way {
@@ -32,10 +47,13 @@ enum Way {
     Only,
     Random {
         random: Box<ChaCha8Rng>,
-        total_weight: u64,
+        /// Sum of the weights up to and including that of each choice.
+        cumulative_weights: Vec<u64>,
     },
     Turn {
-        turns: Vec<Turn>,
+        turns: Turns,
+        /// How often this thread has selected each choice.
+        taken: Vec<u64>,
         thread: u64,
         threads: u64,
     },
@@ -57,13 +75,75 @@ struct ServerRequest {
     cumulative_weight: f64,
 }
 
-/// State of a choice in the round robin.
-#[derive(Clone, Copy)]
+/// Weighted round robin. The turns of a choice are evenly spread over a round: those of a weight of 2 come at 1/4 and 3/4 of it.
+struct Turns(BinaryHeap<Reverse<Turn>>);
+
+/// The next turn of a choice.
+#[derive(Clone, Copy, Eq, PartialEq)]
 struct Turn {
-    /// How far it is behind its share, in units of the total weight (smooth weighted round robin).
-    credit: i64,
-    /// How often this thread has selected it.
-    taken: u64,
+    /// Twice its number, plus one: it comes when half of this, divided by the weight, rounds have passed.
+    position: u64,
+    weight: u32,
+    choice: usize,
+}
+
+impl Ord for Turn {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let parts = |turn: &Self, other: &Self| u128::from(turn.position) * u128::from(other.weight);
+        parts(self, other).cmp(&parts(other, self)).then(self.choice.cmp(&other.choice))
+    }
+}
+
+impl PartialOrd for Turn {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Turns {
+    fn new(choices: &[Choice]) -> Self {
+        let weights = choices.iter().map(|choice| choice.weight).enumerate();
+        Self(weights.map(|(choice, weight)| Reverse(Turn { position: 1, weight, choice })).collect())
+    }
+
+    /// Selects the choice whose turn it is.
+    fn next(&mut self) -> usize {
+        let mut first = self.0.peek_mut().expect("there are choices");
+        first.0.position += 2;
+        first.0.choice
+    }
+}
+
+impl Filler {
+    fn new(targets: &Targets, seed: u64, number: (usize, usize)) -> Self {
+        Self {
+            places: targets.choices.iter().map(|choice| choice.places(targets).collect()).collect(),
+            draws: Draws::new(&targets.sources, seed, number),
+            spare: Vec::new(),
+        }
+    }
+
+    /// A request with its placeholders filled. `of_range` returns the number for a range.
+    fn fill(
+        &mut self,
+        choice: usize,
+        (server, request): (usize, usize),
+        mut of_range: impl FnMut(&Numbers) -> u64,
+    ) -> Chosen {
+        let mut numbers = std::mem::take(&mut self.spare);
+        numbers.clear();
+        self.draws.begin();
+        let mut lacks_data = false;
+        for place in &self.places[choice] {
+            let value = match place {
+                Place::Range(range) => Some(of_range(range)),
+                Place::Data(source) => self.draws.take(*source),
+            };
+            lacks_data |= value.is_none();
+            numbers.push(value.unwrap_or_default());
+        }
+        Chosen { choice, server, request, numbers, lacks_data }
+    }
 }
 
 impl<'a> Selector<'a> {
@@ -88,18 +168,23 @@ impl<'a> Selector<'a> {
                 servers: connections.servers.clone(),
                 requests: requests_by_server(targets),
             },
-            Order::Random => Way::Random { random: random(), total_weight: targets.total_weight() },
+            Order::Random => {
+                Way::Random { random: random(), cumulative_weights: cumulative(&targets.choices) }
+            }
             Order::Turn => {
-                let turns = vec![Turn { credit: 0, taken: 0 }; targets.choices.len()];
-                Way::Turn { turns, thread: thread as u64, threads: threads as u64 }
+                let mut turns = Turns::new(&targets.choices);
+                // Threads start at different positions of the round.
+                (0..thread % targets.choices.len()).for_each(|_| _ = turns.next());
+                let taken = vec![0; targets.choices.len()];
+                Way::Turn { turns, taken, thread: thread as u64, threads: threads as u64 }
             }
         };
-        let mut selector = Self { targets, way };
-        // Threads start at different positions of the round.
-        if let Way::Turn { turns, .. } = &mut selector.way {
-            (0..thread % targets.choices.len()).for_each(|_| _ = next_turn(&targets.choices, turns));
-        }
-        selector
+        Self { targets, way, filler: Filler::new(targets, seed, (thread, threads)) }
+    }
+
+    /// Takes back a request that was sent.
+    pub(crate) fn reuse(&mut self, sent: Chosen) {
+        self.filler.spare = sent.numbers;
     }
 
     /// Selects the request of the next slot.
@@ -108,32 +193,31 @@ impl<'a> Selector<'a> {
         match &mut self.way {
             Way::Only => {
                 let (server, request) = targets.choices[0].options[0];
-                Chosen { choice: 0, server, request, numbers: Vec::new() }
+                Chosen { choice: 0, server, request, numbers: Vec::new(), lacks_data: false }
             }
-            Way::Random { random, total_weight } => {
-                let index = choice_at(&targets.choices, random.random_range(0..*total_weight));
+            Way::Random { random, cumulative_weights } => {
+                let total = cumulative_weights.last().copied().unwrap_or_default();
+                let point = random.random_range(0..total);
+                let index = cumulative_weights.partition_point(|end| *end <= point);
                 let choice = &targets.choices[index];
-                let (server, request) = choice.options[random.random_range(0..choice.options.len())];
-                let places = choice.places(targets);
-                let numbers = places.map(|place| random.random_range(place.first..=place.last)).collect();
-                Chosen { choice: index, server, request, numbers }
+                let option = choice.options[random.random_range(0..choice.options.len())];
+                self.filler.fill(index, option, |range| random.random_range(range.first..=range.last))
             }
-            Way::Turn { turns, thread, threads } => {
-                let index = next_turn(&targets.choices, turns);
+            Way::Turn { turns, taken, thread, threads } => {
+                let index = turns.next();
                 let choice = &targets.choices[index];
-                let taken = turns[index].taken;
-                turns[index].taken += 1;
+                let number = taken[index];
+                taken[index] += 1;
                 // Every thread covers every server; passes over all servers are dealt out to the threads in
                 // turn.
                 let options = choice.options.len() as u64;
-                let (server, request) = choice.options[((taken + *thread) % options) as usize];
-                let mut rest = taken / options * *threads + *thread;
-                let numbers = choice.places(targets).map(|place| {
-                    let number = place.first + rest % place.count();
-                    rest /= place.count();
+                let option = choice.options[((number + *thread) % options) as usize];
+                let mut rest = number / options * *threads + *thread;
+                self.filler.fill(index, option, |range| {
+                    let number = range.first + rest % range.count();
+                    rest /= range.count();
                     number
-                });
-                Chosen { choice: index, server, request, numbers: numbers.collect() }
+                })
             }
             Way::Connection { random, servers, .. } => {
                 let server = servers[random.random_range(0..servers.len())];
@@ -144,16 +228,14 @@ impl<'a> Selector<'a> {
 
     /// Selects the request of the next slot for `server`, which the connection has determined.
     pub(crate) fn choose_of(&mut self, server: usize) -> Chosen {
-        let targets = self.targets;
         let Way::Connection { random, requests, .. } = &mut self.way else { return self.choose() };
         let options = &requests[server];
         let total = options.last().map_or(0.0, |last| last.cumulative_weight);
         let point = random.random_range(0.0..total);
         let drawn = options.partition_point(|option| option.cumulative_weight <= point);
         let ServerRequest { choice, request, .. } = options[drawn.min(options.len() - 1)];
-        let places = targets.choices[choice].places(targets);
-        let numbers = places.map(|place| random.random_range(place.first..=place.last)).collect();
-        Chosen { choice, server, request, numbers }
+        let of_range = |range: &Numbers| random.random_range(range.first..=range.last);
+        self.filler.fill(choice, (server, request), of_range)
     }
 }
 
@@ -172,34 +254,23 @@ fn requests_by_server(targets: &Targets) -> Vec<Vec<ServerRequest>> {
     requests
 }
 
-/// Index of the choice whose part of the weights contains `point`.
-fn choice_at(choices: &[Choice], mut point: u64) -> usize {
-    let within = |choice: &Choice| match point.checked_sub(u64::from(choice.weight)) {
-        None => true,
-        Some(rest) => {
-            point = rest;
-            false
-        }
+/// Sum of the weights up to and including that of each choice.
+fn cumulative(choices: &[Choice]) -> Vec<u64> {
+    let mut sum = 0;
+    let mut add = |choice: &Choice| {
+        sum += u64::from(choice.weight);
+        sum
     };
-    choices.iter().position(within).expect("the point lies below the sum of the weights")
-}
-
-/// Selects the choice that is furthest behind its share.
-fn next_turn(choices: &[Choice], turns: &mut [Turn]) -> usize {
-    let mut total = 0;
-    for (turn, choice) in turns.iter_mut().zip(choices) {
-        turn.credit += i64::from(choice.weight);
-        total += i64::from(choice.weight);
-    }
-    let index = (0..turns.len()).max_by_key(|index| (turns[*index].credit, usize::MAX - index)).unwrap_or(0);
-    turns[index].credit -= total;
-    index
+    choices.iter().map(&mut add).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{RequestTemplate, resolve};
+    use crate::target::{
+        Body, Content, Kind, RequestKind, RequestTemplate, Source, Text, resolve, resolve_kinds,
+    };
+    use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
     fn targets(urls: &[&str], order: Order) -> Targets {
@@ -270,6 +341,56 @@ mod tests {
             let expected: f64 = 50_000.0 * share;
             let deviation = (expected * (1.0 - share)).sqrt();
             assert!((counted[name] as f64 - expected).abs() < 5.0 * deviation, "{counted:?}");
+        }
+    }
+
+    #[test]
+    fn value_of_a_source_is_the_same_throughout_a_request() {
+        let of_data = |before: &str| {
+            let mut text = Text::from(before.to_owned());
+            text.push_data(0, Content::Number);
+            text
+        };
+        let template = RequestTemplate { body: Body::of_text(of_data("id=")), ..RequestTemplate::default() };
+        let kind = |name: &str| Kind {
+            name: name.to_owned(),
+            shown_path: String::new(),
+            status: None,
+            bytes: 0..=u64::MAX,
+        };
+        let plain = RequestTemplate::default();
+        let kinds = [
+            RequestKind { weight: 1, path: of_data("/"), template, kind: kind("buy") },
+            RequestKind { weight: 3, path: Text::from("/".to_owned()), template: plain, kind: kind("list") },
+        ];
+        let source = Source { first: 100, count: Some(4), order: Order::Turn, stops: true };
+        let targets = resolve_kinds("http://127.0.0.1:9/", &kinds, vec![source]).unwrap();
+        let targets = Targets { order: Order::Turn, ..targets };
+        let mut selector = Selector::new(&targets, 1, (0, 1), &Assignment::new(&targets, 1, 0, 1));
+        let mut bought = Vec::new();
+        for _ in 0..24 {
+            let chosen = selector.choose();
+            if chosen.choice == 0 {
+                bought.push((chosen.numbers.clone(), chosen.lacks_data));
+            }
+            selector.reuse(chosen);
+        }
+        let value = |number: u64| (vec![number; 2], false);
+        let none = (vec![0; 2], true);
+        assert_eq!(bought, [value(100), value(101), value(102), value(103), none.clone(), none]);
+    }
+
+    proptest! {
+        #[test]
+        fn each_choice_has_its_share_of_every_round(weights in prop::collection::vec(1_u32..40, 1..12)) {
+            let choice = |weight: &u32| Choice { weight: *weight, options: Vec::new(), kind: None };
+            let mut turns = Turns::new(&weights.iter().map(choice).collect::<Vec<_>>());
+            let round: u32 = weights.iter().sum();
+            for _ in 0..3 {
+                let mut counts = vec![0; weights.len()];
+                (0..round).for_each(|_| counts[turns.next()] += 1);
+                prop_assert_eq!(&counts, &weights);
+            }
         }
     }
 

@@ -1,6 +1,8 @@
-//! Text with placeholders for numbers that are drawn per request, such as `/get/{1..100}`.
+//! Text with placeholders that are filled per request: for numbers, such as `/get/{1..100}`, and for data.
 
+use super::data::Rows;
 use std::io::Write as _;
+use std::sync::Arc;
 
 /// Maximum distance between the ends of a range: anything greater is taken for a typo.
 const MAX_NUMBERS: u64 = 1_000_000_000;
@@ -11,7 +13,7 @@ const MAX_DIGITS: usize = 20;
 /// Maximum length of a range with its braces.
 const MAX_RANGE_BYTES: usize = 2 * MAX_DIGITS + "{..}".len();
 
-/// Text with placeholders for numbers.
+/// Text with placeholders.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Text {
     pieces: Vec<Piece>,
@@ -21,6 +23,36 @@ pub struct Text {
 enum Piece {
     Literal(Vec<u8>),
     Number(Numbers),
+    /// A row or number of a source.
+    Data {
+        source: usize,
+        content: Content,
+    },
+}
+
+/// Content of a placeholder for data, by the number of its source.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Content {
+    /// The number itself.
+    Number,
+    /// The text of this row.
+    Rows(Arc<Rows>),
+    /// Filler of this one of the sizes, bytes.
+    Filler(Arc<[usize]>),
+}
+
+/// Size of filler.
+fn size_of(sizes: &[usize], number: u64) -> usize {
+    usize::try_from(number).ok().and_then(|number| sizes.get(number)).copied().unwrap_or(0)
+}
+
+/// A placeholder.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Place {
+    /// For a number of this range.
+    Range(Numbers),
+    /// For the request's value of the source with this index.
+    Data(usize),
 }
 
 /// The numbers allowed in one placeholder.
@@ -77,12 +109,13 @@ impl Text {
     }
 
     /// Turns each `{a..b}` into a placeholder. Braces around anything else stay as they are, as in JSON.
-    pub(super) fn with_ranges(&self) -> Self {
+    #[must_use]
+    pub fn with_ranges(&self) -> Self {
         let mut parsed = Self::default();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => parsed.push_with_ranges(literal),
-                Piece::Number(_) => parsed.pieces.push(piece.clone()),
+                Piece::Number(_) | Piece::Data { .. } => parsed.pieces.push(piece.clone()),
             }
         }
         parsed
@@ -118,9 +151,14 @@ impl Text {
         for piece in &other.pieces {
             match piece {
                 Piece::Literal(literal) => self.push(literal),
-                Piece::Number(_) => self.pieces.push(piece.clone()),
+                Piece::Number(_) | Piece::Data { .. } => self.pieces.push(piece.clone()),
             }
         }
+    }
+
+    /// Appends a placeholder for a value of a source.
+    pub fn push_data(&mut self, source: usize, content: Content) {
+        self.pieces.push(Piece::Data { source, content });
     }
 
     /// The bytes if there are no placeholders.
@@ -141,22 +179,38 @@ impl Text {
     }
 
     /// The placeholders, in order.
-    pub fn places(&self) -> impl Iterator<Item = Numbers> {
+    pub fn places(&self) -> impl Iterator<Item = Place> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Literal(_) => None,
-            Piece::Number(numbers) => Some(*numbers),
+            Piece::Number(numbers) => Some(Place::Range(*numbers)),
+            Piece::Data { source, .. } => Some(Place::Data(*source)),
+        })
+    }
+
+    /// The placeholders for numbers of ranges, in order.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Numbers> {
+        self.places().filter_map(|place| match place {
+            Place::Range(numbers) => Some(numbers),
+            Place::Data(_) => None,
         })
     }
 
     /// Length of the text with one of `numbers` per placeholder.
     pub(crate) fn length(&self, numbers: &[u64]) -> usize {
         let mut numbers = numbers.iter();
+        let digits_of = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
         let length = |piece: &Piece| match piece {
             Piece::Literal(literal) => literal.len(),
             Piece::Number(Numbers { first, digits, .. }) => {
-                let number = numbers.next().unwrap_or(first);
-                let own = number.checked_ilog10().map_or(1, |log| log as usize + 1);
-                own.max(*digits)
+                digits_of(*numbers.next().unwrap_or(first)).max(*digits)
+            }
+            Piece::Data { content, .. } => {
+                let number = *numbers.next().unwrap_or(&0);
+                match content {
+                    Content::Number => digits_of(number),
+                    Content::Rows(rows) => rows.get(number).len(),
+                    Content::Filler(sizes) => size_of(sizes, number),
+                }
             }
         };
         self.pieces.iter().map(length).sum()
@@ -172,6 +226,14 @@ impl Text {
                     let number = numbers.next().unwrap_or(first);
                     // Writing to memory cannot fail.
                     let _ = write!(out, "{number:0digits$}");
+                }
+                Piece::Data { content, .. } => {
+                    let number = *numbers.next().unwrap_or(&0);
+                    match content {
+                        Content::Number => _ = write!(out, "{number}"),
+                        Content::Rows(rows) => out.extend_from_slice(rows.get(number)),
+                        Content::Filler(sizes) => out.resize(out.len() + size_of(sizes, number), b'x'),
+                    }
                 }
             }
         }
@@ -233,8 +295,30 @@ mod tests {
         assert_eq!(written("{001..120}x", &[42]), "042x");
         assert_eq!(written("", &[]), "");
         assert_eq!(written("{0..100}{1..1000}", &[0, 1000]), "01000");
-        let places: Vec<_> = Text::parse("a{5..9}").unwrap().places().map(|place| place.count()).collect();
+        let places: Vec<_> = Text::parse("a{5..9}").unwrap().ranges().map(|range| range.count()).collect();
         assert_eq!(places, [5]);
+    }
+
+    #[test]
+    fn rows_and_numbers_of_data_fill_their_placeholders() {
+        let mut text = Text::parse("/{1..9}/").unwrap();
+        text.push_data(0, Content::Rows(Arc::new(Rows::new(["ada", ""]))));
+        text.push(b"-");
+        text.push_data(1, Content::Number);
+        text.push_data(2, Content::Filler([3, 0].into()));
+        for (numbers, expected) in
+            [([7, 0, 1000, 0], "/7/ada-1000xxx"), ([7, 1, 0, 1], "/7/-0"), ([7, 2, 0, 2], "/7/-0")]
+        {
+            let mut out = Vec::new();
+            text.write(&numbers, &mut out);
+            assert_eq!(
+                (String::from_utf8(out).unwrap().as_str(), text.length(&numbers)),
+                (expected, expected.len())
+            );
+        }
+        let places: Vec<Place> = text.places().collect();
+        assert_eq!(places[1..], [0, 1, 2].map(Place::Data));
+        assert_eq!(text.constant(), None);
     }
 
     #[test]

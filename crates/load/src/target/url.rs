@@ -45,6 +45,7 @@ impl<'a> Parts<'a> {
 }
 
 /// A URL as given, split into its parts.
+#[derive(Clone)]
 pub(super) struct UrlTemplate<'a> {
     /// For messages.
     shown: String,
@@ -75,14 +76,14 @@ impl<'a> UrlTemplate<'a> {
     }
 
     pub(super) fn has_ranges(&self) -> bool {
-        self.authority.places().chain(self.path.places()).next().is_some()
+        self.authority.ranges().chain(self.path.ranges()).next().is_some()
     }
 
     /// One URL per host, at most `at_most`, with the first number in each placeholder of the path.
     pub(super) fn urls(&self, at_most: usize) -> Result<Vec<String>, TargetError> {
         let too_many = || TargetError::TooManyServers(self.shown.clone());
         let mut hosts: u64 = 1;
-        for place in self.authority.places() {
+        for place in self.authority.ranges() {
             hosts = hosts.checked_mul(place.count()).ok_or_else(too_many)?;
         }
         if hosts > at_most as u64 {
@@ -96,7 +97,7 @@ impl<'a> UrlTemplate<'a> {
         let mut rest = host;
         let numbers: Vec<u64> = self
             .authority
-            .places()
+            .ranges()
             .map(|place| {
                 let number = place.first + rest % place.count();
                 rest /= place.count();
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(urls("http://{1..2}{1..2}/"), ["http://11/", "http://21/", "http://12/", "http://22/"]);
         assert_eq!(urls("http://a?x=1#part"), ["http://a?x=1"]);
         let path = UrlTemplate::parse("http://a/{5..7}/x").unwrap().path;
-        assert_eq!(path.places().map(|place| place.count()).collect::<Vec<_>>(), [3]);
+        assert_eq!(path.ranges().map(|range| range.count()).collect::<Vec<_>>(), [3]);
     }
 
     #[test]

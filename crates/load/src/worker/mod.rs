@@ -27,7 +27,7 @@ use crate::recorder::Recorder;
 use crate::schedule::Schedule;
 use crate::second::SecondCounts;
 use crate::source::SourceTurns;
-use crate::target::{Assignment, Request, Selector, ServerPer, Target};
+use crate::target::{Assignment, Choice, Request, Selector, ServerPer, Target};
 use crate::usage::{QueueWait, Switches, thread_cpu};
 use backlog::Backlogs;
 use buffers::Buffers;
@@ -71,6 +71,8 @@ pub(crate) struct Timeline {
 pub(crate) struct Plan<'a> {
     pub(crate) timeline: Timeline,
     pub(crate) targets: &'a [Target],
+    /// URLs or kinds of requests, with the checks of their responses.
+    pub(crate) choices: &'a [Choice],
     pub(crate) server_per: ServerPer,
     /// Local addresses of the connections; `None`: as the kernel chooses.
     pub(crate) sources: Option<SourceTurns>,
@@ -99,6 +101,7 @@ impl<F: FnMut(SecondCounts) -> Option<SecondCounts>> OnSecond for F {}
 pub(crate) struct Worker<'a, C: Codec, N> {
     timeline: Timeline,
     targets: &'a [Target],
+    choices: &'a [Choice],
     /// The requests of each target in the protocol's form.
     requests: Vec<Vec<C::Request>>,
     /// Each connection is closed after this many.
@@ -190,7 +193,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         network: N,
         Assignment { servers, places, roaming }: &Assignment,
     ) -> Self {
-        let Plan { timeline, targets, requests_per_connection, whole_seconds, stop, .. } = plan;
+        let Plan { timeline, targets, choices, requests_per_connection, whole_seconds, stop, .. } = plan;
         let economical = plan.pacing == Pacing::Economical;
         let reads_late = economical.then_some(plan.lag_tolerance);
         let pacer = Pacer::new(plan.pacing, plan.lag_tolerance, plan.spare_cpu);
@@ -207,6 +210,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         Self {
             timeline,
             targets,
+            choices,
             requests: requests.collect(),
             requests_per_connection: match most_per_request {
                 Some(_) => 1,

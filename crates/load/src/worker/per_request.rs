@@ -51,6 +51,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let Some(slots) = &mut self.per_request else { return false };
         self.schedule.take();
         let chosen = self.selector.choose();
+        if chosen.lacks_data {
+            slots.spare.push(slot);
+            self.lacks_data(due, &chosen, now);
+            return true;
+        }
         let address = &mut slots.addresses[chosen.server];
         let attempts = Attempts { address: *address, failures: 0 };
         let spread = self.targets[chosen.server].spread();
@@ -92,6 +97,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
         let flight = self.begin(slot, held.flight, &held.chosen);
         self.recorder.sent_bytes(&flight);
+        self.selector.reuse(held.chosen);
         self.flush(slot, now);
     }
 

@@ -174,7 +174,8 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::worker) fn waiting(server: usize, due: Nanos) -> Waiting {
-        Waiting { due, chosen: Chosen { choice: 0, server, request: 0, numbers: Vec::new() } }
+        let chosen = Chosen { choice: 0, server, request: 0, numbers: Vec::new(), lacks_data: false };
+        Waiting { due, chosen }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Event, Network, wall_clock};
 use crate::protocol::{Codec, Parsed, ResponseEnd};
+use crate::recorder::InFlightRequest;
 use crate::usage::QueueWait;
 use std::io;
 use std::time::Duration;
@@ -165,14 +166,12 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 self.retry_at_once(slot, now);
             }
             self.in_flight -= 1;
-            self.recorder.completed(&flight, now, end.status, end.bytes);
-            self.recorder.read_late(&flight, self.reading_lag);
-            if C::MULTIPLEXED && !self.is_last_of_read {
-                let uncertainty = now.saturating_sub(self.came_after().max(flight.sent));
-                self.recorder.read_with_others(&flight, uncertainty);
-            }
-            if let Some(grpc) = end.grpc {
-                self.recorder.call_ended(&flight, grpc);
+            let kind = self.choices[flight.url].kind.as_deref();
+            if let Some(fault) = kind.and_then(|kind| kind.fault(end.status, end.bytes)) {
+                self.recorder.check_failed(&flight, now, end.status, fault);
+            } else {
+                let is_judged = kind.is_some_and(|kind| kind.status.is_some());
+                self.response_came(&flight, &end, is_judged, now);
             }
             // A client of a closed loop goes on when it has read the response, however late that was.
             self.schedule.request_ended(now + self.reading_lag);
@@ -181,6 +180,22 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let read = C::MULTIPLEXED || self.network.has_sent_all(slot);
         self.connections[slot].closing |= !end.reusable || !read;
         self.go_on(slot, now)
+    }
+
+    /// Records a response. `is_judged`: a check has judged its status.
+    fn response_came(&mut self, flight: &InFlightRequest, end: &ResponseEnd, is_judged: bool, now: Nanos) {
+        self.recorder.completed(flight, now, end.status, end.bytes);
+        self.recorder.read_late(flight, self.reading_lag);
+        if is_judged {
+            self.recorder.judged(flight, end.status);
+        }
+        if C::MULTIPLEXED && !self.is_last_of_read {
+            let uncertainty = now.saturating_sub(self.came_after().max(flight.sent));
+            self.recorder.read_with_others(flight, uncertainty);
+        }
+        if let Some(grpc) = end.grpc {
+            self.recorder.call_ended(flight, grpc);
+        }
     }
 
     /// A request has failed and its connection may continue. Returns true if it still exists.

@@ -4,6 +4,7 @@ use super::Worker;
 use super::buffers::Buffers;
 use super::connection::Connection;
 use super::pools::Waiting;
+use super::retries::RETRY_PAUSE;
 use crate::clock::{Clock, Nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
@@ -58,14 +59,23 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 false => self.selector.choose(),
                 true => self.selector.choose_of(self.connections[slot].target),
             };
-            self.send(slot, due, &chosen, now);
+            if chosen.lacks_data {
+                self.queue(slot);
+                self.lacks_data(due, &chosen, now);
+            } else {
+                self.send(slot, due, chosen, now);
+            }
             return true;
         }
         self.schedule.take();
         let chosen = self.selector.choose();
+        if chosen.lacks_data {
+            self.lacks_data(due, &chosen, now);
+            return true;
+        }
         let slot = if self.pools.has_waiting(chosen.server) { None } else { self.next_free(chosen.server) };
         match slot {
-            Some(slot) => self.send(slot, due, &chosen, now),
+            Some(slot) => self.send(slot, due, chosen, now),
             // A client of a closed loop would retry at once, and there are at most as many requests as
             // clients.
             None if self.schedule.is_open() && self.pools.is_crowded_by(chosen.server) => {
@@ -79,6 +89,15 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
         }
         true
+    }
+
+    /// The data of a request have ended: it fails unsent. A client of a closed loop pauses, and does not run through all the requests
+    /// of the window at once.
+    pub(super) fn lacks_data(&mut self, due: Nanos, chosen: &Chosen, now: Nanos) {
+        let flight = InFlightRequest::new(chosen.choice, due, now, now, 0);
+        self.recorder.sent(&flight);
+        self.recorder.failed(&flight, now, ErrorKind::DataEnded);
+        self.schedule.request_ended(now + RETRY_PAUSE);
     }
 
     /// Sends requests that waited for connections which are free now, and has connections opened for those
@@ -95,7 +114,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             while self.pools.has_waiting(server) {
                 let Some(slot) = self.next_free(server) else { break };
                 let Some(Waiting { due, chosen }) = self.pools.take_waiting(server) else { break };
-                self.send(slot, due, &chosen, clock.now());
+                self.send(slot, due, chosen, clock.now());
             }
         }
     }
@@ -119,12 +138,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         None
     }
 
-    fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, sent: Nanos) {
+    fn send(&mut self, slot: usize, due: Nanos, chosen: Chosen, sent: Nanos) {
         let free_since = self.connections[slot].free_since;
-        let flight = self.flight(self.pool_of(slot), chosen, due, free_since, sent);
-        let flight = self.begin(slot, flight, chosen);
+        let flight = self.flight(self.pool_of(slot), &chosen, due, free_since, sent);
+        let flight = self.begin(slot, flight, &chosen);
         self.in_flight += 1;
         self.recorder.sent(&flight);
+        self.selector.reuse(chosen);
         if C::MULTIPLEXED {
             self.unsent.push(slot);
             // It had room all along.

@@ -61,6 +61,7 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
                   meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \
                   meshmeter load --search --objective p99=5ms,errors=0.1% --json curve.json http://127.0.0.1:8080/\n  \
+                  meshmeter load --rate 1000 traffic.yaml   (kinds of requests with data)\n  \
                   meshmeter load --rate 1000 --connect-to 127.0.0.1:8443 'https://shop-{1..100}.example/get/{1..10}'\n  \
                   meshmeter load --clients 8 --body-size 100 --reply-size 10KB tcp://127.0.0.1:9000\n  \
                   meshmeter load --rate 100 grpc://127.0.0.1:8080   (the health check)\n  \
@@ -197,6 +198,9 @@ pub struct LoadArgs {
     ///
     /// The path of a gRPC URL is a method, /package.Service/Method; without a path it is the health check,
     /// /grpc.health.v1.Health/Check.
+    ///
+    /// Instead of URLs, a traffic file (.yaml, .yml, .json) may be named: kinds of requests with weights, each with
+    /// method, path, headers and body, data for them, and checks.
     ///
     /// Several URLs are requested in turn. A weight before a URL gives its share, such as
     /// `3=http://a/ http://b/`. Host and path may contain ranges of numbers, such as

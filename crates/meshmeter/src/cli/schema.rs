@@ -6,13 +6,14 @@ use clap::{Args, ValueEnum};
 ///
 /// An editor checks and completes files with it. A file names its schema in its first line:
 /// `# yaml-language-server: $schema=experiment.json`. The schema accepts what Meshmeter reads, but for
-/// names such as `5` without quotes; keys that contradict each other are found by `meshmeter run FILE --dry-run` and
-/// `meshmeter topology check FILE`.
+/// names such as `5` without quotes; keys that contradict each other are found by `meshmeter run FILE --dry-run`,
+/// `meshmeter topology check FILE` and `meshmeter load FILE`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   meshmeter schema experiment > experiment.json
-  meshmeter schema topology > topology.json")]
+  meshmeter schema topology > topology.json
+  meshmeter schema traffic > traffic.json")]
 pub struct SchemaArgs {
     /// Kind of file
     #[arg(value_name = "KIND")]
@@ -26,4 +27,6 @@ pub enum FileKind {
     Experiment,
     /// A topology file in Meshmeter's own format
     Topology,
+    /// A traffic file, for `meshmeter load`
+    Traffic,
 }

@@ -35,6 +35,7 @@ mod start_signal;
 mod stream;
 mod targets;
 mod tls;
+mod traffic;
 
 /// Connections of an open loop if no number is given, and clients of a load that no option describes.
 const DEFAULT_CONNECTIONS: usize = 16;
@@ -114,7 +115,7 @@ impl Observer for Watching<'_> {
 /// Turns the options into a load.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     destination::check(&destination::named(&args.output.files))?;
-    let (mut targets, protocol) = targets::plan(args)?;
+    let targets::Planned { urls, mut targets, protocol } = targets::plan(args)?;
     let opening = connecting::plan(args, &mut targets)?;
     let protocol = if opening.per_request { protocol.with_one_stream() } else { protocol };
     let tls = tls::plan(args, &targets)?;
@@ -134,7 +135,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let schedule::Planned { schedule, duration } =
         schedule::plan(args, at_once(args, connections, protocol), threads * share.of(), implied)?;
     Ok(LoadSpec {
-        urls: args.urls.iter().map(|url| load::shown_url(url)).collect(),
+        urls,
         targets,
         protocol,
         schedule,

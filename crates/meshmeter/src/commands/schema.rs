@@ -15,6 +15,7 @@ fn text(kind: FileKind) -> String {
     let schema = match kind {
         FileKind::Experiment => experiment::file::json_schema(),
         FileKind::Topology => experiment::topology::file::json_schema(),
+        FileKind::Traffic => experiment::traffic::json_schema(),
     };
     format!("{schema:#}\n")
 }
@@ -28,6 +29,7 @@ mod tests {
         for (kind, committed) in [
             (FileKind::Experiment, include_str!("../../../../docs/schema/experiment.json")),
             (FileKind::Topology, include_str!("../../../../docs/schema/topology.json")),
+            (FileKind::Traffic, include_str!("../../../../docs/schema/traffic.json")),
         ] {
             assert!(text(kind) == committed, "docs/schema is outdated for {kind:?}: run `make schema`");
         }

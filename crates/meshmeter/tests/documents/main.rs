@@ -30,10 +30,11 @@ mod build;
 
 use crate::tree::Tree;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 #[test]
-fn every_documented_experiment_and_topology_parses() {
+fn every_documented_experiment_topology_and_traffic_parses() {
     let tree = Tree::repository();
     let mut files = 0;
     for (path, text) in tree.documents() {
@@ -41,7 +42,14 @@ fn every_documented_experiment_and_topology_parses() {
         // An experiment may name a topology of its document.
         let names = markdown::named_files(&text, folder.path());
         for name in &names {
-            let is_topology = fs::read_to_string(folder.path().join(name)).unwrap().contains("\nservices:\n");
+            let file = fs::read_to_string(folder.path().join(name)).unwrap();
+            if file.contains("\nrequests:\n") {
+                let fault = experiment::traffic::read(&file, name, &SampleData).err();
+                let fault = fault.map(|error| error.render(false));
+                assert_eq!(fault, None, "{}", tree.shown(&path));
+                continue;
+            }
+            let is_topology = file.contains("\nservices:\n");
             let arguments =
                 if is_topology { ["topology", "check", name] } else { ["run", name, "--dry-run"] };
             let output = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
@@ -55,6 +63,19 @@ fn every_documented_experiment_and_topology_parses() {
         files += names.len();
     }
     assert!(files >= 6, "documents show experiments and topologies: {files}");
+}
+
+/// Data of the traffic files in documents.
+struct SampleData;
+
+impl experiment::Files for SampleData {
+    fn text(&self, path: &str) -> Result<String, String> {
+        Ok(if path.ends_with(".csv") { "name\nada\n" } else { "{\"id\": 1}\n" }.to_owned())
+    }
+
+    fn locate(&self, path: &str) -> Result<PathBuf, String> {
+        Ok(path.into())
+    }
 }
 
 /// Maximum length of a line of prose; tables, code and images may be longer.

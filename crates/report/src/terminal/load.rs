@@ -4,7 +4,7 @@
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
-use results::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SizeSummary};
+use results::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SizeSummary, UrlResult};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub fn load_text(result: &LoadResult) -> String {
     objective(&mut text, result);
     rates(&mut text, result);
     times(&mut text, result);
-    per_url(&mut text, result);
+    apart(&mut text, result);
     counts(&mut text, result);
     generator(&mut text, result);
     exports(&mut text, result);
@@ -187,20 +187,24 @@ fn times(text: &mut String, result: &LoadResult) {
     text.push('\n');
 }
 
-/// A line per URL, if they were measured apart.
-fn per_url(text: &mut String, result: &LoadResult) {
-    if result.per_url.is_empty() {
+/// A line per URL or kind of request, if they were measured apart.
+fn apart(text: &mut String, result: &LoadResult) {
+    let urls = result.per_url.iter().map(|record| (record.url.as_str(), record));
+    let kinds = result.kinds.iter().map(|kind| (kind.name.as_str(), &kind.requests));
+    let records: Vec<(&str, &UrlResult)> = urls.chain(kinds).collect();
+    if records.is_empty() {
         return;
     }
-    let medians = result.per_url.iter().map(|record| &record.response_time_us);
+    let one = if result.kinds.is_empty() { "URL" } else { "kind" };
+    let medians = records.iter().map(|(_, record)| &record.response_time_us);
     let unit = TimeUnit::for_times(medians.flat_map(|times| [times.p50, times.p99]).flatten());
     let head = format!("in {}", unit.symbol());
     let _ = writeln!(
         text,
-        "{:>9} {:>9} {:>9} {:>9} {:>9}  response time per URL, {head}",
+        "{:>9} {:>9} {:>9} {:>9} {:>9}  response time per {one}, {head}",
         "sent", "failed", "unsent", "p50", "p99"
     );
-    for record in &result.per_url {
+    for (name, record) in records {
         let times = &record.response_time_us;
         let number = |figure: Option<f64>| {
             if times.requests() == 0 {
@@ -211,7 +215,7 @@ fn per_url(text: &mut String, result: &LoadResult) {
         };
         let [sent, failed, unsent] = [record.sent, record.failed, record.unsent].map(format::count);
         let (p50, p99) = (number(times.p50), number(times.p99));
-        let _ = writeln!(text, "{sent:>9} {failed:>9} {unsent:>9} {p50:>9} {p99:>9}  {}", plain(&record.url));
+        let _ = writeln!(text, "{sent:>9} {failed:>9} {unsent:>9} {p50:>9} {p99:>9}  {}", plain(name));
     }
     text.push('\n');
 }

@@ -104,6 +104,12 @@ fn quantile(probability: f64) -> f64 {
     bisect(0.0, REACH, |value| above(value) > probability)
 }
 
+/// Quantile of the standard normal distribution.
+#[must_use]
+pub fn normal_quantile(fraction: f64) -> f64 {
+    if fraction < 0.5 { -quantile(fraction) } else { quantile(1.0 - fraction) }
+}
+
 /// Place between both ends where `is_below` turns false.
 fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..BISECTIONS {

@@ -11,7 +11,7 @@ pub mod self_test;
 #[cfg(test)]
 mod simulation_tests;
 
-pub use boundary::Look;
+pub use boundary::{Look, normal_quantile};
 pub use judge::{ALARM_RATE, ArmValues, Judgement, MIN_REPEATS, MISS_RATE, Rule, Tests, WorseIf};
 pub(crate) use judge::{Logarithms, error_rate};
 pub use margins::{DEFAULT_MARGIN, Margins};

@@ -151,6 +151,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         series,
         series_histograms,
         per_url: per_url::per_url(&placed)?,
+        kinds: per_url::kinds(&placed)?,
         verdict,
         objective: None,
         exports: results().flat_map(|result| result.exports.clone()).collect(),

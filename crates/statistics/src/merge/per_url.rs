@@ -1,12 +1,13 @@
-//! What several generators measured of each URL.
+//! What several generators measured of each URL, or of each kind of request.
 
 use super::placed::{Placed, distinct};
 use super::unanswered::{self, Unanswered};
 use super::{MergeError, times};
-use results::{LoadResult, UrlResult};
+use results::{KindResult, LoadResult, UrlResult};
 
-/// Name of the distribution in errors.
-const FIELD: &str = "per_url.response_time_us";
+/// Names of the distributions in errors.
+const OF_URL: &str = "per_url.response_time_us";
+const OF_KIND: &str = "kinds.response_time_us";
 
 /// URLs in the order of their first appearance. Empty unless every generator measured URLs apart.
 pub(super) fn per_url(placed: &[Placed]) -> Result<Vec<UrlResult>, MergeError> {
@@ -15,21 +16,40 @@ pub(super) fn per_url(placed: &[Placed]) -> Result<Vec<UrlResult>, MergeError> {
         return Ok(Vec::new());
     }
     let urls = distinct(results().flat_map(|result| &result.per_url).map(|result| result.url.as_str()));
-    urls.into_iter().map(|url| of_url(placed, url)).collect()
+    let of_url = |url: String| {
+        let find = |result: &'_ LoadResult| result.per_url.iter().position(|record| record.url == url);
+        sum(placed, OF_URL, |result| Some(&result.per_url[find(result)?]))
+    };
+    urls.into_iter().map(of_url).collect()
 }
 
-fn of_url(placed: &[Placed], url: String) -> Result<UrlResult, MergeError> {
-    fn find<'a>(result: &'a LoadResult, url: &str) -> Option<&'a UrlResult> {
-        result.per_url.iter().find(|record| record.url == url)
+/// Kinds of requests in the order of their first appearance. Empty unless every generator had kinds.
+pub(super) fn kinds(placed: &[Placed]) -> Result<Vec<KindResult>, MergeError> {
+    let results = || placed.iter().map(|placed| &placed.part.result);
+    if results().any(|result| result.kinds.is_empty()) {
+        return Ok(Vec::new());
     }
-    let total = |count: fn(&UrlResult) -> u64| {
-        let counts = placed.iter().filter_map(|placed| find(&placed.part.result, &url).map(count));
-        counts.fold(0, u64::saturating_add)
+    let names = distinct(results().flat_map(|result| &result.kinds).map(|kind| kind.name.as_str()));
+    let of_name = |name: String| {
+        let find = |result: &'_ LoadResult| result.kinds.iter().position(|kind| kind.name == name);
+        let first = results().find_map(|result| Some(result.kinds[find(result)?].weight));
+        let requests = sum(placed, OF_KIND, |result| Some(&result.kinds[find(result)?].requests))?;
+        Ok(KindResult { weight: first.unwrap_or_default(), requests, name })
     };
+    names.into_iter().map(of_name).collect()
+}
+
+/// The sum of the records that `find` selects.
+fn sum(
+    placed: &[Placed],
+    field: &'static str,
+    find: impl Fn(&LoadResult) -> Option<&UrlResult>,
+) -> Result<UrlResult, MergeError> {
+    let records = || placed.iter().filter_map(|placed| find(&placed.part.result));
+    let total = |count: fn(&UrlResult) -> u64| records().map(count).fold(0, u64::saturating_add);
     let response_time_us =
-        times(placed, FIELD, |result| find(result, &url).map(|record| &record.response_time_us))?;
-    let records = placed.iter().filter_map(|placed| find(&placed.part.result, &url));
-    let unanswered: Vec<Unanswered<'_>> = records.map(Unanswered::of_url).collect();
+        times(placed, field, |result| find(result).map(|record| &record.response_time_us))?;
+    let unanswered: Vec<Unanswered<'_>> = records().map(Unanswered::of_url).collect();
     let waits = unanswered::waits(&unanswered);
     Ok(UrlResult {
         sent: total(|record| record.sent),
@@ -39,6 +59,6 @@ fn of_url(placed: &[Placed], url: String) -> Result<UrlResult, MergeError> {
         censored_above_us: unanswered::above_us(&unanswered, &waits, &response_time_us)?,
         unanswered_waits_us: waits.to_entries(),
         response_time_us,
-        url,
+        url: records().next().map(|record| record.url.clone()).unwrap_or_default(),
     })
 }

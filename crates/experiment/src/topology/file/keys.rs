@@ -34,10 +34,15 @@ pub(crate) fn definitions() -> Vec<(&'static str, Value)> {
         (ONE_STEP, json_schema::value(Kind::OneKey(&STEP_KEYS))),
         (STEP, json_schema::value(Kind::Either(&[Kind::Named(ONE_STEP), BRANCHES]))),
         (BRANCH, json_schema::value(Kind::Either(&[Kind::Named(ONE_STEP), STEPS]))),
-        (SIZE, json_schema::value(Kind::Either(&[Kind::Size, Kind::OneKey(&DISTRIBUTION)]))),
+        size_definition(),
         (TIME, json_schema::value(Kind::Either(&[Kind::Duration, Kind::OneKey(&DISTRIBUTION_OF_TIMES)]))),
         (RESERVED, json_schema::value(Kind::Map(&LIMITS))),
     ]
+}
+
+/// Definition of a constant or random size.
+pub(crate) fn size_definition() -> (&'static str, Value) {
+    (SIZE, json_schema::value(Kind::Either(&[Kind::Size, Kind::OneKey(&DISTRIBUTION)])))
 }
 
 const STEPS: Kind = Kind::List(0, &Kind::Named(STEP));
@@ -78,7 +83,7 @@ const LOG_NORMAL_TIMES: [Key; 2] = log_normal(Kind::Duration);
 pub(super) const DISTRIBUTION: [Key; 3] = distribution(&Kind::Size, &LOG_NORMAL);
 const DISTRIBUTION_OF_TIMES: [Key; 3] = distribution(&Kind::Duration, &LOG_NORMAL_TIMES);
 
-const SIZES: Kind = Kind::Named(SIZE);
+pub(crate) const SIZES: Kind = Kind::Named(SIZE);
 const TIMES: Kind = Kind::Named(TIME);
 
 pub(crate) const ROOT: [Key; 6] = [

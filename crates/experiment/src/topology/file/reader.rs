@@ -348,13 +348,7 @@ impl<'a> Reader<'a> {
 
 /// Maps in a list.
 pub(super) fn maps_of<'a>(field: &Field<'a>) -> Result<&'a [Node]> {
-    match &field.node.value {
-        Value::List(nodes) => Ok(nodes),
-        _ => Err(field.place().error(
-            format!("`{}` is not a list", field.path),
-            "expected a list of maps, such as `- name: web`",
-        )),
-    }
+    field.nodes("expected a list of maps, such as `- name: web`")
 }
 
 fn check_path(path: &str, protocol: Protocol, place: &Place) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::topology::script::{
 };
 use crate::yaml::document::{Node, Value};
 use crate::yaml::section::{Field, Section, alternatives};
-use results::units::{UnitError, parse_fraction, parse_size};
+use results::units::{UnitError, format_size, parse_fraction, parse_size};
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -244,6 +244,11 @@ fn collection_name(field: &Field<'_>) -> Result<String> {
 /// Constant or random size, within the limit of bodies.
 pub(super) fn size(field: &Field<'_>, dialect: Dialect) -> Result<Distribution> {
     amount(field, |text| dialect.size(text), MAX_BODY_BYTES as f64, "1GiB")
+}
+
+/// Constant or random size of at most this many bytes.
+pub(crate) fn size_up_to(field: &Field<'_>, max_bytes: u64) -> Result<Distribution> {
+    amount(field, |text| Dialect::Native.size(text), max_bytes as f64, &format_size(max_bytes))
 }
 
 /// Amount: a quantity, or a map with one distribution.

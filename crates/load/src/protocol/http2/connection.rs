@@ -175,7 +175,7 @@ impl Http2Connection {
         }
         let window = i64::from(self.peer.stream_window_bytes);
         let slot = self.streams.open(window, Response::to(request));
-        if has_content {
+        if has_content && !self.push_whole_body(slot, request, numbers, out) {
             let stream = self.streams.get(slot);
             match &request.call {
                 Some(call) => stream.messages = Some(call.outgoing(u64::from(id / 2))),
@@ -186,6 +186,29 @@ impl Http2Connection {
             }
         }
         slot
+    }
+
+    /// Sends a body that varies in one frame, without a copy of it. Returns false if there is no room for it, or no such body.
+    fn push_whole_body(
+        &mut self,
+        slot: usize,
+        request: &Http2Request,
+        numbers: &[u64],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some((body, numbers)) = request.varying_body(numbers) else { return false };
+        let stream = self.streams.get(slot);
+        let (length, window) = (body.length(numbers), self.send_window.min(stream.send_window));
+        if length > self.peer.max_frame_bytes || length as i64 > window {
+            return false;
+        }
+        let head = FrameHead { length, kind: kind::DATA, flags: flag::END_STREAM, stream: stream.id };
+        out.extend_from_slice(&head.to_bytes());
+        body.write(numbers, out);
+        stream.send_window -= length as i64;
+        self.send_window -= length as i64;
+        self.answers.account();
+        true
     }
 
     /// Bytes of a request that wait for window, plus at least the frame headers that they will need.

@@ -68,6 +68,16 @@ impl Http2Request {
         !self.body.is_empty()
     }
 
+    /// A body that varies, and of these numbers those in its placeholders.
+    pub(super) fn varying_body<'n>(&self, numbers: &'n [u64]) -> Option<(&Text, &'n [u64])> {
+        match &self.body {
+            Body::Varying(text) if self.call.is_none() => {
+                Some((text, numbers.get(self.gaps..).unwrap_or_default()))
+            }
+            _ => None,
+        }
+    }
+
     /// The body of the request with these numbers in its placeholders.
     pub(super) fn body(&self, numbers: &[u64]) -> Arc<[u8]> {
         self.body.bytes(numbers.get(self.gaps..).unwrap_or_default())

@@ -9,7 +9,8 @@ use load::{Order, ServerPer};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Several URLs")]
 pub struct TargetArgs {
-    /// How the next request is chosen [default: random if URLs have weights or ranges, otherwise turn]
+    /// How the next request is chosen [default: random if URLs have weights or ranges and for a traffic file,
+    /// otherwise turn]
     #[arg(long, value_name = "ORDER", value_parser = order_parser())]
     pub order: Option<Order>,
 

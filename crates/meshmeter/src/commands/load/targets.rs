@@ -1,7 +1,7 @@
 //! The servers and requests of `meshmeter load`.
 
 use super::content_file::read_file;
-use super::{connecting, grpc, http_version, options, raw};
+use super::{connecting, grpc, http_version, options, raw, traffic};
 use crate::cli::{GivenHeaders, LoadArgs};
 use crate::failure::Failure;
 use load::{Body, Family, Order, Protocol, RequestTemplate, ServerPer, TargetError, Targets};
@@ -10,22 +10,20 @@ use std::path::Path;
 /// Bounds the memory of `--per-url`: each thread has a histogram per URL.
 const MAX_URLS_APART: usize = 100;
 
-/// Targets and protocol according to the URLs and request options.
-pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
-    let body = body(args.body.as_deref(), args.body_size)?;
-    let template = RequestTemplate {
-        method: args.method.clone(),
-        headers: GivenHeaders::of_requests(&args.header).collect(),
-        body,
-        connect_to: args.connect_to.clone(),
-        unix_socket: connecting::unix_socket(args)?,
-        sni: args.sni.clone(),
+/// What is requested.
+pub struct Planned {
+    /// URLs for results.
+    pub urls: Vec<String>,
+    pub targets: Targets,
+    pub protocol: Protocol,
+}
+
+/// Targets and protocol according to the URLs and request options, or to a traffic file.
+pub fn plan(args: &LoadArgs) -> Result<Planned, Failure> {
+    let (urls, mut targets) = match traffic::named(args)? {
+        Some(file) => (vec![load::shown_url(&file.url)], traffic::targets(args, &file)?),
+        None => (args.urls.iter().map(|url| load::shown_url(url)).collect(), of_urls(args)?),
     };
-    check_per_url(args)?;
-    let mut targets = load::resolve(&args.urls, &template).map_err(|error| failure(&error))?;
-    if targets.family == Family::Raw && args.body.is_none() {
-        targets.set_body(&raw::message(args).into());
-    }
     if let Some(order) = args.targets.order {
         targets.order = order;
     }
@@ -43,7 +41,25 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         Family::Raw => Protocol::Raw(raw::expected_reply(args, &targets)?),
         Family::Http => http_version::plan(&args.http)?,
     };
-    Ok((targets, protocol))
+    Ok(Planned { urls, targets, protocol })
+}
+
+fn of_urls(args: &LoadArgs) -> Result<Targets, Failure> {
+    let body = body(args.body.as_deref(), args.body_size)?;
+    let template = RequestTemplate {
+        method: args.method.clone(),
+        headers: GivenHeaders::of_requests(&args.header).collect(),
+        body,
+        connect_to: args.connect_to.clone(),
+        unix_socket: connecting::unix_socket(args)?,
+        sni: args.sni.clone(),
+    };
+    check_per_url(args)?;
+    let mut targets = load::resolve(&args.urls, &template).map_err(|error| failure(&error))?;
+    if targets.family == Family::Raw && args.body.is_none() {
+        targets.set_body(&raw::message(args).into());
+    }
+    Ok(targets)
 }
 
 fn check_per_url(args: &LoadArgs) -> Result<(), Failure> {
@@ -54,7 +70,7 @@ fn check_per_url(args: &LoadArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn failure(error: &TargetError) -> Failure {
+pub(super) fn failure(error: &TargetError) -> Failure {
     match error {
         TargetError::Resolve { .. } | TargetError::NoAddress(_) => Failure::environment(error),
         TargetError::Range { .. } | TargetError::RangeOfCredentials(_) => Failure::from_usage(error).with_hint(

@@ -20,14 +20,20 @@ pub(crate) fn read_text(path: &Path) -> IoResult<String> {
 /// # Errors
 /// Returns an error if reading fails, or the text is too large or not UTF-8.
 pub(crate) fn read_limited(source: impl Read) -> IoResult<String> {
-    let most = MAX_FILE_BYTES + 1;
+    read_up_to(source, MAX_FILE_BYTES)
+}
+
+fn read_up_to(source: impl Read, most: usize) -> IoResult<String> {
     let mut bytes = Vec::new();
-    source.take(most as u64).read_to_end(&mut bytes)?;
-    if bytes.len() == most {
-        return Err(Error::new(ErrorKind::FileTooLarge, "it has more than 1 MiB"));
+    source.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        return Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {} MiB", most >> 20)));
     }
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
+
+/// Maximum size of a file with data, bytes.
+const MAX_DATA_BYTES: usize = 64 << 20;
 
 /// Files of a directory that are compared with a name; more are not typed by hand.
 const MAX_NEIGHBOURS: usize = 1000;
@@ -62,19 +68,27 @@ pub(crate) fn meant<const N: usize>(name: &str, built_in: [&'static str; N]) -> 
 /// study they are relative to the working directory.
 pub(crate) struct FilesBeside {
     folder: PathBuf,
+    max_text_bytes: usize,
 }
 
 impl FilesBeside {
     /// For the experiment named on the command line.
     pub(crate) fn experiment(named: &str) -> Self {
-        Self { folder: Path::new(named).parent().unwrap_or(Path::new("")).to_path_buf() }
+        let folder = Path::new(named).parent().unwrap_or(Path::new("")).to_path_buf();
+        Self { folder, max_text_bytes: MAX_FILE_BYTES }
+    }
+
+    /// For the traffic named on the command line, which has data in files.
+    pub(crate) fn data(named: &str) -> Self {
+        Self { max_text_bytes: MAX_DATA_BYTES, ..Self::experiment(named) }
     }
 }
 
 impl Files for FilesBeside {
     fn text(&self, path: &str) -> Result<String, String> {
         let path = self.folder.join(path);
-        read_text(&path).map_err(|error| format!("read {}: {error}", path.display()))
+        let text = input::open(&path).and_then(|file| read_up_to(file, self.max_text_bytes));
+        text.map_err(|error| format!("read {}: {error}", path.display()))
     }
 
     fn locate(&self, path: &str) -> Result<PathBuf, String> {

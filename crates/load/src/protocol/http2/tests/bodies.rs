@@ -20,6 +20,20 @@ fn body_is_sent_as_far_as_window_allows_and_rest_follows() {
 }
 
 #[test]
+fn body_that_varies_is_sent_whole_if_there_is_room_and_in_pieces_otherwise() {
+    let mut neutral = neutral(Method::POST, b"");
+    neutral.body = Body::with_ranges(b"id={1..100000}");
+    let request = Http2Request::new(&neutral, &CommonFields::default());
+    let mut client = Client::greeted(2, &[(4, 6)]);
+    for (number, sent, rest) in [(123, (1, 6, true), None), (12_345, (3, 6, false), Some((3, 2, true)))] {
+        client.connection.begin(&request, &[number], &mut client.out);
+        assert_eq!(client.sent_content(), [sent]);
+        client.receive(&window_update(sent.0, 100)).unwrap();
+        assert_eq!(client.sent_content(), Vec::from_iter(rest));
+    }
+}
+
+#[test]
 fn connection_window_is_shared_in_order_of_waiting() {
     let mut client = Client::greeted(3, &[(4, 1 << 20)]);
     // The connection window is 65 535 bytes until the first WINDOW_UPDATE.

@@ -1,0 +1,129 @@
+//! Keys of a traffic file.
+
+use super::{AtEnd, Order};
+use crate::keys::words::words_of;
+use crate::keys::{Key, Kind, json_schema};
+use crate::topology::file::keys::{SIZES, size_definition};
+use serde_json::Value;
+
+/// Maximum number of kinds of requests: each has a histogram of its own in every thread.
+pub(super) const MAX_KINDS: usize = 1000;
+/// Maximum weight of a kind, as of a URL.
+pub(super) const MAX_WEIGHT: usize = 1_000_000;
+/// Maximum bound of a range and first unique number: JSON keeps greater ones inexactly.
+pub(super) const MAX_NUMBER: usize = 1 << 53;
+/// Maximum length of the name of a kind or of data.
+pub(super) const MAX_NAME_LENGTH: usize = 64;
+/// Maximum size of a body in the file.
+pub(super) const MAX_BODY_BYTES: u64 = 64 << 20;
+
+/// Name of data, as templates have it.
+const DATA_NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$";
+/// Name of a header (RFC 9110, token).
+const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
+
+/// Schema of a traffic file, as JSON Schema (draft 2020-12).
+#[must_use]
+pub fn json_schema() -> Value {
+    json_schema::document(
+        "Meshmeter traffic",
+        "Kinds of requests of a load, and their data (docs/traffic-file.md).",
+        json_schema::map(&ROOT),
+        vec![size_definition()],
+    )
+}
+
+fn method() -> String {
+    "^[A-Z][A-Z-]*$".to_owned()
+}
+
+fn status() -> String {
+    "^([2-9][0-9]{2}|[2-9](xx|XX))$".to_owned()
+}
+
+fn pointer() -> String {
+    "^(/.*)?$".to_owned()
+}
+
+const HEADERS: Kind = Kind::MapOf(HEADER_NAME, &Kind::Text);
+
+pub(super) const ROOT: [Key; 4] = [
+    Key::new(
+        "url",
+        Kind::Text,
+        "scheme, host and port of the server; a path comes before that of each request",
+    )
+    .required(),
+    Key::new("headers", HEADERS, "headers of all requests; a request's own of the same name replaces one"),
+    Key::new("requests", Kind::List(1, &Kind::Map(&REQUEST)), "the kinds of requests, at least one")
+        .required(),
+    Key::new(
+        "data",
+        Kind::MapOf(DATA_NAME, &Kind::Map(&DATA)),
+        "values by name: `{name}` in a path, a header or a body is the value of the request",
+    ),
+];
+
+pub(super) const REQUEST: [Key; 9] = [
+    Key::new("name", Kind::Text, "name in results, unique; method and path if absent"),
+    Key::new("weight", Kind::Whole(1, MAX_WEIGHT as u64), "share among the sum of all weights").default("1"),
+    Key::new("method", Kind::Matching(method), "method").default("GET"),
+    Key::new("path", Kind::Text, "path and query, from `/` on").required(),
+    Key::new("headers", HEADERS, "headers, by name"),
+    Key::new("body", Kind::Text, "body"),
+    Key::new("body-file", Kind::Text, "file that has the body, relative to this file"),
+    Key::new("body-size", Kind::Size, "size of a body of filler, up to 64MiB"),
+    Key::new(
+        "expect",
+        Kind::Map(&EXPECT),
+        "checks of the response; one that fails makes the request an error",
+    ),
+];
+
+pub(super) const EXPECT: [Key; 3] = [
+    Key::new(
+        "status",
+        Kind::OneOrSeveral(&Kind::Either(&[Kind::Whole(200, 999), Kind::Matching(status)])),
+        "right statuses, such as 200 or 2xx; below 400 if absent",
+    ),
+    Key::new("min-bytes", Kind::Size, "minimum size of the response, head included"),
+    Key::new("max-bytes", Kind::Size, "maximum size of the response, head included"),
+];
+
+fn yes() -> Vec<&'static str> {
+    vec!["true"]
+}
+
+const NUMBER: Kind = Kind::Whole(0, MAX_NUMBER as u64);
+
+pub(super) const DATA: [Key; 11] = [
+    Key::new("unique", Kind::OneOf(yes), "numbers of which no two requests have the same"),
+    Key::new("from", NUMBER, "first of the unique numbers").default("1"),
+    Key::new("range", Kind::List(2, &NUMBER), "numbers from the first bound to the second"),
+    Key::new("values", Kind::List(1, &Kind::Text), "these values"),
+    Key::new("filler", SIZES, "text of a constant or random size, up to 64MiB"),
+    Key::new(
+        "csv",
+        Kind::Text,
+        "file with values separated by commas; its first line has the names of the columns",
+    ),
+    Key::new("column", Kind::Text, "column of the file; its only one if absent"),
+    Key::new("json-lines", Kind::Text, "file with a JSON value per line"),
+    Key::new(
+        "pointer",
+        Kind::Matching(pointer),
+        "JSON pointer to the part of each line, such as `/user/id`; all of it if absent",
+    ),
+    Key::new(
+        "order",
+        Kind::OneOf(words_of::<Order>),
+        "`turn`: one value after the other; `random`: drawn from the seed",
+    )
+    .default("turn"),
+    Key::new(
+        "at-end",
+        Kind::OneOf(words_of::<AtEnd>),
+        "after the last value `again`, from the first one, or `stop`: requests without a value are errors",
+    )
+    .default("again"),
+];

@@ -1,0 +1,175 @@
+//! Traffic files: kinds of requests with weights, and the data that their templates are filled with.
+//!
+//! [`read`] turns YAML into a [`TrafficFile`], or an error with its place. [`mod@keys`] has the keys, [`reader`] reads the kinds,
+//! [`data`] their data out of CSV ([`csv`]) and JSON lines, and [`template`] finds the placeholders. How values are drawn and
+//! requests are made of templates is in the crate `load`.
+
+mod csv;
+mod data;
+mod keys;
+mod reader;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use crate::keys::words::words;
+use crate::topology::distribution::Distribution;
+use results::ExpectedStatuses;
+
+pub use keys::json_schema;
+pub use reader::read;
+pub use template::{Piece, Template};
+
+/// Traffic of a load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficFile {
+    /// URL without the paths of the requests.
+    pub url: String,
+    /// Kinds of requests; not empty.
+    pub requests: Vec<RequestKind>,
+    /// Data, to which templates refer by index.
+    pub data: Vec<Data>,
+    /// Sources of the data.
+    pub sources: Vec<Source>,
+}
+
+/// Kind of request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RequestKind {
+    /// Name in results, unique.
+    pub name: String,
+    /// Share among the sum of all weights; at least 1.
+    pub weight: u32,
+    /// Such as `GET`.
+    pub method: String,
+    /// Path and query.
+    pub path: Template,
+    /// Path and query as written.
+    pub shown_path: String,
+    /// Names and values, in order.
+    pub headers: Vec<(String, Template)>,
+    /// Body; empty for none.
+    pub body: Body,
+    /// Checks of the response.
+    pub expect: Expectation,
+}
+
+/// Body of a kind of request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Body {
+    /// Text with placeholders.
+    Template(Template),
+    /// This many bytes of filler.
+    Filler(u64),
+}
+
+/// Checks of responses.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Expectation {
+    /// Right statuses; absent: no check.
+    pub status: Option<ExpectedStatuses>,
+    /// Minimum size of the response, head included.
+    pub min_bytes: Option<u64>,
+    /// Maximum size of the response, head included.
+    pub max_bytes: Option<u64>,
+}
+
+/// Values by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// Name in templates.
+    pub name: String,
+    /// Index of its source. Data of one source have values of the same row in a request.
+    pub source: usize,
+    /// Its values.
+    pub values: Values,
+}
+
+/// Values of data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// The numbers of the source themselves.
+    Numbers,
+    /// A text per row.
+    Rows(Rows),
+    /// Filler with sizes of this distribution, bytes. The source numbers [`FILLER_SIZES`] of its quantiles, evenly spaced.
+    Filler(Distribution),
+}
+
+/// Number of different sizes of filler.
+pub const FILLER_SIZES: u64 = 4096;
+
+impl Data {
+    /// Its texts, if it has one per row.
+    #[must_use]
+    pub fn rows(&self) -> Option<&Rows> {
+        match &self.values {
+            Values::Rows(rows) => Some(rows),
+            Values::Numbers | Values::Filler(_) => None,
+        }
+    }
+}
+
+/// Numbers, or rows of a file, of which each request takes one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Source {
+    /// First number; 0 for rows.
+    pub first: u64,
+    /// How many there are, at least 1; absent: without end.
+    pub count: Option<u64>,
+    /// Order in which they are taken.
+    pub order: Order,
+    /// What follows the last one.
+    pub at_end: AtEnd,
+}
+
+/// Order in which requests take values.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Order {
+    /// One after the other.
+    #[default]
+    Turn,
+    /// Drawn independently.
+    Random,
+}
+
+words!(Order { Turn = "turn", Random = "random" });
+
+/// What follows the last value.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum AtEnd {
+    /// The first one.
+    #[default]
+    Again,
+    /// Nothing: requests without a value are errors.
+    Stop,
+}
+
+words!(AtEnd { Again = "again", Stop = "stop" });
+
+/// Texts, one per row.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Rows {
+    text: String,
+    /// End of each in the text.
+    ends: Vec<usize>,
+}
+
+impl Rows {
+    fn push(&mut self, row: &str) {
+        self.text.push_str(row);
+        self.ends.push(self.text.len());
+    }
+
+    /// The texts, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+}

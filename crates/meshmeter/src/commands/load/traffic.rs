@@ -1,0 +1,235 @@
+//! A traffic file in `meshmeter load`: kinds of requests instead of URLs.
+
+use crate::cli::{GivenHeaders, LoadArgs};
+use crate::commands::run::files::{FilesBeside, meant, read_text};
+use crate::failure::Failure;
+use experiment::topology::distribution::Distribution;
+use experiment::traffic::{self, AtEnd, Body, FILLER_SIZES, Piece, RequestKind, Template, TrafficFile};
+use load::{Content, Kind, Order, RangeError, RequestTemplate, Rows, Source, TargetError, Targets, Text};
+use statistics::comparison::normal_quantile;
+use std::cell::OnceCell;
+use std::io::{ErrorKind, IsTerminal as _, stderr};
+use std::path::Path;
+use std::sync::Arc;
+
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The traffic file that is named instead of URLs; `None` for URLs.
+pub fn named(args: &LoadArgs) -> Result<Option<TrafficFile>, Failure> {
+    let Some(name) = args.urls.iter().find(|argument| is_file(argument)) else { return Ok(None) };
+    if args.urls.len() > 1 {
+        let failure = Failure::usage(format!("`{name}` is a traffic file, which has all requests of a load"));
+        return Err(failure.with_hint("name it alone, without URLs"));
+    }
+    refuse_options_of_urls(args)?;
+    let text = read_text(Path::new(name)).map_err(|error| {
+        let failure = Failure::usage(format!("read the traffic `{name}`: {error}"));
+        if error.kind() != ErrorKind::NotFound {
+            return failure;
+        }
+        failure.with_hint(match meant(name, []) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("name a file that exists; a host of this name is http://{name}"),
+        })
+    })?;
+    let file = traffic::read(&text, name, &FilesBeside::data(name));
+    file.map(Some).map_err(|error| Failure::usage(error.render(stderr().is_terminal())))
+}
+
+/// True for a file's name with an extension of traffic files. A URL without a scheme may end like one.
+fn is_file(argument: &str) -> bool {
+    let extension = Path::new(argument).extension().and_then(|extension| extension.to_str());
+    if argument.contains("://") || !extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) {
+        return false;
+    }
+    let is_of_host = argument.split_once('/').is_some_and(|(first, _)| {
+        first == "localhost"
+            || first.contains(':')
+            || first.contains('.') && !first.trim_matches('.').is_empty()
+    });
+    !is_of_host || Path::new(argument).exists()
+}
+
+/// Rejects options that say what a traffic file says of each kind of request.
+fn refuse_options_of_urls(args: &LoadArgs) -> Result<(), Failure> {
+    let options = [
+        ("--method", args.method != http::Method::GET, "method"),
+        ("--body", args.body.is_some(), "body"),
+        ("--body-size", args.body_size.is_some(), "body-size"),
+        ("--expect-status", !args.expect_status.is_empty(), "expect"),
+    ];
+    if let Some((option, _, key)) = options.into_iter().find(|(_, is_given, _)| *is_given) {
+        let failure = Failure::usage(format!("{option} is for URLs, and a traffic file is given"));
+        return Err(failure.with_hint(format!("give it to a request of the file: `{key}`")));
+    }
+    if args.output.per_url {
+        return Err(Failure::usage(
+            "--per-url is for URLs: the kinds of a traffic file are always measured apart",
+        ));
+    }
+    Ok(())
+}
+
+/// The servers and requests of a traffic file.
+pub fn targets(args: &LoadArgs, file: &TrafficFile) -> Result<Targets, Failure> {
+    let data = Values::new(file);
+    let kinds =
+        file.requests.iter().map(|request| kind(args, &data, request)).collect::<Result<Vec<_>, _>>()?;
+    let source = |source: &traffic::Source| Source {
+        first: source.first,
+        count: source.count,
+        order: match source.order {
+            traffic::Order::Turn => Order::Turn,
+            traffic::Order::Random => Order::Random,
+        },
+        stops: source.at_end == AtEnd::Stop,
+    };
+    let sources = file.sources.iter().map(source).collect();
+    load::resolve_kinds(&file.url, &kinds, sources).map_err(|error| match &error {
+        TargetError::Kind { .. } => Failure::from_usage(&error).with_hint("leave it out of `headers`"),
+        _ => super::targets::failure(&error),
+    })
+}
+
+fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<load::RequestKind, Failure> {
+    let about = |failure: Failure| failure.about(&format!("the request `{}`", request.name));
+    let path = data.path(&request.path).map_err(|error| {
+        about(Failure::from_usage(&error))
+            .with_hint("a brace that does not belong to a range or to data is written %7B or %7D")
+    })?;
+    let own = request.headers.iter().map(|(name, value)| load::Header::with_value(name, data.text(value)));
+    let mut headers =
+        own.collect::<Result<Vec<_>, _>>().map_err(|error| about(Failure::from_usage(&error)))?;
+    let common = GivenHeaders::of_requests(&args.header);
+    let common: Vec<_> =
+        common.filter(|header| !headers.iter().any(|own| own.name() == header.name())).collect();
+    headers.extend(common);
+    let body = match &request.body {
+        Body::Template(template) => load::Body::of_text(data.text(template)),
+        Body::Filler(bytes) => vec![b'x'; usize::try_from(*bytes).unwrap_or_default()].into(),
+    };
+    let method = request.method.parse().map_err(|error| about(Failure::from_usage(&error)))?;
+    let expect = &request.expect;
+    Ok(load::RequestKind {
+        weight: request.weight,
+        path,
+        template: RequestTemplate {
+            method,
+            headers,
+            body,
+            connect_to: args.connect_to.clone(),
+            unix_socket: super::connecting::unix_socket(args)?,
+            sni: args.sni.clone(),
+        },
+        kind: Kind {
+            name: request.name.clone(),
+            shown_path: request.shown_path.clone(),
+            status: expect.status.clone(),
+            bytes: expect.min_bytes.unwrap_or(0)..=expect.max_bytes.unwrap_or(u64::MAX),
+        },
+    })
+}
+
+/// Data of a file in the form of the engine.
+struct Values<'f> {
+    file: &'f TrafficFile,
+    plain: Vec<Content>,
+    /// As paths can have them, for those that paths have.
+    in_paths: Vec<OnceCell<Content>>,
+}
+
+/// Content of the placeholders for data.
+fn content(values: &traffic::Values) -> Content {
+    match values {
+        traffic::Values::Numbers => Content::Number,
+        traffic::Values::Rows(rows) => Content::Rows(Arc::new(Rows::new(rows.iter()))),
+        traffic::Values::Filler(sizes) => Content::Filler(quantiles(sizes).collect()),
+    }
+}
+
+/// Evenly spaced quantiles of sizes, which have the distribution if they are drawn equally often.
+fn quantiles(sizes: &Distribution) -> impl Iterator<Item = usize> {
+    let fractions = (0..FILLER_SIZES).map(|step| (step as f64 + 0.5) / FILLER_SIZES as f64);
+    fractions.map(|fraction| {
+        let bytes = sizes.draw(fraction, normal_quantile(fraction));
+        bytes.round().min(load::MAX_BODY_BYTES as f64) as usize
+    })
+}
+
+impl<'f> Values<'f> {
+    fn new(file: &'f TrafficFile) -> Self {
+        let plain = file.data.iter().map(|data| content(&data.values)).collect();
+        Self { file, plain, in_paths: vec![OnceCell::new(); file.data.len()] }
+    }
+
+    /// Text of a header or body, in which braces may be of JSON.
+    fn text(&self, template: &Template) -> Text {
+        let mut text = Text::default();
+        for piece in template.pieces() {
+            match piece {
+                Piece::Text(part) => text.append(&Text::from(part.clone()).with_ranges()),
+                Piece::Brace => text.push(b"{"),
+                Piece::Data(index) => {
+                    text.push_data(self.file.data[*index].source, self.plain[*index].clone());
+                }
+            }
+        }
+        text
+    }
+
+    fn path(&self, template: &Template) -> Result<Text, RangeError> {
+        let mut text = Text::default();
+        for piece in template.pieces() {
+            match piece {
+                Piece::Text(part) => text.append(&Text::parse(part)?),
+                Piece::Brace => text.push(b"{"),
+                Piece::Data(index) => {
+                    let encoded = || match &self.plain[*index] {
+                        Content::Rows(rows) => Content::Rows(Arc::new(rows.in_path())),
+                        other => other.clone(),
+                    };
+                    let content = self.in_paths[*index].get_or_init(encoded).clone();
+                    text.push_data(self.file.data[*index].source, content);
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filler_has_the_sizes_of_its_distribution() {
+        let sizes = |distribution: Distribution| quantiles(&distribution).collect::<Vec<_>>();
+        let all = sizes(Distribution::LogNormal { median: 1000.0, p99: 20_000.0 });
+        let count =
+            |below: usize| all.iter().filter(|size| **size < below).count() as f64 / FILLER_SIZES as f64;
+        assert!((count(1000) - 0.5).abs() < 0.002 && (count(20_000) - 0.99).abs() < 0.002, "{:?}", &all[..9]);
+        assert!(sizes(Distribution::Fixed(7.0)).iter().all(|size| *size == 7));
+        let uniform = sizes(Distribution::Uniform { low: 10.0, high: 20.0 });
+        assert!(uniform.iter().all(|size| (10..=20).contains(size)));
+        let mean = uniform.iter().sum::<usize>() as f64 / FILLER_SIZES as f64;
+        assert!((mean - 15.0).abs() < 0.01, "{mean}");
+    }
+
+    #[test]
+    fn name_of_a_file_is_told_from_a_url() {
+        for name in ["traffic.yaml", "./a.yml", "../b/c.json", "/tmp/x.json", "folder/t.yaml"] {
+            assert!(is_file(name), "{name}");
+        }
+        for url in [
+            "localhost:8080",
+            "http://a/b.json",
+            "localhost/b.json",
+            "10.0.0.1:80/b.yaml",
+            "a.example/b.json",
+            "a.example",
+            "3=http://a/x.yaml",
+        ] {
+            assert!(!is_file(url), "{url}");
+        }
+    }
+}
