@@ -20,7 +20,7 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const DATA_KEYS: [&str; DATA.len()] = names(&DATA);
 
-/// Where values come from.
+/// Origin of values.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Origin {
     Unique,

@@ -14,8 +14,10 @@ pub(super) const MAX_WEIGHT: usize = 1_000_000;
 pub(super) const MAX_NUMBER: usize = 1 << 53;
 /// Maximum length of the name of a kind or of data.
 pub(super) const MAX_NAME_LENGTH: usize = 64;
-/// Maximum size of a body in the file.
+/// Maximum size of a body, bytes.
 pub(super) const MAX_BODY_BYTES: u64 = 64 << 20;
+/// Maximum size of all bodies together, bytes: they are held in memory.
+pub(super) const MAX_BODIES_BYTES: u64 = 1 << 30;
 
 /// Name of data, as templates have it.
 const DATA_NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$";

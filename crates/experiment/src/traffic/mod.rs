@@ -63,6 +63,16 @@ pub enum Body {
     Filler(u64),
 }
 
+impl Body {
+    /// Its size without data, bytes.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Template(template) => template.text_bytes(),
+            Self::Filler(bytes) => *bytes,
+        }
+    }
+}
+
 /// Checks of responses.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Expectation {
@@ -119,7 +129,7 @@ pub struct Source {
     pub count: Option<u64>,
     /// Order in which they are taken.
     pub order: Order,
-    /// What follows the last one.
+    /// Behaviour after the last one.
     pub at_end: AtEnd,
 }
 
@@ -135,7 +145,7 @@ pub enum Order {
 
 words!(Order { Turn = "turn", Random = "random" });
 
-/// What follows the last value.
+/// Behaviour after the last value.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum AtEnd {
     /// The first one.

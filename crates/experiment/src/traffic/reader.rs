@@ -1,7 +1,9 @@
 //! Reads a traffic file: the server, and its kinds of requests with their templates.
 
 use super::data::DataReader;
-use super::keys::{EXPECT, MAX_BODY_BYTES, MAX_KINDS, MAX_NAME_LENGTH, MAX_WEIGHT, REQUEST, ROOT};
+use super::keys::{
+    EXPECT, MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_KINDS, MAX_NAME_LENGTH, MAX_WEIGHT, REQUEST, ROOT,
+};
 use super::template::Piece;
 use super::{Body, Data, Expectation, RequestKind, Template, TrafficFile};
 use crate::diagnostic::{ExperimentError, Place, Source};
@@ -51,7 +53,7 @@ pub fn read(text: &str, file_name: &str, files: &dyn Files) -> Result<TrafficFil
             format!("expected 1 to {MAX_KINDS}"),
         ));
     }
-    let (mut requests, mut known) = (Vec::new(), HashSet::new());
+    let (mut requests, mut known, mut body_bytes) = (Vec::new(), HashSet::new(), 0);
     for node in nodes {
         let (request, name_place) = templates.request(node, &common, files)?;
         if !known.insert(request.name.clone()) {
@@ -59,6 +61,13 @@ pub fn read(text: &str, file_name: &str, files: &dyn Files) -> Result<TrafficFil
                 format!("there are two requests `{}`", shortened(&request.name)),
                 "expected a `name` of its own for each",
             ));
+        }
+        body_bytes += request.body.bytes();
+        if body_bytes > MAX_BODIES_BYTES {
+            let most = format_size(MAX_BODIES_BYTES);
+            return Err(node
+                .place
+                .error("the bodies are too large", format!("expected at most {most} together")));
         }
         requests.push(request);
     }

@@ -50,6 +50,16 @@ impl Template {
         }
     }
 
+    /// Size of its text, without data, bytes.
+    pub(super) fn text_bytes(&self) -> u64 {
+        let bytes = |piece: &Piece| match piece {
+            Piece::Text(text) => text.len() as u64,
+            Piece::Brace => 1,
+            Piece::Data(_) => 0,
+        };
+        self.0.iter().map(bytes).sum()
+    }
+
     /// Its parts in order; none if the text is empty.
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {

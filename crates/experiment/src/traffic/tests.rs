@@ -210,6 +210,9 @@ fn kinds_and_size_are_limited() {
     };
     assert_eq!(kinds(1000).unwrap().requests.len(), 1000);
     assert_eq!(kinds(10_000).unwrap_err().message, "there are 10000 kinds of requests");
+    let bodies: String = (0..17).map(|kind| format!("  - {{path: /{kind}, body-size: 64MiB}}\n")).collect();
+    let error = read(&format!("url: http://a\nrequests:\n{bodies}"), "large.yaml", &Folder).unwrap_err();
+    assert_eq!((error.message.as_str(), error.line), ("the bodies are too large", 19));
     let large = "#".repeat(2 << 20);
     assert_eq!(read(&large, "large.yaml", &Folder).unwrap_err().message, "the file is too large");
 }

@@ -1,4 +1,4 @@
-//! Data of requests: sources of values by row or number, and what each request takes of them.
+//! Data of requests: sources of values by row or number, and the values that each request takes.
 
 use super::Order;
 use rand::rngs::ChaCha8Rng;
@@ -75,7 +75,7 @@ impl fmt::Debug for Rows {
     }
 }
 
-/// What the requests of one thread take.
+/// Values that the requests of one thread take.
 pub(super) struct Draws {
     of: Vec<Draw>,
     random: Box<ChaCha8Rng>,

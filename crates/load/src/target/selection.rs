@@ -30,11 +30,11 @@ pub(crate) struct Chosen {
 pub(crate) struct Selector<'a> {
     targets: &'a Targets,
     way: Way,
-    filler: Filler,
+    filling: Filling,
 }
 
 /// Fills placeholders.
-struct Filler {
+struct Filling {
     /// Placeholders of each choice.
     places: Vec<Vec<Place>>,
     draws: Draws,
@@ -114,7 +114,7 @@ impl Turns {
     }
 }
 
-impl Filler {
+impl Filling {
     fn new(targets: &Targets, seed: u64, number: (usize, usize)) -> Self {
         Self {
             places: targets.choices.iter().map(|choice| choice.places(targets).collect()).collect(),
@@ -179,12 +179,12 @@ impl<'a> Selector<'a> {
                 Way::Turn { turns, taken, thread: thread as u64, threads: threads as u64 }
             }
         };
-        Self { targets, way, filler: Filler::new(targets, seed, (thread, threads)) }
+        Self { targets, way, filling: Filling::new(targets, seed, (thread, threads)) }
     }
 
     /// Takes back a request that was sent.
     pub(crate) fn reuse(&mut self, sent: Chosen) {
-        self.filler.spare = sent.numbers;
+        self.filling.spare = sent.numbers;
     }
 
     /// Selects the request of the next slot.
@@ -201,7 +201,7 @@ impl<'a> Selector<'a> {
                 let index = cumulative_weights.partition_point(|end| *end <= point);
                 let choice = &targets.choices[index];
                 let option = choice.options[random.random_range(0..choice.options.len())];
-                self.filler.fill(index, option, |range| random.random_range(range.first..=range.last))
+                self.filling.fill(index, option, |range| random.random_range(range.first..=range.last))
             }
             Way::Turn { turns, taken, thread, threads } => {
                 let index = turns.next();
@@ -213,7 +213,7 @@ impl<'a> Selector<'a> {
                 let options = choice.options.len() as u64;
                 let option = choice.options[((number + *thread) % options) as usize];
                 let mut rest = number / options * *threads + *thread;
-                self.filler.fill(index, option, |range| {
+                self.filling.fill(index, option, |range| {
                     let number = range.first + rest % range.count();
                     rest /= range.count();
                     number
@@ -235,7 +235,7 @@ impl<'a> Selector<'a> {
         let drawn = options.partition_point(|option| option.cumulative_weight <= point);
         let ServerRequest { choice, request, .. } = options[drawn.min(options.len() - 1)];
         let of_range = |range: &Numbers| random.random_range(range.first..=range.last);
-        self.filler.fill(choice, (server, request), of_range)
+        self.filling.fill(choice, (server, request), of_range)
     }
 }
 

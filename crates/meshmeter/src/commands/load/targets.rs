@@ -10,7 +10,7 @@ use std::path::Path;
 /// Bounds the memory of `--per-url`: each thread has a histogram per URL.
 const MAX_URLS_APART: usize = 100;
 
-/// What is requested.
+/// Servers with their requests, and the protocol.
 pub struct Planned {
     /// URLs for results.
     pub urls: Vec<String>,
