@@ -193,7 +193,8 @@ impl LoadSpec {
     }
 
     /// Number of connections of this generator before the start.
-    pub(crate) fn own_connections(&self) -> usize {
+    #[must_use]
+    pub fn own_connections(&self) -> usize {
         let threads = 0..self.threads;
         threads.map(|thread| self.assignment(thread).servers.len()).sum()
     }

@@ -7,6 +7,7 @@ mod cpu;
 mod failure;
 mod input;
 mod interrupt;
+mod local_ports;
 mod memory;
 mod noise_floor;
 mod open_files;

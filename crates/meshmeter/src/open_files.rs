@@ -9,13 +9,10 @@ pub fn raise_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Open files needed in addition to a fleet's connections.
-const SPARE_FILES: u64 = 512;
-
-/// Raises the limit, and returns an error if it does not allow this many connections.
-pub fn allow(connections: usize) -> Result<(), Failure> {
+/// Raises the limit, and returns an error if it does not allow this many connections and other files.
+pub fn allow(connections: usize, others: u64) -> Result<(), Failure> {
     raise_limit();
-    let needed = connections as u64 + SPARE_FILES;
+    let needed = connections as u64 + others;
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < needed => {
             let message =

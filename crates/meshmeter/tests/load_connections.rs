@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
@@ -93,6 +94,17 @@ fn more_connections_than_local_ports_are_refused() {
         error.contains("net.ipv4.ip_local_port_range: ") && error.contains("--source 127.0.0.0/24"),
         "{error}"
     );
+}
+
+#[test]
+fn more_connections_than_open_files_are_refused() {
+    let meshmeter = env!("CARGO_BIN_EXE_meshmeter");
+    let script =
+        format!("ulimit -n 100 && exec {meshmeter} load --rate 1 --connections 200 http://{NOBODY}/");
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("200 connections take 216 open files, and the limit is 100"), "{error}");
 }
 
 /// Reads the head of a request, and answers it. Returns the head; `None` if the connection ends before.

@@ -3,7 +3,6 @@
 use crate::cli::{LoadArgs, LoadCommand};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
-use crate::open_files;
 use crate::other_programs::OtherPrograms;
 use crate::output::destination;
 use crate::progress::LoadProgress;
@@ -48,8 +47,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         return merge::run(args);
     }
     let spec = plan(args)?;
-    connecting::check_ports(&spec)?;
-    open_files::raise_limit();
+    connecting::check_limits(&spec)?;
     if let Some(objective) = args.goal.objective.filter(|_| args.search.search) {
         return search::run(args, objective, spec);
     }

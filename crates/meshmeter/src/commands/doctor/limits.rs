@@ -1,15 +1,14 @@
 //! Kernel limits of this process: open files and local ports.
 
 use super::check::Check;
+use crate::local_ports;
 use rustix::process::{Resource, getrlimit};
-use std::fs;
 
 /// Each connection takes one file of the generator and one of the server. A run of a preset takes some
 /// hundred.
 const COMFORTABLE_OPEN_FILES: u64 = 4096;
 /// Connections to one address and port that are open, or were closed within the last minute.
 const COMFORTABLE_PORTS: u32 = 10_000;
-const PORT_RANGE_FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
 pub fn checks() -> Vec<Check> {
     vec![open_files(getrlimit(Resource::Nofile).maximum), local_ports()]
@@ -29,9 +28,9 @@ fn open_files(hard_limit: Option<u64>) -> Check {
 }
 
 fn local_ports() -> Check {
-    match fs::read_to_string(PORT_RANGE_FILE).ok().as_deref().and_then(port_range) {
+    match local_ports::range() {
         Some((first, last)) => ports_check(first, last),
-        None => Check::unreadable("local ports", PORT_RANGE_FILE),
+        None => Check::unreadable("local ports", local_ports::RANGE_FILE),
     }
 }
 
@@ -43,11 +42,6 @@ fn ports_check(first: u32, last: u32) -> Check {
     } else {
         Check::warn("local ports", fact, "`sysctl net.ipv4.ip_local_port_range='32768 60999'` for more")
     }
-}
-
-fn port_range(text: &str) -> Option<(u32, u32)> {
-    let mut numbers = text.split_ascii_whitespace().map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 #[cfg(test)]
@@ -64,10 +58,8 @@ mod tests {
 
     #[test]
     fn port_range_is_counted_inclusively() {
-        assert_eq!(port_range("32768\t60999\n"), Some((32_768, 60_999)));
         assert!(ports_check(32_768, 60_999).fact.contains("28232"));
         assert_eq!(ports_check(60_000, 60_999).state, State::Warn);
         assert_eq!(ports_check(5, 4).state, State::Warn);
-        assert_eq!(port_range("what"), None);
     }
 }

@@ -36,6 +36,9 @@ use results::FleetResult;
 use settings::ControlPlane;
 use std::process::ExitCode;
 
+/// Open files of a fleet beside its connections.
+const OTHER_FILES: u64 = 512;
+
 pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
     if let Some(run_id) = &args.mesh.remove {
         return remove::run(args, run_id);
@@ -46,7 +49,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
         ControlPlane::Lab(istiods) => in_lab::run(args, &settings, &istiods),
         ControlPlane::Elsewhere(addresses) => {
             let copies = if args.control_plane.spread == fleet::Spread::Each { addresses.len() } else { 1 };
-            open_files::allow(settings.proxies * copies)?;
+            open_files::allow(settings.proxies * copies, OTHER_FILES)?;
             runner::run(args, &settings, &addresses)
         }
     }

@@ -2,10 +2,10 @@
 
 use crate::cli::{HttpVersion, LoadArgs};
 use crate::failure::Failure;
+use crate::{local_ports, open_files};
 use http::HeaderValue;
 use http::header::CONNECTION;
 use load::{Address, Family, LoadSpec, Opening, ServerPer, SourceError, Targets, UnixSocketError};
-use std::fs;
 
 /// The unix socket to connect to, if one is given.
 pub fn unix_socket(args: &LoadArgs) -> Result<Option<Address>, Failure> {
@@ -61,16 +61,25 @@ fn source_failure(error: &SourceError) -> Failure {
     failure.about("--source").with_some_hint(error.hint())
 }
 
-/// Rejects more connections to one address than there are local ports for it: each would fail, after the others.
-pub fn check_ports(spec: &LoadSpec) -> Result<(), Failure> {
-    let Some((address, connections)) = spec.most_to_one_address() else { return Ok(()) };
+/// Open files of a generator beside its connections.
+const OTHER_FILES: u64 = 16;
+
+/// Rejects more connections than there are local ports to one address, or open files: each would fail, after the others.
+pub fn check_limits(spec: &LoadSpec) -> Result<(), Failure> {
     if spec.opening.per_request {
         // How many there are at a time depends on the target.
+        open_files::raise_limit();
         return Ok(());
     }
-    let Some((first, last)) = local_ports() else { return Ok(()) };
+    check_ports(spec)?;
+    open_files::allow(spec.own_connections(), OTHER_FILES)
+}
+
+fn check_ports(spec: &LoadSpec) -> Result<(), Failure> {
+    let Some((address, connections)) = spec.most_to_one_address() else { return Ok(()) };
+    let Some((first, last)) = local_ports::range() else { return Ok(()) };
     let sources = spec.opening.sources.map_or(1, |sources| sources.count());
-    let ports = usize::from(last - first) + 1;
+    let ports = (last + 1).saturating_sub(first) as usize;
     if connections <= ports.saturating_mul(sources) {
         return Ok(());
     }
@@ -83,12 +92,4 @@ pub fn check_ports(spec: &LoadSpec) -> Result<(), Failure> {
         "open them from more local addresses, such as --source 10.0.0.0/24 (on loopback --source 127.0.0.0/24), or \
          widen the range: sysctl -w net.ipv4.ip_local_port_range='1024 65535'",
     ))
-}
-
-/// Ports that the kernel chooses from, for IPv6 too; `None` if it does not say.
-fn local_ports() -> Option<(u16, u16)> {
-    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
-    let (first, last) = range.trim().split_once(char::is_whitespace)?;
-    let range: (u16, u16) = (first.parse().ok()?, last.trim().parse().ok()?);
-    (range.0 <= range.1).then_some(range)
 }
