@@ -207,6 +207,14 @@ mod tests {
     }
 
     #[test]
+    fn normal_quantiles_match_textbook_and_are_symmetric() {
+        for (fraction, expected) in [(0.5, 0.0), (0.8413, 1.0), (0.975, 1.95996), (0.9999, 3.71902)] {
+            assert!((normal_quantile(fraction) - expected).abs() < 1e-3, "{fraction}");
+            assert!((normal_quantile(1.0 - fraction) + expected).abs() < 1e-3, "{fraction}");
+        }
+    }
+
+    #[test]
     fn early_end_spends_the_rest() {
         let boundary = Boundary::new(0.05, 30);
         let at = |number, is_last| boundary.critical(Look { number, is_last }, 10_000);
