@@ -24,11 +24,20 @@ pub fn at_caller(mesh: &dyn MeshView, call: Call) -> Evidence {
     outbound(mesh, call.to, SERVICE_PORT).evidence(mesh.spec().proxy.mtls.is_spoken())
 }
 
-/// Counters of the callee's sidecar. A gateway speaks mutual TLS as a sidecar does.
+/// Counters of the callee's sidecar. A gateway speaks mutual TLS as a sidecar does. The sidecar counts the connections of all
+/// callers together: if some of them are outside the mesh, the others prove at their own sidecars that each connection was
+/// encrypted.
 pub fn at_callee(mesh: &dyn MeshView, call: Call) -> Evidence {
     let mtls = mesh.spec().proxy.mtls;
-    let evidence = inbound(mesh, call.to).evidence(mtls.is_spoken() && !comes_from_outside(mesh, call));
-    Evidence { accepts: Some(Accepts::new(SERVICE_PORT, mtls)), ..evidence }
+    let is_plaintext = |call: Call| !mtls.is_spoken() || comes_from_outside(mesh, call);
+    let mut evidence = inbound(mesh, call.to).evidence(!is_plaintext(call));
+    evidence.accepts = Some(Accepts::new(SERVICE_PORT, mtls));
+    let mut others = mesh.spec().topology.calls.iter().filter(|other| other.to == call.to);
+    if others.any(|other| is_plaintext(*other) != is_plaintext(call)) {
+        evidence.encrypted = None;
+        evidence.handshakes = evidence.handshakes.filter(|_| evidence.tls_expected);
+    }
+    evidence
 }
 
 /// Protocol that proxies speak with each other, if it is not the client's.

@@ -149,6 +149,21 @@ mod tests {
         assert!(istio_sidecar::at_callee(&mesh, inside).tls_expected);
     }
 
+    /// Its sidecar counts the handshakes of its callers in the mesh, and the connections of all.
+    #[test]
+    fn service_with_callers_inside_and_outside_claims_tls_of_those_inside() {
+        let mut mesh = with_web_outside_in("sidecar");
+        let (outside, inside) = (call(&mesh, "web", "emoji"), call(&mesh, "voting", "emoji"));
+        let at_callee = |mesh: &View, call| istio_sidecar::at_callee(mesh, call);
+        assert!(at_callee(&mesh, outside).handshakes.is_some(), "all callers are outside");
+        let calls = &mut Arc::make_mut(&mut mesh.0.topology).calls;
+        calls.push(inside);
+        let [outside, inside] = [outside, inside].map(|call| at_callee(&mesh, call));
+        assert_eq!((outside.handshakes.is_some(), outside.tls_expected), (false, false));
+        assert_eq!((inside.handshakes.is_some(), inside.tls_expected), (true, true));
+        assert_eq!([outside.encrypted, inside.encrypted], [None, None]);
+    }
+
     #[test]
     fn ambient_calls_across_the_border_pass_one_ztunnel_and_no_waypoint() {
         let mut mesh = with_web_outside_in("ambient-waypoint");
