@@ -270,10 +270,7 @@ mod tests {
     }
 
     fn begin(connection: &mut Connection<Raw>, sent: Nanos) {
-        let (due, sendable_at) = (sent, sent);
-        let flight =
-            InFlightRequest { url: 0, due, sendable_at, sent, bytes: 1, message_at: None, messages_sent: 0 };
-        connection.begun(0, flight);
+        connection.begun(0, InFlightRequest::new(0, sent, sent, sent, 1));
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! Streams of events over a network whose bytes arrive at given instants.
 
 use super::*;
-use crate::network::{Event, wall_clock};
+use crate::network::{Event, Route, wall_clock};
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::schedule::{ClosedLoop, ClosedLoopSettings, ThinkTime};
 use crate::target::{RequestTemplate, resolve};
 use results::HistogramSummary;
 use rustls::pki_types::ServerName;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -27,8 +26,11 @@ struct Replay {
 
 impl Network for Replay {
     const IN_TURNS: bool = true;
+    const SENDS_AT_ONCE: bool = false;
 
-    fn open(&mut self, _: usize, _: SocketAddr, _: Option<&ServerName<'static>>) -> io::Result<()> {
+    fn grow(&mut self) {}
+
+    fn open(&mut self, _: usize, _: Route<'_>, _: Option<&ServerName<'static>>) -> io::Result<()> {
         self.events.push_back((Event::Opened, Duration::ZERO, b""));
         Ok(())
     }
@@ -83,8 +85,11 @@ fn measured(segments: &[Segment]) -> Recorder {
     let plan = Plan {
         timeline,
         targets: &targets.servers,
+        choices: &targets.choices,
         server_per: targets.server_per,
+        sources: None,
         requests_per_connection: None,
+        most_per_request: None,
         whole_seconds: false,
         urls: 0,
         pacing: Pacing::Auto,
