@@ -49,8 +49,8 @@ impl Fields {
                         fields.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                     }
                 }
-                12 if name.eq_ignore_ascii_case("Content-Type") => {
-                    fields.event_stream = is_event_stream(value);
+                12 if is_event_stream(value) && name.eq_ignore_ascii_case("Content-Type") => {
+                    fields.event_stream = true;
                 }
                 14 if name.eq_ignore_ascii_case("Content-Length") => {
                     let length = length(value, is_request);
@@ -78,8 +78,10 @@ impl Fields {
 /// True for the media type of server-sent events, with or without parameters (WHATWG HTML, 9.2).
 #[must_use]
 pub fn is_event_stream(content_type: &[u8]) -> bool {
-    let media_type = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
-    media_type.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    const MEDIA_TYPE: &[u8] = b"text/event-stream";
+    content_type.split_at_checked(MEDIA_TYPE.len()).is_some_and(|(media_type, rest)| {
+        media_type.eq_ignore_ascii_case(MEDIA_TYPE) && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
+    })
 }
 
 fn is_chunked(coding: &[u8]) -> bool {
@@ -103,4 +105,21 @@ fn length(value: &[u8], is_request: bool) -> Option<u64> {
     let mut lengths = elements(value).map(number);
     let first: u64 = lengths.next()??;
     lengths.all(|length| length == Some(first)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_type_of_events_may_have_parameters() {
+        for content_type in
+            ["text/event-stream", "Text/Event-Stream;charset=utf-8", "text/event-stream ; x=y"]
+        {
+            assert!(is_event_stream(content_type.as_bytes()), "{content_type}");
+        }
+        for content_type in ["text/plain", "text/event-streams", "text/event", "", "x; text/event-stream"] {
+            assert!(!is_event_stream(content_type.as_bytes()), "{content_type}");
+        }
+    }
 }

@@ -114,12 +114,12 @@ impl ResponseParser {
     /// # Errors
     /// Returns an error if the bytes are not an HTTP/1.1 response, or if its head is too large.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Option<Response>), Invalid> {
-        let (head, response) = self.receive_part(bytes, |_| {})?;
-        if response.is_some() || head == bytes.len() {
-            return Ok((head, response));
+        let (taken, response) = self.receive_part(bytes, &mut |_| {})?;
+        if response.is_some() || taken == bytes.len() {
+            return Ok((taken, response));
         }
-        let (body, response) = self.receive_part(&bytes[head..], |_| {})?;
-        Ok((head + body, response))
+        let (rest, response) = self.receive_part(&bytes[taken..], &mut |_| {})?;
+        Ok((taken + rest, response))
     }
 
     /// As [`Self::receive`], but passes on the content of a stream of events. Returns before it with what follows the head
@@ -130,7 +130,7 @@ impl ResponseParser {
     pub fn receive_part(
         &mut self,
         bytes: &[u8],
-        content: impl FnMut(&[u8]),
+        content: &mut dyn FnMut(&[u8]),
     ) -> Result<(usize, Option<Response>), Invalid> {
         let mut taken = 0;
         while self.head.is_none() {
@@ -145,10 +145,12 @@ impl ResponseParser {
                 // 101 would switch protocols, which was not requested.
                 101 => return Err(Invalid::Status),
                 100..200 => {}
-                _ => self.head = Some(head),
-            }
-            if self.is_event_stream() && !head.body.is_done() {
-                return Ok((taken, None));
+                _ => {
+                    self.head = Some(head);
+                    if head.event_stream && !head.body.is_done() {
+                        return Ok((taken, None));
+                    }
+                }
             }
         }
         let Some(head) = &mut self.head else { return Ok((taken, None)) };

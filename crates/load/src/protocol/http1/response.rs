@@ -44,7 +44,7 @@ impl ResponseParser {
             return ended.map(|end| (1.min(bytes.len()), Parsed::Response(end)));
         }
         let (was_stream, events, mut messages) = (self.parser.is_event_stream(), &mut self.events, 0);
-        let read = self.parser.receive_part(bytes, |content| messages += events.receive(content));
+        let read = self.parser.receive_part(bytes, &mut |content| messages += events.receive(content));
         let (taken, response) = read.map_err(protocol_error)?;
         let Some(response) = response else {
             let parsed = match (was_stream, messages) {
