@@ -13,7 +13,7 @@ use crate::worker::WorkerOutcome;
 use jiff::SignedDuration;
 use results::{
     Backlog, Build, Bytes, GeneratorUsage, KindResult, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates,
-    SeriesPoint, UrlResult,
+    RequestCounts, SeriesPoint, UrlResult,
 };
 use statistics::backlog::growth;
 use std::sync::atomic::Ordering;
@@ -166,14 +166,7 @@ impl Coordinator<'_> {
         let generator = self.generator_usage(&measured, duration_s);
         let series = std::mem::take(&mut measured.series);
         let recorder = &measured.recorder;
-        let mut requests = recorder.request_counts();
-        if let Some(expected) = &self.spec.expected_status {
-            requests.expect(expected);
-        }
-        let targets = &self.spec.targets;
-        if targets.have_checks() {
-            recorder.expect_statuses_of_kinds(&mut requests);
-        }
+        let requests = self.requests(recorder);
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
         let (response_time_us, censored_above_us) = recorder.response_times();
         let episodes = recorder.slowest.episodes(&response_time_us);
@@ -240,7 +233,11 @@ impl Coordinator<'_> {
             requests,
             series,
             series_histograms: Vec::new(),
-            per_url: if targets.has_kinds() { Vec::new() } else { recorder.url_results(&self.spec.urls) },
+            per_url: if self.spec.targets.has_kinds() {
+                Vec::new()
+            } else {
+                recorder.url_results(&self.spec.urls)
+            },
             kinds: self.kinds(recorder),
             verdict: Default::default(),
             objective: None,
@@ -250,5 +247,17 @@ impl Coordinator<'_> {
         let context = self.context(&measured, open, duration_s, result.backlog.as_ref());
         result.verdict = verdict::check(&result, context);
         result
+    }
+
+    /// Requests, with their statuses judged by what the load or its kinds of requests expect.
+    fn requests(&self, recorder: &Recorder) -> RequestCounts {
+        let mut requests = recorder.request_counts();
+        if let Some(expected) = &self.spec.expected_status {
+            requests.expect(expected);
+        }
+        if self.spec.targets.have_checks() {
+            recorder.expect_statuses_of_kinds(&mut requests);
+        }
+        requests
     }
 }
