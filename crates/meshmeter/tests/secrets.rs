@@ -20,9 +20,10 @@ const ADDRESSES: [&str; 6] = [
 const ADDRESS_WORDS: [&str; 6] = ["URL", "ADDR", "HOST", "SERVICE:PORT", "HUB", "PREFIX"];
 
 /// Commands with the option, or the last argument, that gets an address.
-const COMMANDS: [&[&str]; 39] = [
+const COMMANDS: [&[&str]; 40] = [
     &["load", "--requests", "1"],
     &["load", "--requests", "1", "http://127.0.0.1:1", "--connect-to"],
+    &["load", "--requests", "1", "http://127.0.0.1:1", "--source"],
     &["load", "--requests", "1", "http://127.0.0.1:1", "--remote-write"],
     &["load", "--requests", "1", "http://127.0.0.1:1", "--otlp"],
     &["load", "--requests", "1", "http://127.0.0.1:1", "--metrics-listen"],
