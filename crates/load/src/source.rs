@@ -72,6 +72,10 @@ impl FromStr for Sources {
             IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
             IpAddr::V6(address) => (address.to_bits(), 128),
         };
+        let is_broadcast = matches!(network, IpAddr::V4(address) if address.is_broadcast());
+        if is_broadcast || network.is_multicast() || prefix.is_none() && network.is_unspecified() {
+            return Err(SourceError::NotAHost);
+        }
         let prefix = match prefix {
             None => bits,
             Some(text) => {
@@ -106,6 +110,9 @@ pub enum SourceError {
     /// Not an IP address.
     #[error("expected an IP address, with or without a prefix, such as 10.0.0.0/24")]
     NotAnAddress,
+    /// An address that is bound to, and that no connection comes from.
+    #[error("no connection comes from this address: expected one of a host")]
+    NotAHost,
     /// An invalid length of the prefix.
     #[error("the length of the prefix is a number from 0 to {0}")]
     Prefix(u32),
@@ -262,6 +269,11 @@ mod tests {
             ("fd00::/129", "the length of the prefix is a number from 0 to 128"),
             ("10.0.0.0/", "the length"),
             ("10.0.0.5/24", "the address has bits"),
+            ("0.0.0.0", "no connection comes from"),
+            ("::", "no connection comes from"),
+            ("255.255.255.255", "no connection comes from"),
+            ("224.0.0.0/24", "no connection comes from"),
+            ("ff02::1", "no connection comes from"),
         ] {
             let error = text.parse::<Sources>().unwrap_err().to_string();
             assert!(error.starts_with(start), "{text}: {error}");

@@ -78,6 +78,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     notes::redirects(result, &mut verdict);
     notes::peer_limit(result, &context, &mut verdict);
     notes::messages_read_together(result, &mut verdict);
+    notes::empty_streams(result, &mut verdict);
     notes::crowded_out(&context, &mut verdict);
     notes::number(result, &context, &mut verdict);
     notes::clock(result, &context, &mut verdict);

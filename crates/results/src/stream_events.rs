@@ -10,6 +10,9 @@ pub struct StreamEvents {
     pub received: u64,
     /// Events of each complete response.
     pub per_response: SizeSummary,
+    /// Complete responses without an event.
+    #[serde(default)]
+    pub empty: u64,
     /// Times between events that read 0 because one read returned both.
     pub read_together: u64,
     /// The longest that one of them may be, microseconds.

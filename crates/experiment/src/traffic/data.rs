@@ -218,6 +218,10 @@ fn column(field: &Field<'_>, column: Option<&Field<'_>>, text: &str) -> Result<R
     let index = match column {
         Some(column) => {
             let name = column.text()?;
+            if head.iter().filter(|known| **known == name).count() > 1 {
+                let text = format!("the file has several columns `{}`", shortened(name));
+                return Err(column.place().error(text, "expected a name that only one column has"));
+            }
             head.iter().position(|known| *known == name).ok_or_else(|| {
                 let shown: Vec<&str> = head.iter().copied().take(20).collect();
                 let error = column.place().error(

@@ -209,7 +209,7 @@ impl Coordinator<'_> {
             unanswered_waits_us: recorder.unanswered_waits_us(),
             first_byte_us: events.map(|events| events.first_byte(recorder.unanswered())),
             first_event_us: events.map(|events| events.first_event(recorder.unanswered())),
-            event_gap_us: events.map(EventRecord::gaps),
+            event_gap_us: events.and_then(EventRecord::gaps),
             events: events.map(EventRecord::counts),
             service_time_us: recorder.service_time.summary(),
             schedule_lag_us: recorder.schedule_lag.summary(),

@@ -142,7 +142,7 @@ fn times_of_streams_count_from_the_due_instant_and_failed_ones_rank_above_all() 
     assert_eq!((first_event.count, first_event.censored, first_event.max), (3, 2, None));
     // Resolution at 50 ms: 32 µs.
     assert!(first_event.p50.is_some_and(|us| (49_968.0..=50_032.0).contains(&us)), "{first_event:?}");
-    let gaps = record.gaps();
+    let gaps = record.gaps().expect("events");
     assert_eq!((gaps.count, gaps.censored), (2 * 9 + 2, 0));
     assert!(gaps.min >= 9992.0 && gaps.max <= Some(10_008.0), "{gaps:?}");
     let counts = record.counts();

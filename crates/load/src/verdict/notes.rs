@@ -49,6 +49,16 @@ pub(super) fn messages_read_together(result: &LoadResult, verdict: &mut Verdict)
     }
 }
 
+/// Notes streams in which no event came: a server that sheds load may answer so, with status 200.
+pub(super) fn empty_streams(result: &LoadResult, verdict: &mut Verdict) {
+    let Some(events) = result.events.filter(|events| events.empty > 0) else { return };
+    verdict.notes.push(format!(
+        "empty-streams: {} of {} complete streams had no event with content, only comments or control frames (errors among these), \
+         or were compressed; they rank above all others in the time to the first event",
+        events.empty, events.per_response.count
+    ));
+}
+
 /// Notes servers that got no requests.
 pub(super) fn servers_left_out(context: &RunContext<'_>, verdict: &mut Verdict) {
     if let Some((left_out, servers)) = context.servers_left_out {

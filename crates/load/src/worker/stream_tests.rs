@@ -130,7 +130,7 @@ fn gaps_are_between_segments_although_one_turn_reads_all() {
         (Duration::from_millis(53), END),
     ]);
     let record = recorder.events.as_deref().expect("a stream");
-    let (gaps, counts) = (record.gaps(), record.counts());
+    let (gaps, counts) = (record.gaps().expect("events"), record.counts());
     assert_eq!((gaps.count, gaps.min, gaps.max), (2, 1000.0, Some(1000.0)));
     assert_eq!((counts.received, counts.read_together, counts.per_response.max), (3, 0, 3));
     // The head, a comment and the role came 50, 30 and 20 ms before the first token. Resolution at a second: 0.5 ms.
@@ -150,7 +150,18 @@ fn events_of_one_segment_have_no_time_between_them_and_are_counted() {
         (Duration::from_millis(52), LAST),
     ]);
     let record = recorder.events.as_deref().expect("a stream");
-    let (gaps, counts) = (record.gaps(), record.counts());
+    let (gaps, counts) = (record.gaps().expect("events"), record.counts());
     assert_eq!((gaps.count, gaps.min, gaps.max, gaps.mean), (2, 0.0, Some(2000.0), Some(1000.0)));
     assert_eq!((counts.received, counts.read_together), (3, 1));
+}
+
+#[test]
+fn stream_without_content_has_no_first_event_and_ranks_above_those_with_one() {
+    const FAULT: &[u8] = b"1c\r\ndata: {\"error\":{\"code\":1}}\n\n\r\n0\r\n\r\n";
+    let recorder = measured(&[(Duration::ZERO, HEAD), (Duration::from_millis(50), FAULT)]);
+    let record = recorder.events.as_deref().expect("a stream");
+    let first_event = record.first_event(0);
+    assert_eq!((first_event.count, first_event.censored, first_event.p50), (0, 1, None));
+    assert_eq!((record.first_byte(0).count, record.counts().empty), (1, 1));
+    assert!(record.gaps().is_none());
 }

@@ -35,6 +35,7 @@ pub(super) fn counts<'a>(results: impl Iterator<Item = &'a LoadResult>) -> Optio
     (!parts.is_empty()).then(|| StreamEvents {
         received: total(|events| events.received),
         per_response: sizes(parts.iter().map(|events| &events.per_response)),
+        empty: total(|events| events.empty),
         read_together: total(|events| events.read_together),
         read_together_within_us: parts
             .iter()

@@ -404,7 +404,7 @@ fn streams_of_all_generators_are_merged_and_requests_without_a_first_event_rank_
         let per_response = SizeSummary { count: 2, min: 3, mean: 4.0, stddev: 1.0, max: 5 };
         let (received, read_together, read_together_within_us) = (8, 1, first_us[0] as f64);
         part.result.events =
-            Some(StreamEvents { received, per_response, read_together, read_together_within_us });
+            Some(StreamEvents { received, per_response, empty: 1, read_together, read_together_within_us });
         part
     };
     // No stream of the last one began: all its requests have failed.
@@ -417,6 +417,7 @@ fn streams_of_all_generators_are_merged_and_requests_without_a_first_event_rank_
     assert_eq!(merged.event_gap_us.map(|gaps| (gaps.count, gaps.censored)), Some((4, 0)));
     let events = merged.events.expect("streams");
     assert_eq!((events.received, events.read_together, events.read_together_within_us), (16, 2, 300.0));
+    assert_eq!(events.empty, 2);
     let SizeSummary { count, min, mean, max, .. } = events.per_response;
     assert_eq!((count, min, mean, max), (4, 3, 4.0, 5));
     let without = merge(vec![part("a", 0, &[vec![100]])]).unwrap();

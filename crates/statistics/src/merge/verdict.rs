@@ -107,6 +107,14 @@ fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
     differ("expected statuses", &|result| {
         result.expected_status.as_ref().map_or_else(|| "below 400".to_owned(), ToString::to_string)
     });
+    let kinds = |placed: &Placed| -> Vec<(String, u32)> {
+        placed.part.result.kinds.iter().map(|kind| (kind.name.clone(), kind.weight)).collect()
+    };
+    if placed.iter().any(|other| kinds(other) != kinds(&placed[0])) {
+        let note = "settings: the generators had different kinds of requests, or other weights: each kind has the first weight, \
+                    and kinds are apart only if all generators had some";
+        verdict.notes.push(note.to_owned());
+    }
     if placed.len() > 1 && !placed.iter().all(|placed| is_exact(&placed.part.result)) {
         verdict.notes.push(
             "series: the percentiles of each second are the greatest among the generators, an upper bound; with \

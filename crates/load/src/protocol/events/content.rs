@@ -20,15 +20,11 @@ pub(super) enum Kind {
 }
 
 /// Types of Anthropic's frames other than those with tokens.
-const CONTROL_TYPES: [&str; 7] = [
-    "content_block_start",
-    "content_block_stop",
-    "error",
-    "message_delta",
-    "message_start",
-    "message_stop",
-    "ping",
-];
+const CONTROL_TYPES: [&str; 5] =
+    ["content_block_start", "content_block_stop", "message_delta", "message_start", "message_stop"];
+
+/// Types of the last frame of Anthropic's messages, and of OpenAI's responses.
+const ENDS: [&str; 4] = ["message_stop", "response.completed", "response.failed", "response.incomplete"];
 
 /// Fields of a delta that hold tokens; its others are the role, or say what follows.
 const TOKEN_FIELDS: [&str; 10] = [
@@ -44,29 +40,31 @@ const TOKEN_FIELDS: [&str; 10] = [
     "tool_calls",
 ];
 
-/// The kind of these data, and whether they are of a stream that `[DONE]` ends.
-pub(super) fn kind(data: &[u8]) -> (Kind, bool) {
+/// The kind of these data, and what they say of the end of a stream of tokens: true if a frame that ends it is still to come, false
+/// if they are that frame, `None` if neither.
+pub(super) fn kind(data: &[u8]) -> (Kind, Option<bool>) {
     match data.trim_ascii() {
-        _ if data.is_empty() => (Kind::Empty, false),
-        b"[DONE]" => (Kind::Done, false),
+        _ if data.is_empty() => (Kind::Empty, None),
+        b"[DONE]" => (Kind::Done, Some(false)),
         text @ [b'{', ..] => {
-            serde_json::from_slice(text).map_or((Kind::Content, false), |frame| of_frame(&frame))
+            serde_json::from_slice(text).map_or((Kind::Content, None), |frame| of_frame(&frame))
         }
-        _ => (Kind::Content, false),
+        _ => (Kind::Content, None),
     }
 }
 
-fn of_frame(frame: &Frame<'_>) -> (Kind, bool) {
+fn of_frame(frame: &Frame<'_>) -> (Kind, Option<bool>) {
     let of = |carries: bool| if carries { Kind::Content } else { Kind::Control };
     let has_tokens = frame.delta.as_ref().is_some_and(has_tokens);
     match (&frame.choices, frame.kind.as_deref()) {
-        (Some(choices), _) => (of(choices.iter().any(Choice::has_tokens)), true),
+        (Some(choices), _) => (of(choices.iter().any(Choice::has_tokens)), Some(true)),
         (None, Some(kind)) if kind.starts_with("response.") => {
-            (of(kind.ends_with(".delta") && has_tokens), false)
+            (of(kind.ends_with(".delta") && has_tokens), Some(!ENDS.contains(&kind)))
         }
-        (None, Some("content_block_delta")) => (of(has_tokens), false),
-        (None, Some(kind)) if CONTROL_TYPES.contains(&kind) => (Kind::Control, false),
-        (None, _) => (of(frame.error.is_none()), false),
+        (None, Some("content_block_delta")) => (of(has_tokens), Some(true)),
+        (None, Some(kind @ ("ping" | "error"))) => (Kind::Control, (kind == "error").then_some(false)),
+        (None, Some(kind)) if CONTROL_TYPES.contains(&kind) => (Kind::Control, Some(!ENDS.contains(&kind))),
+        (None, _) => (of(frame.error.is_none()), None),
     }
 }
 

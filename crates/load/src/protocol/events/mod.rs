@@ -28,8 +28,8 @@ pub(crate) struct EventScanner {
     after_return: bool,
     /// A line was read: no byte order mark follows.
     begun: bool,
-    /// Tokens of a model were seen, whose stream ends with `[DONE]`.
-    awaits_done: bool,
+    /// Frames of a model's tokens were seen, and not yet the frame that ends their stream.
+    awaits_end: bool,
 }
 
 impl EventScanner {
@@ -68,7 +68,7 @@ impl EventScanner {
         }
         match self.kind() {
             Kind::Done => Ok(()),
-            Kind::Empty if self.awaits_done && !is_framed => Err(ErrorKind::Closed),
+            Kind::Empty if self.awaits_end && !is_framed => Err(ErrorKind::Closed),
             Kind::Empty => Ok(()),
             Kind::Content | Kind::Control => Err(ErrorKind::EventCut),
         }
@@ -118,7 +118,6 @@ impl EventScanner {
         let kind = self.kind();
         self.data.clear();
         self.is_data_cut = false;
-        self.awaits_done &= kind != Kind::Done;
         kind == Kind::Content
     }
 
@@ -128,8 +127,8 @@ impl EventScanner {
             return Kind::Content;
         }
         let data = self.data.strip_suffix(b"\n").unwrap_or_default();
-        let (kind, is_of_tokens) = content::kind(data);
-        self.awaits_done |= is_of_tokens;
+        let (kind, awaits_end) = content::kind(data);
+        self.awaits_end = awaits_end.unwrap_or(self.awaits_end);
         kind
     }
 }

@@ -121,6 +121,8 @@ fn long_lines_and_data_are_content_that_is_not_kept() {
 #[test]
 fn stream_that_ends_within_an_event_is_cut() {
     let token = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    let message = "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"a\"}}\n\n";
+    let response = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n";
     for (stream, framed, ended) in [
         ("data: x\n\n".to_owned(), false, Ok(())),
         ("data: x\n\n: comm".to_owned(), true, Ok(())),
@@ -134,6 +136,12 @@ fn stream_that_ends_within_an_event_is_cut() {
         (token.to_owned(), false, Err(ErrorKind::Closed)),
         (token.to_owned(), true, Ok(())),
         (format!("{token}data: [DONE]\n\n"), false, Ok(())),
+        (message.to_owned(), false, Err(ErrorKind::Closed)),
+        (format!("{message}data: {{\"type\":\"ping\"}}\n\n"), false, Err(ErrorKind::Closed)),
+        (format!("{message}data: {{\"type\":\"message_stop\"}}\n\n"), false, Ok(())),
+        (format!("{message}data: {{\"type\":\"error\"}}\n\n"), false, Ok(())),
+        (response.to_owned(), false, Err(ErrorKind::Closed)),
+        (format!("{response}data: {{\"type\":\"response.incomplete\"}}\n\n"), false, Ok(())),
     ] {
         for piece in 1..=stream.len() {
             let mut scanner = EventScanner::default();
