@@ -76,12 +76,17 @@ pub(crate) fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String 
     let started = started.map(|time| format!(", {time}")).unwrap_or_default();
     let programs =
         if found.programs.is_empty() { "the same programs".to_owned() } else { found.programs.join("; ") };
+    let (word, probability) = if found.superiority < 0.5 {
+        ("better", 1.0 - found.superiority)
+    } else {
+        ("worse", found.superiority)
+    };
     format!(
-        "change at run {} ({}{started}): {}, worse with a probability of {}; {programs}",
+        "change at run {} ({}{started}): {}, {word} with a probability of {}; {programs}",
         found.at + 1,
         found.run,
         change(Some(found.ratio)),
-        percent(found.superiority)
+        percent(probability)
     )
 }
 
