@@ -1,10 +1,12 @@
 //! The course of a history as text: a line of bars per figure, its segments, and its changes with what changed.
 
 use crate::comparison::figure::{self, change, label, percent, value};
-use crate::comparison::skipped;
+use crate::comparison::{skipped, verdict_word};
 use crate::format::counted;
 use crate::terminal::plain;
-use results::{CourseSegment, Estimate, HistoryChange, HistoryCourse, HistoryGroup, Metric, SeriesCourse};
+use results::{
+    CourseSegment, Estimate, FigureVerdict, HistoryChange, HistoryCourse, HistoryGroup, Metric, SeriesCourse,
+};
 use statistics::words;
 use std::fmt::Write as _;
 
@@ -70,22 +72,28 @@ fn of_segment(key: Metric, segment: &CourseSegment) -> String {
     format!("{runs}: {mean}{}", deviation.unwrap_or_default())
 }
 
+/// Worse or better: whichever is likelier of a run after the change.
+pub(crate) fn direction(found: &HistoryChange) -> FigureVerdict {
+    if found.superiority < 0.5 { FigureVerdict::Better } else { FigureVerdict::Worse }
+}
+
 /// A change in a sentence: run, size and programs.
 pub(crate) fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String {
     let started = series.points.get(found.at).and_then(|point| point.started_at.as_deref());
     let started = started.map(|time| format!(", {time}")).unwrap_or_default();
     let programs =
         if found.programs.is_empty() { "the same programs".to_owned() } else { found.programs.join("; ") };
-    let (word, probability) = if found.superiority < 0.5 {
-        ("better", 1.0 - found.superiority)
-    } else {
-        ("worse", found.superiority)
+    let verdict = direction(found);
+    let probability = match verdict {
+        FigureVerdict::Better => 1.0 - found.superiority,
+        _ => found.superiority,
     };
     format!(
-        "change at run {} ({}{started}): {}, {word} with a probability of {}; {programs}",
+        "change at run {} ({}{started}): {}, {} with a probability of {}; {programs}",
         found.at + 1,
         found.run,
         change(Some(found.ratio)),
+        verdict_word(verdict),
         percent(probability)
     )
 }

@@ -177,7 +177,7 @@ fn signed_value(figure: &ComparedFigure) -> String {
 }
 
 /// Marker and colour of a verdict.
-fn style(verdict: FigureVerdict) -> (Marker, &'static str) {
+pub(crate) fn style(verdict: FigureVerdict) -> (Marker, &'static str) {
     match verdict {
         FigureVerdict::Worse => (Marker::Triangle, "vermilion"),
         FigureVerdict::Inconclusive => (Marker::Diamond, "blue"),

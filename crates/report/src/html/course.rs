@@ -3,8 +3,8 @@
 use super::charts::course::{self, Change, Level, Point};
 use super::sections::Chart;
 use crate::comparison::figure::{label, value};
-use crate::history::{of_change, place_of};
-use crate::svg::Marker;
+use crate::comparison::page::style;
+use crate::history::{direction, of_change, place_of};
 use crate::terminal::plain;
 use results::{
     CoursePoint, CourseSegment, Estimate, HistoryChange, HistoryCourse, HistoryGroup, SeriesCourse,
@@ -56,11 +56,7 @@ fn chart(number: usize, group: &HistoryGroup, series: &SeriesCourse) -> Chart {
         run: (found.at + 1) as f64,
         label: plain(&found.run),
         text: plain(&of_change(series, found)),
-        style: if found.superiority > 0.5 {
-            (Marker::Triangle, "vermilion")
-        } else {
-            (Marker::TriangleDown, "green")
-        },
+        style: style(direction(found)),
     };
     // No mark mixes runs of before and after a change.
     let marks = |segment: &CourseSegment| {
