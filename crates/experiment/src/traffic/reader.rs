@@ -28,13 +28,11 @@ const EXPECT_KEYS: [&str; EXPECT.len()] = names(&EXPECT);
 /// # Errors
 /// Returns the first error in the file, with its place.
 pub fn read(text: &str, file_name: &str, files: &dyn Files) -> Result<TrafficFile> {
-    let is_too_large = text.len() > MAX_FILE_BYTES;
-    let shown = if is_too_large { String::new() } else { text.to_owned() };
-    let source = Arc::new(Source { name: file_name.to_owned(), text: shown });
-    if is_too_large {
-        let place = Place { source, span: 0..0 };
+    if text.len() > MAX_FILE_BYTES {
+        let place = Place::without_text(file_name);
         return Err(place.error("the file is too large", "a traffic file has at most 1 MiB"));
     }
+    let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
     let root = document::read(&source)?;
     let section = Section::new(&root, "traffic", &ROOT_KEYS, root.place.clone())?;
     let url = section.required("url", "url: http://127.0.0.1:8080")?;
