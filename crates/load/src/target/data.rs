@@ -14,7 +14,7 @@ const FIRST_STREAM: u64 = 1 << 33;
 pub struct Source {
     /// First number; 0 for rows.
     pub first: u64,
-    /// How many there are, at least 1. `None`: without end.
+    /// Number of values, at least 1. `None`: without end.
     pub count: Option<u64>,
     /// Order in which they are taken.
     pub order: Order,
@@ -83,11 +83,11 @@ pub(super) struct Draws {
 
 struct Draw {
     source: Source,
-    /// How many requests of this thread have taken a value.
+    /// Number of the thread's requests that have taken a value.
     taken: u64,
-    /// The last of them.
+    /// The last request that has taken one.
     request: u64,
-    /// Its value; `None` after the end.
+    /// Value of that request; `None` after the end.
     value: Option<u64>,
 }
 
