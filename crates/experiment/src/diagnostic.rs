@@ -26,6 +26,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// A file as a whole, whose text errors do not show.
+    pub(crate) fn without_text(file_name: &str) -> Self {
+        let source = Source { name: file_name.to_owned(), text: String::new() };
+        Self { source: Arc::new(source), span: 0..0 }
+    }
+
     /// Builds an error at this place, with a message and a label next to the text.
     pub(crate) fn error(&self, message: impl Into<String>, label: impl Into<String>) -> Box<ExperimentError> {
         let text = &self.source.text;

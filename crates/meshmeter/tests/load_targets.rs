@@ -2,12 +2,9 @@
 
 mod command;
 
-use command::{NOBODY, Serving, run, stderr};
+use command::{NOBODY, Serving, capturing, run, stderr};
 use results::LoadResult;
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::thread;
 
 fn result_of(arguments: &[&str]) -> LoadResult {
     let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
@@ -29,35 +26,12 @@ const PASSWORD: &str = "pass-word";
 
 /// Answers the requests of one connection and returns them.
 fn captured(arguments: &[&str], credentials: &str) -> Vec<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{credentials}{}/", listener.local_addr().unwrap());
-    let server = thread::spawn(move || {
-        let mut connection = BufReader::new(listener.accept().unwrap().0);
-        let mut requests = Vec::new();
-        while let Some(request) = next_request(&mut connection) {
-            connection.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
-            requests.push(request);
-        }
-        requests
-    });
+    let (address, requests) = capturing();
+    let url = format!("http://{credentials}{address}/");
     let result = result_of(&[&["--clients", "1", "--requests", "20"], arguments, &[&url]].concat());
     assert_eq!((result.requests.completed, result.requests.failed), (20, 0), "{:?}", result.requests);
     assert!(!format!("{result:?}").contains(PASSWORD), "{result:?}");
-    server.join().unwrap()
-}
-
-/// Head and body; `None` at the end of the connection.
-fn next_request(connection: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if connection.read_line(&mut head).unwrap() == 0 {
-            return None;
-        }
-    }
-    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
-    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
-    connection.read_exact(&mut body).unwrap();
-    Some(head + &String::from_utf8(body).unwrap())
+    requests.join().unwrap()
 }
 
 #[test]

@@ -197,6 +197,7 @@ pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
 pub use url::{
-    hide_credentials, percent_decoded, percent_encode, split_credentials, split_scheme, without_credentials,
+    hide_credentials, percent_decoded, percent_encode, percent_encode_except, split_credentials,
+    split_scheme, without_credentials,
 };
 pub use verdict::{SpoiledFigures, Verdict};

@@ -123,9 +123,15 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
 /// Percent-encodes a part of a URL: all but unreserved characters (RFC 3986, 2.3).
 #[must_use]
 pub fn percent_encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len() * 2);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+    percent_encode_except(text.as_bytes(), |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+}
+
+/// Percent-encodes all bytes but those of ASCII that stay.
+#[must_use]
+pub fn percent_encode_except(bytes: &[u8], stays: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::with_capacity(bytes.len() * 2);
+    for byte in bytes.iter().copied() {
+        if byte.is_ascii() && stays(byte) {
             encoded.push(char::from(byte));
         } else {
             let _ = write!(encoded, "%{byte:02X}");

@@ -76,9 +76,7 @@ impl Experiment {
         files: &dyn Files,
     ) -> Result<Self, Box<ExperimentError>> {
         let too_large = |what: &str, bytes: usize| {
-            let source = Source { name: file_name.into(), text: String::new() };
-            let place = Place { source: Arc::new(source), span: 0..0 };
-            place.error(
+            Place::without_text(file_name).error(
                 format!("{what} is too large: {bytes} bytes"),
                 "an experiment file has at most 1 MiB, the texts that it brings along included",
             )

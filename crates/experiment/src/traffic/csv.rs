@@ -1,4 +1,5 @@
-//! Comma-separated values (RFC 4180). Lines may end with a line feed alone, and blank ones are skipped.
+//! Comma-separated values (RFC 4180). Lines may end with a line feed alone, and blank ones are skipped. Malformed quotes are errors
+//! with their line; the crate `csv` has none for them: a quote that is not closed takes in the rest of the file.
 
 use std::borrow::Cow;
 

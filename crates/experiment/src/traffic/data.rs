@@ -124,21 +124,23 @@ impl<'f> DataReader<'f> {
         if let Some(text) = self.texts.get(path) {
             return Ok(Rc::clone(text));
         }
-        let text = self
-            .files
-            .text(path)
-            .map_err(|reason| field.place().error(format!("`{}` cannot be read", field.path), reason))?;
-        let text: Rc<str> = text.into();
+        let text: Rc<str> = text_of(field, self.files)?.into();
         self.texts.insert(path.to_owned(), Rc::clone(&text));
         Ok(text)
     }
+}
+
+/// Text of the file that a field names.
+pub(super) fn text_of(field: &Field<'_>, files: &dyn Files) -> Result<String> {
+    let text = files.text(field.text()?);
+    text.map_err(|reason| field.place().error(format!("`{}` cannot be read", field.path), reason))
 }
 
 /// The one key that says where the values come from.
 fn origin<'a>(section: &Section<'a>) -> Result<(Field<'a>, Origin)> {
     let mut given = Vec::new();
     for (key, origin, beside) in ORIGINS {
-        given.extend(section.field(key)?.map(|field| (field, origin, beside)));
+        given.extend(section.field(key)?.map(|field| (field, key, origin, beside)));
     }
     let all = alternatives(&ORIGINS.map(|(key, ..)| key));
     if let [_, (second, ..), ..] = &given[..] {
@@ -147,12 +149,11 @@ fn origin<'a>(section: &Section<'a>) -> Result<(Field<'a>, Origin)> {
             format!("expected one of {all}"),
         ));
     }
-    let Some((field, origin, beside)) = given.pop() else {
+    let Some((field, own, origin, beside)) = given.pop() else {
         return Err(section.place().error("these data have no values", format!("expected {all}")));
     };
     for key in DATA_KEYS.into_iter().filter(|key| !ORIGINS.iter().any(|(origin, ..)| origin == key)) {
         if let Some(other) = section.field(key)?.filter(|_| !beside.contains(&key)) {
-            let own = ORIGINS.iter().find(|(_, known, _)| *known == origin).map_or("", |(key, ..)| key);
             return Err(other
                 .key_place
                 .error(format!("`{}` has no effect beside `{own}`", other.path), "expected to be left out"));

@@ -1,8 +1,8 @@
 //! Traffic files: kinds of requests with weights, and the data that their templates are filled with.
 //!
 //! [`read`] turns YAML into a [`TrafficFile`], or an error with its place. [`mod@keys`] has the keys, [`reader`] reads the kinds,
-//! [`data`] their data out of CSV ([`csv`]) and JSON lines, and [`template`] finds the placeholders. How values are drawn and
-//! requests are made of templates is in the crate `load`.
+//! [`data`] their data out of CSV ([`csv`]) and JSON lines, and [`template`] finds the placeholders. The crate `load` draws
+//! values and makes requests of templates.
 
 mod csv;
 mod data;
@@ -64,7 +64,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Its size without data, bytes.
+    /// Size without data, bytes.
     fn bytes(&self) -> u64 {
         match self {
             Self::Template(template) => template.text_bytes(),
@@ -91,7 +91,7 @@ pub struct Data {
     pub name: String,
     /// Index of its source. Data of one source have values of the same row in a request.
     pub source: usize,
-    /// Its values.
+    /// A value for each number or row of the source.
     pub values: Values,
 }
 
@@ -110,7 +110,7 @@ pub enum Values {
 pub const FILLER_SIZES: u64 = 4096;
 
 impl Data {
-    /// Its texts, if it has one per row.
+    /// The texts, if there is one per row.
     #[must_use]
     pub fn rows(&self) -> Option<&Rows> {
         match &self.values {
@@ -125,7 +125,7 @@ impl Data {
 pub struct Source {
     /// First number; 0 for rows.
     pub first: u64,
-    /// How many there are, at least 1; absent: without end.
+    /// Number of values, at least 1; absent: without end.
     pub count: Option<u64>,
     /// Order in which they are taken.
     pub order: Order,

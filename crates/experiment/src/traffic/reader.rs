@@ -1,6 +1,6 @@
 //! Reads a traffic file: the server, and its kinds of requests with their templates.
 
-use super::data::DataReader;
+use super::data::{DataReader, text_of};
 use super::keys::{
     EXPECT, MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_KINDS, MAX_NAME_LENGTH, MAX_WEIGHT, REQUEST, ROOT,
 };
@@ -28,22 +28,21 @@ const EXPECT_KEYS: [&str; EXPECT.len()] = names(&EXPECT);
 /// # Errors
 /// Returns the first error in the file, with its place.
 pub fn read(text: &str, file_name: &str, files: &dyn Files) -> Result<TrafficFile> {
-    let is_too_large = text.len() > MAX_FILE_BYTES;
-    let shown = if is_too_large { String::new() } else { text.to_owned() };
-    let source = Arc::new(Source { name: file_name.to_owned(), text: shown });
-    if is_too_large {
-        let place = Place { source, span: 0..0 };
+    if text.len() > MAX_FILE_BYTES {
+        let place = Place::without_text(file_name);
         return Err(place.error("the file is too large", "a traffic file has at most 1 MiB"));
     }
+    let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
     let root = document::read(&source)?;
     let section = Section::new(&root, "traffic", &ROOT_KEYS, root.place.clone())?;
     let url = section.required("url", "url: http://127.0.0.1:8080")?;
     let mut reader = DataReader::new(files);
-    let data = match section.field("data")? {
+    let data: Vec<Data> = match section.field("data")? {
         Some(field) => entries(&field)?.iter().map(|entry| reader.read(entry)).collect::<Result<_>>()?,
         None => Vec::new(),
     };
-    let templates = Templates { index: index(&data), data: &data };
+    let index = data.iter().enumerate().map(|(index, data)| (data.name.as_str(), index)).collect();
+    let templates = Templates { index, data: &data };
     let common = templates.headers(&section)?;
     let field = section.required("requests", "requests: [{path: /}]")?;
     let nodes = field.nodes("expected a list of maps, such as `- path: /`")?;
@@ -74,11 +73,6 @@ pub fn read(text: &str, file_name: &str, files: &dyn Files) -> Result<TrafficFil
     Ok(TrafficFile { url: url.text()?.to_owned(), requests, sources: reader.sources, data })
 }
 
-/// Index of data by name.
-fn index(data: &[Data]) -> HashMap<String, usize> {
-    data.iter().enumerate().map(|(index, data)| (data.name.clone(), index)).collect()
-}
-
 /// Entries of a map with at least one.
 fn entries<'a>(field: &Field<'a>) -> Result<&'a [Entry]> {
     match field.node.entries() {
@@ -92,7 +86,8 @@ fn entries<'a>(field: &Field<'a>) -> Result<&'a [Entry]> {
 /// Compiles templates of these data.
 struct Templates<'d> {
     data: &'d [Data],
-    index: HashMap<String, usize>,
+    /// Index of data by name.
+    index: HashMap<&'d str, usize>,
 }
 
 impl Templates<'_> {
@@ -104,7 +99,7 @@ impl Templates<'_> {
     ) -> Result<(RequestKind, &'a Place)> {
         let section = Section::new(node, "traffic.requests", &REQUEST_KEYS, node.place.clone())?;
         let method = section.field("method")?;
-        let method = method.map_or(Ok("GET".to_owned()), |field| self.method(&field))?;
+        let method = method.map_or(Ok("GET".to_owned()), |field| method_of(&field))?;
         let path_field = section.required("path", "path: /")?;
         let path = self.path(&path_field)?;
         let name_field = section.field("name")?;
@@ -129,19 +124,6 @@ impl Templates<'_> {
                 .map_or(Ok(Expectation::default()), |field| expectation(&field))?,
         };
         Ok((request, name_field.map_or(&node.place, |field| field.place())))
-    }
-
-    fn method(&self, field: &Field<'_>) -> Result<String> {
-        let method = field.text()?;
-        let fits = method.starts_with(|c: char| c.is_ascii_uppercase())
-            && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
-        if !fits || method.len() > MAX_NAME_LENGTH {
-            return Err(field.place().error(
-                format!("`{}` is not a method", shortened(method)),
-                "expected capital letters, such as `POST`",
-            ));
-        }
-        Ok(method.to_owned())
     }
 
     fn compile(&self, text: &str, place: &Place) -> Result<Template> {
@@ -240,17 +222,25 @@ impl Templates<'_> {
         }
         let template = match given {
             [Some(text), ..] => self.compile(text.text()?, text.place())?,
-            [_, Some(file), _] => {
-                let text = files.text(file.text()?).map_err(|reason| {
-                    file.place().error(format!("`{}` cannot be read", file.path), reason)
-                })?;
-                self.compile(&text, file.place())?
-            }
+            [_, Some(file), _] => self.compile(&text_of(&file, files)?, file.place())?,
             [.., Some(size)] => return bounded(&size).map(Body::Filler),
             [None, None, None] => Template::default(),
         };
         Ok(Body::Template(template))
     }
+}
+
+fn method_of(field: &Field<'_>) -> Result<String> {
+    let method = field.text()?;
+    let fits = method.starts_with(|c: char| c.is_ascii_uppercase())
+        && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+    if !fits || method.len() > MAX_NAME_LENGTH {
+        return Err(field.place().error(
+            format!("`{}` is not a method", shortened(method)),
+            "expected capital letters, such as `POST`",
+        ));
+    }
+    Ok(method.to_owned())
 }
 
 fn bounded(field: &Field<'_>) -> Result<u64> {

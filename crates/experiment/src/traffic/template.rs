@@ -50,7 +50,7 @@ impl Template {
         }
     }
 
-    /// Size of its text, without data, bytes.
+    /// Size of the text, without data, bytes.
     pub(super) fn text_bytes(&self) -> u64 {
         let bytes = |piece: &Piece| match piece {
             Piece::Text(text) => text.len() as u64,
@@ -60,7 +60,7 @@ impl Template {
         self.0.iter().map(bytes).sum()
     }
 
-    /// Its parts in order; none if the text is empty.
+    /// Parts in order; none if the text is empty.
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.0

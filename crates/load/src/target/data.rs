@@ -3,6 +3,7 @@
 use super::Order;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
+use results::percent_encode_except;
 use std::fmt;
 
 /// Streams of the random generator from here on are for data; lower ones are for requests and arrivals.
@@ -13,7 +14,7 @@ const FIRST_STREAM: u64 = 1 << 33;
 pub struct Source {
     /// First number; 0 for rows.
     pub first: u64,
-    /// How many there are, at least 1. `None`: without end.
+    /// Number of values, at least 1. `None`: without end.
     pub count: Option<u64>,
     /// Order in which they are taken.
     pub order: Order,
@@ -32,31 +33,26 @@ pub struct Rows {
 impl Rows {
     /// In the order of the rows.
     pub fn new<'r>(rows: impl IntoIterator<Item = &'r str>) -> Self {
-        Self::of(rows.into_iter().map(str::bytes))
+        let mut all = Self::default();
+        rows.into_iter().for_each(|row| all.push(row.as_bytes()));
+        all
     }
 
-    fn of(rows: impl Iterator<Item = impl Iterator<Item = u8>>) -> Self {
-        let mut all = Self::default();
-        for row in rows {
-            all.bytes.extend(row);
-            all.ends.push(all.bytes.len());
-        }
-        all
+    fn push(&mut self, row: &[u8]) {
+        self.bytes.extend_from_slice(row);
+        self.ends.push(self.bytes.len());
     }
 
     /// The texts as a path or query can have them: bytes that no URL has are percent-encoded. Delimiters such as `/`, `?`, `&` and
     /// `%` stay.
     #[must_use]
     pub fn in_path(&self) -> Self {
-        let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value & 15)];
         let fits = |byte: u8| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte);
-        let encoded = |byte: u8| {
-            let (bytes, length) =
-                if fits(byte) { ([byte, 0, 0], 1) } else { ([b'%', digit(byte >> 4), digit(byte)], 3) };
-            bytes.into_iter().take(length)
-        };
-        let rows = 0..self.ends.len() as u64;
-        Self::of(rows.map(|row| self.get(row).iter().flat_map(move |byte| encoded(*byte))))
+        let mut encoded = Self::default();
+        for row in 0..self.ends.len() as u64 {
+            encoded.push(percent_encode_except(self.get(row), fits).as_bytes());
+        }
+        encoded
     }
 
     /// The text of a row; empty beyond the last one.
@@ -87,11 +83,11 @@ pub(super) struct Draws {
 
 struct Draw {
     source: Source,
-    /// How many requests of this thread have taken a value.
+    /// Number of the thread's requests that have taken a value.
     taken: u64,
-    /// The last of them.
+    /// The last request that has taken one.
     request: u64,
-    /// Its value; `None` after the end.
+    /// Value of that request; `None` after the end.
     value: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ pub struct RequestKind {
     pub path: Text,
     /// Method, headers and body.
     pub template: RequestTemplate,
-    /// Its name, and the checks of its responses.
+    /// Name, and checks of responses.
     pub kind: Kind,
 }
 

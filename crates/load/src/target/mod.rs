@@ -285,9 +285,9 @@ pub enum TargetError {
     /// A kind of request that cannot be sent.
     #[error("the request `{name}`")]
     Kind {
-        /// Its name.
+        /// Name in results.
         name: String,
-        /// Its fault.
+        /// Fault of headers or body.
         #[source]
         cause: Box<TargetError>,
     },

@@ -52,7 +52,7 @@ enum Way {
     },
     Turn {
         turns: Turns,
-        /// How often this thread has selected each choice.
+        /// Selections of each choice by this thread.
         taken: Vec<u64>,
         thread: u64,
         threads: u64,

@@ -4,8 +4,9 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Address without a listener. A port that was free a moment ago might be used by another test by now.
@@ -52,6 +53,38 @@ pub fn minute_of_load() -> Command {
 pub fn await_first_second(lines: &mut impl Iterator<Item = String>, seconds: u32) {
     let awaited = format!("1/{seconds} s");
     assert!(lines.any(|line| line.trim_start().starts_with(&awaited)), "the first second ends");
+}
+
+/// Address of a server that accepts one connection and answers its requests. The requests, heads and bodies, are returned when the
+/// connection has ended.
+pub fn capturing() -> (SocketAddr, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let requests = thread::spawn(move || {
+        let mut connection = BufReader::new(listener.accept().expect("a connection").0);
+        let mut requests = Vec::new();
+        while let Some(request) = next_request(&mut connection) {
+            let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            connection.get_mut().write_all(response).expect("it reads");
+            requests.push(request);
+        }
+        requests
+    });
+    (address, requests)
+}
+
+/// Head and body; `None` at the end of the connection.
+fn next_request(connection: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if connection.read_line(&mut head).expect("a head") == 0 {
+            return None;
+        }
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a length"))];
+    connection.read_exact(&mut body).expect("a body");
+    Some(head + &String::from_utf8(body).expect("text"))
 }
 
 /// `meshmeter serve` on a free port; killed when dropped.

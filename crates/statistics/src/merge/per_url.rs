@@ -1,4 +1,4 @@
-//! What several generators measured of each URL, or of each kind of request.
+//! Merged results of each URL, or of each kind of request.
 
 use super::placed::{Placed, distinct};
 use super::unanswered::{self, Unanswered};
@@ -16,10 +16,8 @@ pub(super) fn per_url(placed: &[Placed]) -> Result<Vec<UrlResult>, MergeError> {
         return Ok(Vec::new());
     }
     let urls = distinct(results().flat_map(|result| &result.per_url).map(|result| result.url.as_str()));
-    let of_url = |url: String| {
-        let find = |result: &'_ LoadResult| result.per_url.iter().position(|record| record.url == url);
-        sum(placed, OF_URL, |result| Some(&result.per_url[find(result)?]))
-    };
+    let of_url =
+        |url: String| sum(placed, OF_URL, |result| result.per_url.iter().find(|record| record.url == url));
     urls.into_iter().map(of_url).collect()
 }
 
@@ -29,12 +27,15 @@ pub(super) fn kinds(placed: &[Placed]) -> Result<Vec<KindResult>, MergeError> {
     if results().any(|result| result.kinds.is_empty()) {
         return Ok(Vec::new());
     }
-    let names = distinct(results().flat_map(|result| &result.kinds).map(|kind| kind.name.as_str()));
+    let all = || results().flat_map(|result| &result.kinds);
+    let names = distinct(all().map(|kind| kind.name.as_str()));
     let of_name = |name: String| {
-        let find = |result: &'_ LoadResult| result.kinds.iter().position(|kind| kind.name == name);
-        let first = results().find_map(|result| Some(result.kinds[find(result)?].weight));
-        let requests = sum(placed, OF_KIND, |result| Some(&result.kinds[find(result)?].requests))?;
-        Ok(KindResult { weight: first.unwrap_or_default(), requests, name })
+        let weight = all().find(|kind| kind.name == name).map_or(0, |kind| kind.weight);
+        let requests = sum(placed, OF_KIND, |result| {
+            let kind = result.kinds.iter().find(|kind| kind.name == name)?;
+            Some(&kind.requests)
+        })?;
+        Ok(KindResult { weight, requests, name })
     };
     names.into_iter().map(of_name).collect()
 }

@@ -49,9 +49,7 @@ impl TopologyFile {
     /// Returns the first error in the file, with its place.
     pub fn read(text: &str, file_name: &str) -> Result<Self, Box<ExperimentError>> {
         if text.len() > MAX_FILE_BYTES {
-            let source = Source { name: file_name.into(), text: String::new() };
-            let place = Place { source: Arc::new(source), span: 0..0 };
-            return Err(place.error(
+            return Err(Place::without_text(file_name).error(
                 format!("the file is too large: {} bytes", text.len()),
                 "a topology file has at most 1 MiB",
             ));

@@ -97,12 +97,16 @@ pub(super) fn failure(error: &TargetError) -> Failure {
     }
 }
 
+/// A body of this many bytes of filler.
+pub(super) fn filler(size: u64) -> Result<Body, Failure> {
+    let size = usize::try_from(size).map_err(|_| Failure::usage("the body is too large for this machine"))?;
+    Ok(vec![b'x'; size].into())
+}
+
 /// The content of a file is sent as it is; ranges are of the command line alone.
 fn body(text: Option<&str>, size: Option<u64>) -> Result<Body, Failure> {
     if let Some(size) = size {
-        let size =
-            usize::try_from(size).map_err(|_| Failure::usage("the body is too large for this machine"))?;
-        return Ok(vec![b'x'; size].into());
+        return filler(size);
     }
     match text {
         Some(text) if text.starts_with('@') => Ok(read_file("the body", Path::new(&text[1..]))?.into()),

@@ -106,7 +106,7 @@ fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<loa
     headers.extend(common);
     let body = match &request.body {
         Body::Template(template) => load::Body::of_text(data.text(template)),
-        Body::Filler(bytes) => vec![b'x'; usize::try_from(*bytes).unwrap_or_default()].into(),
+        Body::Filler(bytes) => super::targets::filler(*bytes)?,
     };
     let method = request.method.parse().map_err(|error| about(Failure::from_usage(&error)))?;
     let expect = &request.expect;
