@@ -67,8 +67,7 @@ fn removed_unix_socket_is_named() {
 #[test]
 fn connections_come_from_source_addresses_in_turn() {
     let server = RecordingServer::on_tcp(Closing::Never);
-    let schedule = open_loop(200.0, SHORT);
-    let mut load = spec(&server.url(), &RequestTemplate::default(), schedule);
+    let mut load = spec(&server.url(), &RequestTemplate::default(), so_many(12, 60));
     (load.connections, load.threads) = (12, 2);
     // 127.0.0.1 to 127.0.0.6.
     let sources = "127.0.0.0/29".parse().unwrap();
@@ -102,7 +101,7 @@ fn source_of_another_ip_version_is_error() {
 fn proxy_header_comes_first_with_addresses_of_its_connection() {
     for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
         let server = RecordingServer::on_tcp(Closing::Never);
-        let mut load = spec(&server.url(), &RequestTemplate::default(), open_loop(200.0, SHORT));
+        let mut load = spec(&server.url(), &RequestTemplate::default(), so_many(4, 40));
         load.opening = Opening {
             proxy_protocol: Some(version),
             sources: Some("127.0.0.0/30".parse().unwrap()),
@@ -284,7 +283,7 @@ fn connections_at_a_time_are_bounded_where_asked() {
 #[test]
 fn dead_address_of_a_name_costs_no_request_with_a_connection_of_its_own() {
     let server = RecordingServer::on_tcp(Closing::Never);
-    let mut load = per_request(&server.url(), open_loop(100.0, SHORT));
+    let mut load = per_request(&server.url(), so_many(3, 60));
     load.targets.servers[0].addresses.insert(0, Address::Ip("127.0.0.1:1".parse().unwrap()));
     let result = run(&load);
     let requests = &result.requests;
