@@ -35,7 +35,7 @@ impl GeneratorShare {
     /// The part of `total` that this generator takes.
     #[must_use]
     pub fn part(self, total: usize) -> usize {
-        total / self.of + usize::from(self.index < total % self.of)
+        part(total, self.index, self.of)
     }
 
     pub(crate) fn part_of_requests(self, total: u64) -> u64 {
@@ -47,6 +47,11 @@ impl GeneratorShare {
     pub(crate) fn worker(self, thread: usize, threads: usize) -> (usize, usize) {
         (thread * self.of + self.index, threads * self.of)
     }
+}
+
+/// The part of `total` for index `index` of `parts`.
+pub(crate) fn part(total: usize, index: usize, parts: usize) -> usize {
+    total / parts + usize::from(index < total % parts)
 }
 
 #[cfg(test)]

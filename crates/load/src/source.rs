@@ -7,7 +7,7 @@ use nix::sys::socket::sockopt::IpBindAddressNoPort;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -68,10 +68,11 @@ impl FromStr for Sources {
     fn from_str(text: &str) -> Result<Self, SourceError> {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(start, end)| (start, Some(end)));
         let network: IpAddr = address.parse().map_err(|_| SourceError::NotAnAddress)?;
-        let (number, bits) = match network {
-            IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
-            IpAddr::V6(address) => (address.to_bits(), 128),
+        let number = match network {
+            IpAddr::V4(address) => address.to_bits().into(),
+            IpAddr::V6(address) => address.to_bits(),
         };
+        let bits = bits(network);
         let is_broadcast = matches!(network, IpAddr::V4(address) if address.is_broadcast());
         if is_broadcast || network.is_multicast() || prefix.is_none() && network.is_unspecified() {
             return Err(SourceError::NotAHost);
@@ -99,9 +100,17 @@ impl FromStr for Sources {
 
 impl fmt::Display for Sources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = if self.is_ipv4() { 32 } else { 128 };
-        if self.prefix == bits { self.network.fmt(f) } else { write!(f, "{}/{}", self.network, self.prefix) }
+        if self.prefix == bits(self.network) {
+            self.network.fmt(f)
+        } else {
+            write!(f, "{}/{}", self.network, self.prefix)
+        }
     }
+}
+
+/// Number of bits of an address.
+fn bits(address: IpAddr) -> u32 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// Source addresses that cannot be used.
@@ -166,7 +175,7 @@ impl LoadSpec {
     /// The address that most of this generator's connections go to at first, and how many these are; `None` over a unix socket.
     #[must_use]
     pub fn most_to_one_address(&self) -> Option<(SocketAddr, usize)> {
-        let mut counts: HashMap<SocketAddr, usize> = HashMap::new();
+        let mut counts: BTreeMap<SocketAddr, usize> = BTreeMap::new();
         for thread in 0..self.threads {
             let assignment = self.assignment(thread);
             for (server, place) in assignment.servers.iter().zip(&assignment.places) {
@@ -212,12 +221,12 @@ fn try_to_bind(source: IpAddr) -> io::Result<()> {
 }
 
 impl SourceError {
-    /// What to do about it, if there is a remedy.
+    /// Remedy, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let Self::Unusable { address, cause } = self else { return None };
         (Errno::from_io_error(cause) == Some(Errno::ADDRNOTAVAIL)).then(|| {
-            let prefix = if address.is_ipv4() { 32 } else { 128 };
+            let prefix = bits(*address);
             let version = if address.is_ipv4() { "ipv4" } else { "ipv6" };
             format!(
                 "it is not an address of this machine: add it with `ip addr add {address}/{prefix} dev DEVICE`, or allow \

@@ -4,7 +4,7 @@ use crate::clock::{Nanos, SECOND, nanos};
 use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
-use crate::share::GeneratorShare;
+use crate::share::{GeneratorShare, part};
 use crate::source::Sources;
 use crate::start::Start;
 use crate::target::{Assignment, Family, ServerPer, Targets};
@@ -209,7 +209,7 @@ impl LoadSpec {
 
     /// The part of the connections that one thread of all generators may have at a time.
     pub(crate) fn share_of_connections(&self, (worker, workers): (usize, usize)) -> usize {
-        (self.connections / workers + usize::from(worker < self.connections % workers)).max(1)
+        part(self.connections, worker, workers).max(1)
     }
 
     /// Connections of a thread of this generator before the start.

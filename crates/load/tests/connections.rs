@@ -4,43 +4,26 @@ mod recording_servers;
 mod specs;
 
 use load::{
-    Address, Family, Handshakes, IoBackendChoice, LoadSpec, Observer, Opening, Progress, Protocol,
-    ProxyProtocol, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, Verification,
+    Address, Family, Handshakes, LoadSpec, Opening, Protocol, ProxyProtocol, RequestTemplate, ScheduleSpec,
+    ThinkTime, TlsClient, Verification,
 };
 use recording_servers::{Closing, RecordingServer};
 use results::{ConnectionSettings, IdleCloses, LoadResult};
-use specs::open_loop;
+use specs::{NETWORK, open_loop, run, so_many};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, TcpListener, TcpStream};
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-/// I/O interface of the connections. `connections_on_epoll.rs` runs these tests, too.
-const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"connections_on_epoll" => IoBackendChoice::Epoll,
-    _ => IoBackendChoice::IoUring,
-};
-
 const SHORT: Duration = Duration::from_millis(400);
-
-struct Ignored;
-
-impl Observer for Ignored {
-    fn progress(&mut self, _progress: Progress<'_>) {}
-}
+/// Window of a load that ends with its last request: long enough for a busy machine.
+const LONG: Duration = Duration::from_secs(60);
 
 fn spec(url: &str, template: &RequestTemplate, schedule: ScheduleSpec) -> LoadSpec {
-    LoadSpec { network: NETWORK, ..specs::spec(&[url.to_owned()], template, schedule, SHORT) }
-}
-
-fn run(spec: &LoadSpec) -> LoadResult {
-    let result = load::run(spec, &AtomicBool::new(false), &mut Ignored).expect("the engine runs");
-    let requests = &result.requests;
-    assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
-    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
-    result
+    let ends_itself = matches!(schedule, ScheduleSpec::Closed { requests: Some(_), .. });
+    let duration = if ends_itself { LONG } else { SHORT };
+    LoadSpec { network: NETWORK, ..specs::spec(&[url.to_owned()], template, schedule, duration) }
 }
 
 #[test]
@@ -50,7 +33,7 @@ fn requests_go_to_unix_socket_with_host_and_path_of_the_url() {
     let server = RecordingServer::on_unix(&path);
     let unix_socket = Some(Address::unix_socket(&path).unwrap());
     let template = RequestTemplate { unix_socket, ..RequestTemplate::default() };
-    for schedule in [open_loop(200.0, SHORT), ScheduleSpec::closed(4)] {
+    for schedule in [open_loop(200.0, SHORT), so_many(4, 80)] {
         let before = server.requests();
         // The name has no address.
         let load = spec("http://shop.invalid/cart", &template, schedule);
@@ -84,8 +67,7 @@ fn removed_unix_socket_is_named() {
 #[test]
 fn connections_come_from_source_addresses_in_turn() {
     let server = RecordingServer::on_tcp(Closing::Never);
-    let schedule = open_loop(200.0, SHORT);
-    let mut load = spec(&server.url(), &RequestTemplate::default(), schedule);
+    let mut load = spec(&server.url(), &RequestTemplate::default(), so_many(12, 60));
     (load.connections, load.threads) = (12, 2);
     // 127.0.0.1 to 127.0.0.6.
     let sources = "127.0.0.0/29".parse().unwrap();
@@ -119,7 +101,7 @@ fn source_of_another_ip_version_is_error() {
 fn proxy_header_comes_first_with_addresses_of_its_connection() {
     for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
         let server = RecordingServer::on_tcp(Closing::Never);
-        let mut load = spec(&server.url(), &RequestTemplate::default(), open_loop(200.0, SHORT));
+        let mut load = spec(&server.url(), &RequestTemplate::default(), so_many(4, 40));
         load.opening = Opening {
             proxy_protocol: Some(version),
             sources: Some("127.0.0.0/30".parse().unwrap()),
@@ -159,7 +141,7 @@ fn proxy_header_of_unix_socket_names_no_addresses() {
         let server = RecordingServer::on_unix(&path);
         let unix_socket = Some(Address::unix_socket(&path).unwrap());
         let template = RequestTemplate { unix_socket, ..RequestTemplate::default() };
-        let mut load = spec("http://localhost/", &template, ScheduleSpec::closed(1));
+        let mut load = spec("http://localhost/", &template, so_many(1, 5));
         (load.connections, load.opening.proxy_protocol) = (1, Some(version));
         assert_eq!(run(&load).requests.failed, 0);
         assert_eq!(server.seen()[0].before, expected);
@@ -194,7 +176,7 @@ fn per_request(url: &str, schedule: ScheduleSpec) -> LoadSpec {
 
 #[test]
 fn each_request_has_a_connection_of_its_own() {
-    for schedule in [open_loop(100.0, SHORT), ScheduleSpec::closed(3)] {
+    for schedule in [open_loop(100.0, SHORT), so_many(3, 60)] {
         for closing in [Closing::Never, Closing::AfterFirst] {
             let server = RecordingServer::on_tcp(closing);
             let mut load = per_request(&server.url(), schedule.clone());
@@ -218,7 +200,7 @@ fn each_request_has_a_connection_of_its_own() {
     }
 }
 
-/// How long the server lets clients wait for its HTTP/2 settings.
+/// Time that a client waits for the server's HTTP/2 settings.
 const SETTINGS_DELAY: Duration = Duration::from_millis(20);
 
 /// Answers one HTTP/2 request, and reads to the end of the connection.
@@ -288,7 +270,8 @@ fn connections_at_a_time_are_bounded_where_asked() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut load =
         per_request(&format!("http://{}/", listener.local_addr().unwrap()), open_loop(100.0, SHORT));
-    (load.connections, load.timeout) = (2, SHORT / 4);
+    // Long enough for a busy machine to open a connection.
+    (load.connections, load.timeout) = (2, Duration::from_secs(1));
     let result = run(&load);
     assert_eq!(result.connections, 2);
     let requests = &result.requests;
@@ -300,7 +283,7 @@ fn connections_at_a_time_are_bounded_where_asked() {
 #[test]
 fn dead_address_of_a_name_costs_no_request_with_a_connection_of_its_own() {
     let server = RecordingServer::on_tcp(Closing::Never);
-    let mut load = per_request(&server.url(), open_loop(100.0, SHORT));
+    let mut load = per_request(&server.url(), so_many(3, 60));
     load.targets.servers[0].addresses.insert(0, Address::Ip("127.0.0.1:1".parse().unwrap()));
     let result = run(&load);
     let requests = &result.requests;
@@ -314,7 +297,7 @@ fn pensive_client(closing: Closing, requests: u64) -> LoadResult {
     let think_time = ThinkTime::Constant(Duration::from_millis(150));
     let schedule = ScheduleSpec::Closed { clients: 1, think_time, requests: Some(requests) };
     let mut load = spec(&server.url(), &RequestTemplate::default(), schedule);
-    (load.connections, load.duration) = (1, Duration::from_secs(600));
+    load.connections = 1;
     let result = run(&load);
     assert_eq!(result.requests.sent, requests);
     result
@@ -342,7 +325,7 @@ fn connections_closed_without_a_request_are_counted() {
 #[test]
 fn request_on_busy_connection_is_not_lost_to_idleness() {
     let server = RecordingServer::on_tcp(Closing::InsteadOfSecond);
-    let mut load = spec(&server.url(), &RequestTemplate::default(), ScheduleSpec::closed(1));
+    let mut load = spec(&server.url(), &RequestTemplate::default(), so_many(1, 100));
     load.connections = 1;
     let result = run(&load);
     assert!(result.requests.errors.contains_key("closed"), "{:?}", result.requests);

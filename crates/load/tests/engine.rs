@@ -18,18 +18,12 @@ use results::{
     ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing, SeriesPoint, Verdict,
 };
 use servers::{OK, TestServer, reply, stalled};
-use specs::{TEST_TIMEOUT, assert_reading_is_in_no_time, open_loop};
+use specs::{NETWORK, TEST_TIMEOUT, assert_reading_is_in_no_time, open_loop};
 use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
-
-/// I/O interface of the connections. `engine_on_epoll.rs` runs these tests, too.
-const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"engine_on_epoll" => IoBackendChoice::Epoll,
-    _ => IoBackendChoice::IoUring,
-};
 
 /// Records the progress of a run.
 #[derive(Default)]

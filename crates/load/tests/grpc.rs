@@ -6,17 +6,12 @@ mod specs;
 
 use bytes::Bytes;
 use grpc_servers::{GrpcServer, REPEATED, good, head};
-use load::{GrpcCall, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, ThinkTime};
+use load::{GrpcCall, LoadSpec, Protocol, RequestTemplate, ScheduleSpec, ThinkTime};
 use results::{LoadResult, SpokenProtocol};
+use specs::Silent;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _: Progress<'_>) {}
-}
 
 /// A message with this text in field 1.
 fn word(text: &str) -> Vec<u8> {

@@ -12,12 +12,10 @@ use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http2_servers::{Answer, Http2Server};
 use jiff::Timestamp;
-use load::{
-    GrpcCall, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
-};
+use load::{GrpcCall, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec};
 use results::{Figure, LatencyHistogram, LoadResult, Pacing};
 use servers::{OK, TestServer, reply};
-use specs::{TEST_TIMEOUT, open_loop};
+use specs::{NETWORK, Silent, TEST_TIMEOUT, open_loop};
 use std::any::Any;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,18 +25,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// I/O interface of the connections. `known_targets_on_epoll.rs` runs these tests, too.
-const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"known_targets_on_epoll" => IoBackendChoice::Epoll,
-    _ => IoBackendChoice::IoUring,
-};
 const HTTP2: Protocol = Protocol::Http2 { streams: 16 };
-
-struct NoObserver;
-
-impl Observer for NoObserver {
-    fn progress(&mut self, _: Progress<'_>) {}
-}
 
 fn spec(url: &str, protocol: Protocol, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
     LoadSpec {
@@ -50,7 +37,7 @@ fn spec(url: &str, protocol: Protocol, schedule: ScheduleSpec, duration: Duratio
 }
 
 fn run(spec: &LoadSpec) -> LoadResult {
-    load::run(spec, &AtomicBool::new(false), &mut NoObserver).expect("the engine runs")
+    load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs")
 }
 
 /// A target that answers one request at a time, and when it did.

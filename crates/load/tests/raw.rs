@@ -2,10 +2,9 @@
 
 mod specs;
 
-use load::{
-    ExpectedReply, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, pattern,
-};
+use load::{ExpectedReply, LoadSpec, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, pattern};
 use results::LoadResult;
+use specs::Silent;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -16,12 +15,6 @@ const MESSAGE_BYTES: usize = 300;
 const CONNECTIONS: usize = 3;
 /// Timeout for things that should not take time at all.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _: Progress) {}
-}
 
 /// Runs 3 clients that together send `messages` messages to a server, which calls `answer` per complete
 /// message. Returns the result and the server's own count of messages.

@@ -10,16 +10,11 @@ use load::{
 };
 use results::LoadResult;
 use servers::{OK, TestServer, reply};
+use specs::Silent;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _progress: Progress<'_>) {}
-}
 
 fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
     LoadSpec { threads: 2, ..specs::spec(&[server.url()], &RequestTemplate::default(), schedule, duration) }

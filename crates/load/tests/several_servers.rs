@@ -9,12 +9,13 @@ mod tls_servers;
 
 use http2_servers::{Answer, Http2Server};
 use load::{
-    Address, Arrival, Handshakes, IoBackendChoice, LoadSpec, Observer, Order, Progress, Protocol, RateStage,
-    RequestTemplate, ScheduleSpec, ServerPer, ThinkTime, TlsClient, Verification,
+    Address, Arrival, Handshakes, LoadSpec, Order, Protocol, RateStage, RequestTemplate, ScheduleSpec,
+    ServerPer, TlsClient, Verification,
 };
 use results::LoadResult;
 use servers::{OK, TestServer, reply};
 use socket2::{Domain, Socket, Type};
+use specs::{NETWORK, Silent, run, so_many};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -24,18 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, TlsServer, TlsStream, config};
 
-/// I/O interface of the connections. `several_servers_on_epoll.rs` runs these tests, too.
-const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"several_servers_on_epoll" => IoBackendChoice::Epoll,
-    _ => IoBackendChoice::IoUring,
-};
 const SHORT: Duration = Duration::from_millis(400);
-
-struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _: Progress) {}
-}
 
 /// A run on one thread.
 fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
@@ -48,19 +38,6 @@ fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: D
 
 fn open_spec(urls: &[String], connections: usize, rate: f64, duration: Duration) -> LoadSpec {
     spec(urls, connections, specs::open_loop(rate, duration), duration)
-}
-
-/// A closed loop that ends with this many responses.
-fn so_many(clients: usize, requests: u64) -> ScheduleSpec {
-    ScheduleSpec::Closed { clients, think_time: ThinkTime::NONE, requests: Some(requests) }
-}
-
-fn run(spec: &LoadSpec) -> LoadResult {
-    let result = load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
-    let requests = &result.requests;
-    assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
-    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
-    result
 }
 
 /// Asserts that every due request is accounted for and every sent one was answered. A machine that stalls for

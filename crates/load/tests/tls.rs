@@ -6,24 +6,18 @@ mod tls_servers;
 
 use http::Method;
 use load::{
-    ClientIdentity, Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec,
-    ThinkTime, TlsClient, TlsVersion, Verification,
+    ClientIdentity, Handshakes, LoadSpec, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, TlsVersion,
+    Verification,
 };
 use results::{LoadResult, Pacing};
 use rustls::version::{TLS12, TLS13};
-use specs::TEST_TIMEOUT;
+use specs::{NETWORK, TEST_TIMEOUT};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
-
-/// I/O interface of the connections. `tls_on_epoll.rs` runs these tests, too.
-const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"tls_on_epoll" => IoBackendChoice::Epoll,
-    _ => IoBackendChoice::IoUring,
-};
 
 /// A complete response with a body of two bytes.
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -32,12 +26,6 @@ const DURATION: Duration = Duration::from_secs(1);
 /// Due at 100 requests/s.
 const REQUESTS: u64 = 100;
 const CONNECTIONS: u64 = 4;
-
-struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _: Progress) {}
-}
 
 fn trusting(authority: &Authority) -> Verification {
     Verification::Authorities(authority.file())
@@ -59,11 +47,8 @@ fn spec(
 
 fn run(spec: &LoadSpec) -> LoadResult {
     let started = Instant::now();
-    let result = load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
+    let result = specs::run(spec);
     assert!(started.elapsed() < TEST_TIMEOUT, "nothing hangs: {:?}", started.elapsed());
-    let requests = &result.requests;
-    assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
-    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
     result
 }
 

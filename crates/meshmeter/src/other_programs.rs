@@ -202,17 +202,14 @@ mod tests {
 
     #[test]
     fn note_names_programs_that_took_more_than_a_tenth_of_the_cpus() {
-        let elsewhere = Address::from("192.0.2.1:80".parse::<SocketAddr>().unwrap());
-        let note = programs(Duration::from_secs(1)).note(std::slice::from_ref(&elsewhere), None).unwrap();
+        let elsewhere = [Address::from("192.0.2.1:80".parse::<SocketAddr>().unwrap())];
+        let note = programs(Duration::from_secs(1)).note(&elsewhere, None).unwrap();
         assert_eq!(
             note,
             "other-processes: others took 0.50 cores (rustc 0.50); figures may include waiting for them"
         );
-        assert_eq!(programs(Duration::from_millis(200)).note(std::slice::from_ref(&elsewhere), None), None);
-        assert_eq!(
-            OtherPrograms::new(ProgressStyle::Json).note(std::slice::from_ref(&elsewhere), None),
-            None
-        );
+        assert_eq!(programs(Duration::from_millis(200)).note(&elsewhere, None), None);
+        assert_eq!(OtherPrograms::new(ProgressStyle::Json).note(&elsewhere, None), None);
     }
 
     #[test]

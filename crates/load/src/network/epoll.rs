@@ -280,9 +280,12 @@ impl Socket {
             return None;
         }
         self.opening = false;
-        let header = proxy_protocol.map(|version| version.header(descriptor)).transpose();
-        let sent = header.and_then(|header| self.send(&header.unwrap_or_default()));
-        Some(sent.map_or_else(Event::OpenFailed, |()| Event::Opened))
+        if let Some(version) = proxy_protocol
+            && let Err(error) = version.header(descriptor).and_then(|header| self.send(&header))
+        {
+            return Some(Event::OpenFailed(error));
+        }
+        Some(Event::Opened)
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -25,7 +25,7 @@ pub enum ProxyProtocol {
 }
 
 impl ProxyProtocol {
-    /// Its number.
+    /// The version as a number.
     #[must_use]
     pub fn version(self) -> u8 {
         match self {

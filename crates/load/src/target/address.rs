@@ -78,7 +78,7 @@ pub enum UnixSocketError {
     TooLong {
         /// As given.
         path: PathBuf,
-        /// Its length.
+        /// Length of the path.
         bytes: usize,
     },
     /// Nothing is there, or a directory on the way cannot be searched.

@@ -1,6 +1,7 @@
 //! Assignment of a thread's connections to servers.
 
 use super::{ServerPer, Targets};
+use crate::share::part;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -100,11 +101,6 @@ impl Targets {
         }
         shares
     }
-}
-
-/// The part of `total` for index `index` of `parts`.
-fn part(total: usize, index: usize, parts: usize) -> usize {
-    total / parts + usize::from(index < total % parts)
 }
 
 #[cfg(test)]

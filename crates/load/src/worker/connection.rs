@@ -63,7 +63,7 @@ pub(super) struct Connection<C> {
     pub(super) closing: bool,
     /// When the peer last sent anything.
     pub(super) heard_at: Nanos,
-    /// How long it had been idle when its unanswered requests began, if nothing came since.
+    /// Its idle time before its unanswered requests, if nothing came since they began.
     idle_before: Nanos,
     /// Output that is not handed to the network yet.
     pub(super) outgoing: Vec<u8>,

@@ -17,7 +17,7 @@ pub(super) struct PerRequest {
     most: usize,
     /// Slots without a connection, the one used last at the end.
     spare: Vec<usize>,
-    /// When a slot became spare after none was: requests due before waited for it.
+    /// Time at which a slot became spare after none was: requests due before waited for it.
     free_since: Nanos,
     /// Index of the address at which the next connection to each server begins.
     addresses: Vec<usize>,
@@ -99,26 +99,6 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.recorder.sent_bytes(&flight);
         self.selector.reuse(held.chosen);
         self.flush(slot, now);
-    }
-
-    /// The connection could not be opened. If its server has another address, that is tried. Returns false if no request was
-    /// waiting for the connection.
-    pub(super) fn open_failed_for_held(&mut self, slot: usize, kind: ErrorKind, now: Nanos) -> bool {
-        if self.connections[slot].held.is_none() {
-            return false;
-        }
-        let has_other = self.connections[slot].has_untried_address(self.targets);
-        self.network.close(slot);
-        self.opening -= 1;
-        self.connections[slot].closed(self.targets, &mut self.retries, now);
-        if has_other {
-            self.recorder.fell_back(kind);
-            self.begin_to_open(slot, now);
-        } else {
-            self.fail_held(slot, kind, now);
-            self.make_spare(slot, now);
-        }
-        true
     }
 
     /// Fails the request that waits for the connection. Returns false if there is none.

@@ -250,19 +250,23 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
-        if self.open_failed_for_held(slot, kind, now) {
-            return;
-        }
-        if self.connections[slot].has_untried_address(self.targets) {
+        let has_other = self.connections[slot].has_untried_address(self.targets);
+        if has_other {
             self.recorder.fell_back(kind);
-        } else {
+        } else if !self.fail_held(slot, kind, now) {
             self.recorder.error(kind, now);
         }
         self.network.close(slot);
         self.opening -= 1;
         let connection = &mut self.connections[slot];
         connection.state = connection.closed(self.targets, &mut self.retries, now);
-        self.release(slot, now);
+        if self.per_request.is_none() {
+            self.release(slot, now);
+        } else if has_other {
+            self.begin_to_open(slot, now);
+        } else {
+            self.make_spare(slot, now);
+        }
     }
 
     /// Releases a closed connection if connections roam; otherwise it is reopened when that is due.

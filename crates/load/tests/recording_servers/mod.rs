@@ -11,7 +11,7 @@ use std::thread;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// What the server saw of one connection.
+/// Record of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Address of the client; `None` over a unix socket.
@@ -22,7 +22,7 @@ pub struct Seen {
     pub requests: Vec<String>,
 }
 
-/// When the server closes connections, without announcing it.
+/// Time at which the server closes connections, without announcing it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Closing {
     Never,
@@ -83,7 +83,7 @@ impl RecordingServer {
         format!("http://{}/", self.address)
     }
 
-    /// What it saw until now.
+    /// Its connections until now, in the order of their acceptance.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }

@@ -1,8 +1,27 @@
 //! A load for tests of the engine. Each test changes what it is about.
 
-use load::{Arrival, LoadSpec, Protocol, RateStage, RequestTemplate, ScheduleSpec};
+use load::{
+    Arrival, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
+    ScheduleSpec, ThinkTime,
+};
 use results::{HistogramSummary, LatencyHistogram, LoadResult, Pacing};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// I/O interface of the connections: epoll in a test binary `…_on_epoll`, which runs the tests of another.
+#[allow(dead_code, reason = "not every test runs over both")]
+pub const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    [.., b'_', b'e', b'p', b'o', b'l', b'l'] => IoBackendChoice::Epoll,
+    _ => IoBackendChoice::IoUring,
+};
+
+/// Observer of a run whose progress is of no interest.
+#[allow(dead_code, reason = "not every test has one")]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: Progress<'_>) {}
+}
 
 /// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,8 +54,18 @@ pub fn spec(
         per_url: false,
         start: load::Start::AtOnce,
         share: load::GeneratorShare::default(),
-        network: load::IoBackendChoice::Auto,
+        network: IoBackendChoice::Auto,
     }
+}
+
+/// Runs a load, and asserts that all its requests are accounted for.
+#[allow(dead_code, reason = "some tests assert something else of every run")]
+pub fn run(spec: &LoadSpec) -> LoadResult {
+    let result = load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
+    let requests = &result.requests;
+    assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
+    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
+    result
 }
 
 /// Reasons of a verdict but those that a busy machine causes: it makes any generator late. The CPU of a generator is that of
@@ -76,4 +105,10 @@ pub fn assert_reading_is_in_no_time(result: &LoadResult, clients: usize) {
 #[allow(dead_code, reason = "not every test has an open loop")]
 pub fn open_loop(rate: f64, duration: Duration) -> ScheduleSpec {
     ScheduleSpec::Open { stages: vec![RateStage::steady(rate, duration)], arrival: Arrival::Uniform }
+}
+
+/// A closed loop that ends with this many responses.
+#[allow(dead_code, reason = "not every test has a closed loop")]
+pub fn so_many(clients: usize, requests: u64) -> ScheduleSpec {
+    ScheduleSpec::Closed { clients, think_time: ThinkTime::NONE, requests: Some(requests) }
 }

@@ -39,6 +39,9 @@ pub use search::SearchArgs;
 pub use targets::TargetArgs;
 pub use tls::TlsHandshakeArgs;
 
+/// Maximum of `--connections`.
+pub const MAX_CONNECTIONS: u32 = 100_000;
+
 /// Help heading of options that concern TLS.
 const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 
@@ -93,7 +96,7 @@ pub struct LoadArgs {
 
     /// Connections kept open [default: 16 in an open loop; in a closed loop the minimum that its clients
     /// need: one per client, or with HTTP/2 one per 32 or --streams clients; at least one per server]
-    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CONNECTIONS)), help_heading = "Load")]
     pub connections: Option<u32>,
 
     /// Close each connection after N requests and open another in its place, in advance of the next request:

@@ -47,8 +47,8 @@ pub use lab::{
 };
 pub use learn::{LearnArgs, provenance_path};
 pub use load::{
-    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MergeArgs, OfferedRate,
-    OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
+    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_CONNECTIONS, MergeArgs,
+    OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
 };
 pub use man::ManArgs;
 pub use noise::NoiseArgs;

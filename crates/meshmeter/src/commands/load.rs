@@ -1,6 +1,6 @@
 //! `meshmeter load`.
 
-use crate::cli::{LoadArgs, LoadCommand};
+use crate::cli::{LoadArgs, LoadCommand, MAX_CONNECTIONS};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::other_programs::OtherPrograms;
@@ -38,9 +38,6 @@ mod traffic;
 
 /// Connections of an open loop if no number is given, and clients of a load that no option describes.
 const DEFAULT_CONNECTIONS: usize = 16;
-
-/// Connections at a time of a load that opens one per request and has no bound: the maximum of `--connections`.
-const MAX_CONNECTIONS: usize = 100_000;
 
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if let Some(LoadCommand::Merge(args)) = &args.command {
@@ -168,15 +165,19 @@ fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
     }
 }
 
+/// True if each request opens its own connection, whatever their number at a time.
+fn is_unbounded(args: &LoadArgs) -> bool {
+    args.connecting.new_connection_per_request && args.connections.is_none()
+}
+
 /// Requests that a closed loop without a number of clients has under way.
 fn at_once(args: &LoadArgs, connections: usize, protocol: Protocol) -> usize {
-    let is_unbounded = args.connecting.new_connection_per_request && args.connections.is_none();
-    if is_unbounded { DEFAULT_CONNECTIONS } else { connections * protocol.streams() }
+    if is_unbounded(args) { DEFAULT_CONNECTIONS } else { connections * protocol.streams() }
 }
 
 fn connections(args: &LoadArgs, clients: Option<usize>, protocol: Protocol, servers: usize) -> usize {
-    if args.connecting.new_connection_per_request && args.connections.is_none() {
-        return clients.unwrap_or(MAX_CONNECTIONS);
+    if is_unbounded(args) {
+        return clients.unwrap_or(MAX_CONNECTIONS as usize);
     }
     let enough = |clients: usize| clients.div_ceil(protocol.streams());
     let default = clients.map_or(DEFAULT_CONNECTIONS, enough).max(servers);
