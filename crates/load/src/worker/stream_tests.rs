@@ -14,11 +14,13 @@ use std::time::Instant;
 
 const MS: Nanos = 1_000_000;
 
-/// A segment: when it arrives, since the first, and its bytes.
+/// A segment: its arrival, since the first, and its bytes.
 type Segment = (Duration, &'static [u8]);
 
 /// Has received all segments when the request is sent, each at its instant. All are read in one turn.
 struct Replay {
+    /// Arrival of the first segment, by [`wall_clock`].
+    first: Duration,
     segments: Vec<Segment>,
     events: VecDeque<(Event, Duration, &'static [u8])>,
     arrived: Option<Duration>,
@@ -36,7 +38,7 @@ impl Network for Replay {
     }
 
     fn send(&mut self, _: usize, _: &[u8]) -> io::Result<()> {
-        let first = wall_clock().saturating_sub(Duration::from_millis(200));
+        let first = self.first;
         let received = |&(after, bytes): &Segment| (Event::Received(bytes.len()), first + after, bytes);
         self.events.extend(self.segments.iter().map(received));
         Ok(())
@@ -103,11 +105,12 @@ fn measured(segments: &[Segment]) -> Recorder {
         ClosedLoopSettings { clients: 1, threads: 1, think_time, seed: 1, window_start, end, quota };
     let schedule = Box::new(ClosedLoop::new(settings, 0));
     let selector = Selector::new(&targets, 1, (0, 1), &assignment);
-    let network = Replay { segments: segments.to_vec(), events: VecDeque::new(), arrived: None };
+    // All segments arrive after the start, in which the request is due: however long the worker takes to send it.
+    let start = Instant::now().checked_sub(Duration::from_secs(1)).expect("a machine that runs for a second");
+    let first = wall_clock().saturating_sub(Duration::from_millis(200));
+    let network = Replay { first, segments: segments.to_vec(), events: VecDeque::new(), arrived: None };
     let mut worker =
         Worker::new(plan, Http1Request::new, Http1::new, (schedule, selector), network, &assignment);
-    // All segments arrive after the start, in which the request is due.
-    let start = Instant::now().checked_sub(Duration::from_secs(1)).expect("a machine that runs for a second");
     worker.connect(&Clock::starting_at(start)).expect("no I/O");
     worker.run(&Clock::starting_at(start), |_| None).expect("no I/O").recorder
 }
