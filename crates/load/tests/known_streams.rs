@@ -21,7 +21,7 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tls_servers::{Authority, Then, TlsServer, config};
+use tls_servers::{Authority, Then, TlsServer, config, records};
 
 /// I/O interface of the connections. `known_streams_on_epoll.rs` runs these tests, too.
 const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
@@ -153,12 +153,8 @@ fn first_events_and_gaps_over_tls_read_as_the_server_sent_them() {
     let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), move |stream, _| {
         let connection = &mut stream.conn;
         let seal = |content: &[u8]| {
-            let mut records = Vec::new();
             connection.writer().write_all(content).expect("memory");
-            while connection.wants_write() {
-                connection.write_tls(&mut records).expect("memory");
-            }
-            records
+            records(connection)
         };
         if respond(&stream.sock, seal, &own).is_ok() { Then::GoOn } else { Then::Truncate }
     });
