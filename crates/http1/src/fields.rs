@@ -75,12 +75,15 @@ impl Fields {
     }
 }
 
-/// True for the media type of server-sent events, with or without parameters (WHATWG HTML, 9.2).
+/// Media type of server-sent events (WHATWG HTML, 9.2).
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// True for [`EVENT_STREAM`], with or without parameters.
 #[must_use]
 pub fn is_event_stream(content_type: &[u8]) -> bool {
-    const MEDIA_TYPE: &[u8] = b"text/event-stream";
-    content_type.split_at_checked(MEDIA_TYPE.len()).is_some_and(|(media_type, rest)| {
-        media_type.eq_ignore_ascii_case(MEDIA_TYPE) && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
+    content_type.split_at_checked(EVENT_STREAM.len()).is_some_and(|(media_type, rest)| {
+        media_type.eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
+            && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
     })
 }
 

@@ -14,6 +14,6 @@ mod request;
 mod response;
 
 pub use body::{Body, BodyError};
-pub use fields::is_event_stream;
+pub use fields::{EVENT_STREAM, is_event_stream};
 pub use request::{Framing, MAX_HEAD_BYTES, Rejection, parse_request};
 pub use response::{Invalid, Response, ResponseParser};

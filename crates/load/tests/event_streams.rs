@@ -17,7 +17,7 @@ use specs::TEST_TIMEOUT;
 use std::io::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tls_servers::{Authority, Then, TlsServer, config};
+use tls_servers::{Authority, Then, TlsServer, config, records};
 
 /// I/O interface of the connections. `event_streams_on_epoll.rs` runs these tests, too.
 const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
@@ -171,12 +171,8 @@ fn events_in_several_tls_records_of_one_segment_have_one_time() {
             stream.conn.writer().write_all(&part).expect("memory");
         }
         stream.conn.writer().write_all(b"0\r\n\r\n").expect("memory");
-        let mut records = Vec::new();
-        while stream.conn.wants_write() {
-            stream.conn.write_tls(&mut records).expect("memory");
-        }
         // One write is one segment here.
-        stream.sock.write_all(&records).expect("a client that reads");
+        stream.sock.write_all(&records(&mut stream.conn)).expect("a client that reads");
         Then::GoOn
     });
     let verification = Verification::Authorities(authority.file());

@@ -5,9 +5,22 @@ mod command;
 use command::{Serving, run, stderr, stdout};
 use results::LoadResult;
 
-/// Result of ten requests from two clients for this path, and what the terminal shows.
+/// Result of ten requests from two clients for this path.
 fn result_of(server: &Serving, path: &str, arguments: &[&str]) -> LoadResult {
-    let usual = ["load", "--progress", "off", "--json", "-", "--clients", "2", "--requests", "10"];
+    // No machine stalls for longer than the timeout.
+    let usual = [
+        "load",
+        "--progress",
+        "off",
+        "--json",
+        "-",
+        "--clients",
+        "2",
+        "--requests",
+        "10",
+        "--timeout",
+        "60s",
+    ];
     let url = format!("http://{}{path}", server.authority());
     let output = run(&[&usual, arguments, &[&url]].concat());
     let result: LoadResult = serde_json::from_slice(&output.stdout)

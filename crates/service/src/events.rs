@@ -42,7 +42,7 @@ pub(crate) fn event(data: &[u8]) -> Vec<u8> {
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     left: u64,
-    /// When the next one is due, nanoseconds since the start of the server.
+    /// Due time of the next one, nanoseconds since the start of the server.
     due_ns: u64,
     gap: Distribution,
     random: SmallRng,
@@ -56,7 +56,7 @@ impl Schedule {
         Self { left: settings.count, due_ns, gap: settings.gap, random }
     }
 
-    /// When the next event is due; `None` after the last.
+    /// Due time of the next event; `None` after the last.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         (self.left > 0).then_some(self.due_ns)
     }

@@ -3,7 +3,7 @@
 use crate::settings::{Answer, EventSettings, STATUSES};
 use experiment::settings::service::MAX_CPU_TIME;
 use experiment::topology::distribution::Distribution;
-use results::units::{parse_duration, parse_fraction, parse_size};
+use results::units::{UnitError, parse_duration, parse_fraction, parse_size};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::Duration;
@@ -69,21 +69,19 @@ fn parse_times(text: &str) -> Result<Distribution, String> {
     }
 }
 
-/// At most [`EventSettings::MAX_EVENT_BYTES`].
 fn parse_event_bytes(text: &str) -> Result<u64, String> {
-    match parse_size(text) {
-        Ok(bytes) if bytes > EventSettings::MAX_EVENT_BYTES => Err("expected at most 64KiB".to_owned()),
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
-    }
+    at_most(EventSettings::MAX_EVENT_BYTES, parse_size(text), "expected at most 64KiB")
 }
 
-/// At most [`MAX_CPU_TIME`].
 fn parse_cpu_time(text: &str) -> Result<Duration, String> {
-    match parse_duration(text) {
-        Ok(time) if time > MAX_CPU_TIME => Err("expected at most 1s of CPU".to_owned()),
-        Ok(time) => Ok(time),
-        Err(error) => Err(error.to_string()),
+    at_most(MAX_CPU_TIME, parse_duration(text), "expected at most 1s of CPU")
+}
+
+/// The value that was read, unless it is above its maximum.
+fn at_most<T: Copy + PartialOrd>(most: T, read: Result<T, UnitError>, problem: &str) -> Result<T, String> {
+    match read {
+        Ok(value) if value > most => Err(problem.to_owned()),
+        other => other.map_err(|error| error.to_string()),
     }
 }
 

@@ -2,14 +2,11 @@
 
 use crate::content::{FILLER, MAX_COPIED_BYTES};
 use crate::settings::Answer;
-use ::http1::Rejection;
+use ::http1::{EVENT_STREAM, Rejection};
 use std::io::Write as _;
 
 /// The response to `Expect: 100-continue`.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
-/// Media type of a stream of events.
-pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Connection-related fields of a response.
 #[derive(Clone, Copy, Debug)]

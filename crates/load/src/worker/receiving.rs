@@ -25,9 +25,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let turn = (N::IN_TURNS || self.times_messages).then(|| clock.now());
         // A client of a closed loop goes on before the next response is read: otherwise it would wait for all that came with its own.
         let goes_on_at_once = N::SENDS_AT_ONCE && self.following && !self.schedule.is_open();
-        // Arrival of a read of which more follows.
+        // Arrival of the bytes that the event before had.
         let mut came_before = None;
-        while let Some((slot, event)) = self.network.next_event(&mut buffer) {
+        loop {
+            let came_with = came_before.take().filter(|_| self.network.has_more_of_read());
+            let Some((slot, event)) = self.network.next_event(&mut buffer) else { break };
             // Read before the clock: a stall between the two makes responses late, never sooner than they came.
             let wall = wall_turn.unwrap_or_else(wall_clock);
             let now = turn.filter(|_| N::IN_TURNS).unwrap_or_else(|| clock.now());
@@ -36,13 +38,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
                 Event::Received(length) => {
-                    let came = came_before.take().unwrap_or_else(|| {
+                    let came = came_with.unwrap_or_else(|| {
                         let arrived = self.network.arrived();
                         let age = arrived.map_or(Duration::ZERO, |came| wall.saturating_sub(came));
                         self.reading_lag = nanos(age);
                         now.saturating_sub(self.reading_lag)
                     });
-                    came_before = self.network.has_more_of_read().then_some(came);
+                    came_before = Some(came);
                     self.received(slot, &buffer[..length], came);
                 }
                 Event::Ended => {

@@ -14,11 +14,16 @@ use std::time::Instant;
 
 const MS: Nanos = 1_000_000;
 
-/// A segment: when it arrives, since the first, and its bytes.
+/// A segment: its arrival, since the first, and its bytes; without any, the end of the connection in the segment before.
 type Segment = (Duration, &'static [u8]);
 
-/// Has received all segments when the request is sent, each at its instant. All are read in one turn.
+/// Time from one response to the next.
+const BETWEEN_RESPONSES: Duration = Duration::from_millis(60);
+
+/// Has received all segments of a response when its request is sent, each at its instant. All are read in one turn.
 struct Replay {
+    /// Arrival of the first segment of the next response, by [`wall_clock`].
+    first: Duration,
     segments: Vec<Segment>,
     events: VecDeque<(Event, Duration, &'static [u8])>,
     arrived: Option<Duration>,
@@ -26,7 +31,7 @@ struct Replay {
 
 impl Network for Replay {
     const IN_TURNS: bool = true;
-    const SENDS_AT_ONCE: bool = false;
+    const SENDS_AT_ONCE: bool = true;
 
     fn grow(&mut self) {}
 
@@ -36,9 +41,13 @@ impl Network for Replay {
     }
 
     fn send(&mut self, _: usize, _: &[u8]) -> io::Result<()> {
-        let first = wall_clock().saturating_sub(Duration::from_millis(200));
-        let received = |&(after, bytes): &Segment| (Event::Received(bytes.len()), first + after, bytes);
-        self.events.extend(self.segments.iter().map(received));
+        let first = self.first;
+        let read = |&(after, bytes): &Segment| {
+            let event = if bytes.is_empty() { Event::Ended } else { Event::Received(bytes.len()) };
+            (event, first + after, bytes)
+        };
+        self.events.extend(self.segments.iter().map(read));
+        self.first += BETWEEN_RESPONSES;
         Ok(())
     }
 
@@ -50,7 +59,9 @@ impl Network for Replay {
         0
     }
 
-    fn close(&mut self, _: usize) {}
+    fn close(&mut self, _: usize) {
+        self.events.clear();
+    }
 
     fn wait(&mut self, _: Duration) -> io::Result<bool> {
         Ok(!self.events.is_empty())
@@ -68,6 +79,10 @@ impl Network for Replay {
         true
     }
 
+    fn has_more_of_read(&self) -> bool {
+        matches!(self.events.front(), Some((Event::Ended, ..)))
+    }
+
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
         let (event, arrived, bytes) = self.events.pop_front()?;
         self.arrived = Some(arrived);
@@ -78,6 +93,11 @@ impl Network for Replay {
 
 /// Sends one request and measures its response.
 fn measured(segments: &[Segment]) -> Recorder {
+    measured_times(1, segments)
+}
+
+/// Sends requests, each after the response before, and measures their responses.
+fn measured_times(requests: u64, segments: &[Segment]) -> Recorder {
     let targets = resolve(&["http://127.0.0.1:9/".to_owned()], &RequestTemplate::default()).expect("a URL");
     let assignment = Assignment::new(&targets, 1, 0, 1);
     let timeline = Timeline { window_start: 0, end: 60 * SECOND, timeout: 60 * SECOND, connecting: SECOND };
@@ -97,17 +117,18 @@ fn measured(segments: &[Segment]) -> Recorder {
         spare_cpu: &spare_cpu,
         stop: &stop,
     };
-    let quota = Some(Arc::new(AtomicU64::new(1)));
+    let quota = Some(Arc::new(AtomicU64::new(requests)));
     let (window_start, end, think_time) = (0, timeline.end, ThinkTime::NONE);
     let settings =
         ClosedLoopSettings { clients: 1, threads: 1, think_time, seed: 1, window_start, end, quota };
     let schedule = Box::new(ClosedLoop::new(settings, 0));
     let selector = Selector::new(&targets, 1, (0, 1), &assignment);
-    let network = Replay { segments: segments.to_vec(), events: VecDeque::new(), arrived: None };
+    // All segments arrive after the start, in which the request is due: however long the worker takes to send it.
+    let start = Instant::now().checked_sub(Duration::from_secs(1)).expect("a machine that runs for a second");
+    let first = wall_clock().saturating_sub(Duration::from_millis(200));
+    let network = Replay { first, segments: segments.to_vec(), events: VecDeque::new(), arrived: None };
     let mut worker =
         Worker::new(plan, Http1Request::new, Http1::new, (schedule, selector), network, &assignment);
-    // All segments arrive after the start, in which the request is due.
-    let start = Instant::now().checked_sub(Duration::from_secs(1)).expect("a machine that runs for a second");
     worker.connect(&Clock::starting_at(start)).expect("no I/O");
     worker.run(&Clock::starting_at(start), |_| None).expect("no I/O").recorder
 }
@@ -164,4 +185,15 @@ fn stream_without_content_has_no_first_event_and_ranks_above_those_with_one() {
     assert_eq!((first_event.count, first_event.censored, first_event.p50), (0, 1, None));
     assert_eq!((record.first_byte(0).count, record.counts().empty), (1, 1));
     assert!(record.gaps().is_none());
+}
+
+#[test]
+fn end_of_a_connection_that_came_with_a_response_does_not_date_the_next_response() {
+    const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let recorder = measured_times(2, &[(Duration::ZERO, LAST), (Duration::ZERO, b"")]);
+    assert_eq!((recorder.request_counts().completed, recorder.request_counts().failed), (2, 0));
+    // Both were read in one turn.
+    let lag = recorder.reading_lag.summary();
+    let between_us = lag.max.expect("all are answered") - lag.min;
+    assert!(between_us > 30e3, "{between_us} µs");
 }

@@ -244,3 +244,12 @@ pub fn reply(stream: &mut TlsStream, bytes: &[u8]) {
     // A client that is gone is detected by the next read.
     let _ = stream.write_all(bytes).and_then(|()| stream.flush());
 }
+
+/// The records that a connection has yet to send.
+pub fn records(connection: &mut ServerConnection) -> Vec<u8> {
+    let mut records = Vec::new();
+    while connection.wants_write() {
+        connection.write_tls(&mut records).expect("memory");
+    }
+    records
+}

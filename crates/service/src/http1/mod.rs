@@ -333,16 +333,13 @@ impl Http1 {
         let fails = reply.fails(&mut shared.random);
         shared.tally.errors.add(u64::from(fails));
         let has_content = reply.answer().is_some_and(|answer| !fails && !is_bodiless(answer.status));
-        let reply = match reply {
+        let is_counted = reply != Reply::Counters;
+        match reply {
             Reply::Events(answer, frames) if has_content => {
                 return self.begin_stream(&answer, frames, frame, shared);
             }
-            other => other,
-        };
-        self.unsent_answers += u64::from(reply != Reply::Counters);
-        match &reply {
             Reply::Json { answer, json } if has_content => {
-                response::write_text(&mut shared.composed, answer.status, "application/json", json, frame);
+                response::write_text(&mut shared.composed, answer.status, "application/json", &json, frame);
             }
             Reply::Filler(answer) | Reply::Events(answer, _) | Reply::Json { answer, .. } => {
                 let status = if fails { 500 } else { answer.status };
@@ -356,9 +353,10 @@ impl Http1 {
             // Replies are completed with their request.
             Reply::Chat(_) => response::write_line(&mut shared.composed, 500, "", frame),
             Reply::Refused { status, reason } => {
-                response::write_line(&mut shared.composed, *status, reason, frame);
+                response::write_line(&mut shared.composed, status, &reason, frame);
             }
         }
+        self.unsent_answers += u64::from(is_counted);
         if !keep_alive {
             self.phase = Phase::Ending { rejected: false };
         }

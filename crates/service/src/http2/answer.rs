@@ -139,7 +139,7 @@ async fn send(mut exchange: Exchange, composed: Composed, head_only: bool) -> Re
     Ok(())
 }
 
-/// A response, determined when its request began.
+/// A response, determined before its delay.
 struct Composed {
     status: u16,
     media_type: &'static str,
