@@ -7,23 +7,16 @@ mod tls_servers;
 
 use http2_servers::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2Server};
 use load::{
-    Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
-    ThinkTime, TlsClient, Verification,
+    Handshakes, LoadSpec, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, Verification,
 };
 use results::{HistogramSummary, LoadResult, StreamEvents};
 use rustls::version::TLS13;
 use servers::{OK, TestServer, reply};
-use specs::TEST_TIMEOUT;
+use specs::{NETWORK, TEST_TIMEOUT, run};
 use std::io::Write as _;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tls_servers::{Authority, Then, TlsServer, config, records};
 
-/// I/O interface of the connections. `event_streams_on_epoll.rs` runs these tests, too.
-const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"event_streams_on_epoll" => IoBackendChoice::Epoll,
-    _ => IoBackendChoice::IoUring,
-};
 const REQUESTS: u64 = 20;
 
 const CHUNKED: &[u8] =
@@ -35,12 +28,6 @@ const ROLE: &[u8] =
     b": ping\n\ndata: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
 const ENDING: &[u8] = b"data: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
 
-struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _: Progress) {}
-}
-
 /// A fixed number of requests of two clients.
 fn spec(url: &str) -> LoadSpec {
     let schedule = ScheduleSpec::Closed { clients: 2, think_time: ThinkTime::NONE, requests: Some(REQUESTS) };
@@ -48,10 +35,6 @@ fn spec(url: &str) -> LoadSpec {
         network: NETWORK,
         ..specs::spec(&[url.to_owned()], &RequestTemplate::default(), schedule, TEST_TIMEOUT)
     }
-}
-
-fn run(spec: &LoadSpec) -> LoadResult {
-    load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs")
 }
 
 fn chunk(content: &[u8]) -> Vec<u8> {

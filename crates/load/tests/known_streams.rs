@@ -5,29 +5,21 @@ mod specs;
 mod tls_servers;
 
 use jiff::Timestamp;
-use load::{
-    Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, TlsClient, Verification,
-};
+use load::{Handshakes, LoadSpec, RequestTemplate, TlsClient, Verification};
 use nix::sys::socket::sockopt::Timestamping;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, TimestampingFlag, recvmsg, setsockopt};
 use results::{HistogramSummary, LatencyHistogram, LoadResult};
 use rustls::version::TLS13;
 use servers::TestServer;
-use specs::open_loop;
+use specs::{NETWORK, open_loop, run};
 use statistics::pauses::nearest_rank;
 use std::io::{self, Write as _};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, config, records};
 
-/// I/O interface of the connections. `known_streams_on_epoll.rs` runs these tests, too.
-const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"known_streams_on_epoll" => IoBackendChoice::Epoll,
-    _ => IoBackendChoice::IoUring,
-};
 const FIRST: Duration = Duration::from_millis(50);
 const GAP: Duration = Duration::from_millis(10);
 /// Events of a response: the last ten are one segment.
@@ -83,12 +75,6 @@ fn respond(socket: &TcpStream, mut seal: impl FnMut(&[u8]) -> Vec<u8>, sent: &Se
     send(socket, &seal(END)).map(drop)
 }
 
-struct NoObserver;
-
-impl Observer for NoObserver {
-    fn progress(&mut self, _: Progress<'_>) {}
-}
-
 fn load(url: &str) -> LoadSpec {
     let duration = Duration::from_secs_f64(REQUESTS as f64 / RATE);
     LoadSpec {
@@ -96,10 +82,6 @@ fn load(url: &str) -> LoadSpec {
         network: NETWORK,
         ..specs::spec(&[url.to_owned()], &RequestTemplate::default(), open_loop(RATE, duration), duration)
     }
-}
-
-fn run(load: &LoadSpec) -> LoadResult {
-    load::run(load, &AtomicBool::new(false), &mut NoObserver).expect("the engine runs")
 }
 
 /// Asserts that the medians of first events and of gaps are those of the server within 50 µs.
