@@ -3,8 +3,8 @@
 //! Its results are differences whose true value is known, and the smallest difference that a run can show.
 
 use crate::interval::{self, ALLOWANCE, variance};
-use crate::student;
 use experiment::plan::Arm;
+use noise::student;
 use results::{
     CalibratedDifference, CalibratedFigure, CalibratedSpread, ComponentUsage, Figure, HistogramSummary, Mode,
     ModeCalibration, Resolution, Role, TrialRecord,
@@ -248,7 +248,7 @@ pub fn repeats_for(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::normal;
+    use noise::normal::normal;
     use rand::SeedableRng as _;
     use rand::rngs::StdRng;
 

@@ -2,8 +2,8 @@
 
 use super::FigureTable;
 use crate::family::{Group, decide};
-use crate::noise::{Place, Values};
-use crate::normal::normal;
+use noise::normal::normal;
+use noise::{Place, Values};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 

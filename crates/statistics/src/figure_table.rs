@@ -1,11 +1,11 @@
 //! One figure in all cells of a run: means and differences with their intervals.
 //!
-//! Intervals estimate the noise of a trial from all cells ([`crate::noise`]). With too few cells or values
+//! Intervals estimate the noise of a trial from all cells ([`mod@noise`]). With too few cells or values
 //! for that, each cell uses its own ([`crate::interval`]). Docs: docs/decisions/0001-intervals.md.
 
 use crate::interval;
-use crate::noise::{Noise, Place, Spread, Values};
-use crate::student;
+use noise::student;
+use noise::{Noise, Place, Spread, Values};
 use results::Estimate;
 
 /// A figure in the trials of each cell of a run.

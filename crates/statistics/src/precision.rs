@@ -1,8 +1,8 @@
 //! Precision answers "How exactly will a run with these settings know a difference?" before it starts.
 
 use crate::figure_table::FigureTable;
-use crate::noise::{Place, Values};
-use crate::normal::normal;
+use noise::normal::normal;
+use noise::{Place, Values};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 

@@ -1,10 +1,7 @@
 //! Simulated comparisons with known truth: false alarms at any look, effects found, equivalence, and what drift, stalls and a
 //! noisy arm do to them. `MESHMETER_STUDIES=5000` simulates that many comparisons of each design.
 
-#[path = "../src/normal.rs"]
-mod normal;
-
-use normal::normal;
+use noise::normal::normal;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use results::{FigureVerdict, InconclusiveReason};

@@ -2,8 +2,6 @@
 //! is shown if there is no effect, an effect is found, and each cell reports what happened in it.
 //! `MESHMETER_STUDIES=2000` simulates that many studies of each design.
 
-#[path = "../src/normal.rs"]
-mod normal;
 #[path = "studies/shared_cells.rs"]
 mod shared_cells;
 #[path = "studies/simulator.rs"]

@@ -1,8 +1,6 @@
 //! Over simulated runs: what is shown has an interval without zero, and what is not shown, one with zero. In the summary as in
 //! its JSON, of which all other outputs are made.
 
-#[path = "../src/normal.rs"]
-mod normal;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "studies/simulator.rs"]
 mod simulator;

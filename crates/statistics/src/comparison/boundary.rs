@@ -6,7 +6,7 @@
 //! Armitage, C. K. McPherson and B. C. Rowe, 1969), integrated numerically. Its probability is then used as the level of
 //! Student's test, since the noise is estimated (C. Jennison and B. W. Turnbull, Group Sequential Methods (1999), section 4.4).
 
-use crate::student;
+use noise::student;
 use statrs::function::erf::erfc;
 use std::cell::RefCell;
 use std::collections::HashMap;

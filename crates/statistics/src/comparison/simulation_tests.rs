@@ -1,7 +1,7 @@
 //! A hundred simulated comparisons of each kind; `tests/comparison.rs` has more, and more kinds.
 
 use super::{ArmValues, Look, Rule, Tests, WorseIf};
-use crate::normal::normal;
+use noise::normal::normal;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use results::FigureVerdict;

@@ -81,7 +81,7 @@ fn cut(values: &[f64]) -> Option<(Groups, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::normal;
+    use noise::normal::normal;
     use rand::SeedableRng as _;
     use rand::rngs::StdRng;
 

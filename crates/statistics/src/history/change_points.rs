@@ -130,7 +130,7 @@ impl Prefixes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::normal;
+    use noise::normal::normal;
 
     fn noise(seed: u64, length: usize, mean: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut random = StdRng::seed_from_u64(seed);

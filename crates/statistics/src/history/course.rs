@@ -122,7 +122,7 @@ fn of_series(series: &Series<'_>) -> SeriesCourse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::normal;
+    use noise::normal::normal;
     use rand::SeedableRng as _;
     use rand::rngs::StdRng;
     use results::{Estimate, Factors, LoadPoint, Mode, OwnedCellKey};

@@ -5,7 +5,7 @@
 
 use super::bimodal::{Groups, groups};
 use crate::comparison::{Logarithms, MIN_REPEATS, MISS_RATE, Rule, WorseIf};
-use crate::student;
+use noise::student;
 use results::{Estimate, FigureVerdict, InconclusiveReason, Modes};
 
 /// Verdict on further runs.

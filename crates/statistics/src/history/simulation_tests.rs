@@ -3,7 +3,7 @@
 
 use super::compare::{History, Request, compare_with_history};
 use super::record::Recorded;
-use crate::normal::normal;
+use noise::normal::normal;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use results::{

@@ -9,12 +9,12 @@
 mod lack_of_fit;
 mod usl;
 
-use crate::noise::{Noise, Place, Values};
 use crate::retakes::fills_machine;
 use crate::trials::{
     TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit, shows_saturation,
 };
 use experiment::Experiment;
+use noise::{Noise, Place, Values};
 use results::{
     FactorValue, Factors, Figure, LoadPoint, MeasuredRange, Mode, OwnedCellKey, Role, Scaling, ScalingLaw,
     ScalingResidual, TrialRecord, UNIVERSAL_SCALABILITY_LAW,

@@ -1,5 +1,5 @@
 use super::usl::{FittedLaw, Observation, fit};
-use crate::normal::normal;
+use noise::normal::normal;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use results::Estimate;
@@ -27,7 +27,7 @@ impl Design {
     fn observations(&self, seed: u64) -> Vec<Observation> {
         let mut random = StdRng::seed_from_u64(seed);
         let levels: Vec<f64> = (0..self.repeats).map(|_| self.repeat * normal(&mut random)).collect();
-        let mut values: Vec<(f64, crate::noise::Values)> = Vec::new();
+        let mut values: Vec<(f64, noise::Values)> = Vec::new();
         for (index, at) in self.values.iter().enumerate() {
             let deviation = self.between / if index == 0 { 3.0 } else { 1.0 };
             let trial = |repeat: usize, random: &mut StdRng| {

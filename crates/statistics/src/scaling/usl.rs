@@ -14,7 +14,7 @@
 
 use super::lack_of_fit;
 use crate::interval::ALLOWANCE;
-use crate::student;
+use noise::student;
 use results::{Estimate, LackOfFit, ScalingParameters};
 
 /// The pair of σ and κ.

@@ -1,7 +1,7 @@
 //! Searches against simulated targets with a known highest good rate: how often is it found?
 
 use super::{Limit, ProbeOutcome, Search, SearchEnd, SearchOutcome, SearchPlan, Step};
-use crate::normal::normal;
+use noise::normal::normal;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 

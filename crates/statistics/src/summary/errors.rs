@@ -2,7 +2,7 @@
 
 use crate::interval::mean_and_error;
 use crate::proportion::clopper_pearson_high;
-use crate::student;
+use noise::student;
 use results::RequestCounts;
 
 /// Quantile of one-sided bounds.

@@ -2,8 +2,8 @@
 
 use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
 use crate::figure_table::{Difference, FigureTable};
-use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
+use noise::{Place, Values};
 use results::{
     CellKey, Clock, ComponentUsage, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Metric,
     OwnedCellKey, Percentiles, Role, TrialRecord,

@@ -4,9 +4,7 @@ use experiment::{Experiment, PlannedTrial};
 use results::{ComponentVersion, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict};
 use statistics::size::MeasuredRun;
 
-#[path = "../../src/normal.rs"]
-mod normal;
-pub(crate) use normal::normal;
+pub(crate) use noise::normal::normal;
 
 /// A run of these trials on a machine.
 pub fn run_of(experiment: &Experiment, trials: Vec<TrialRecord>) -> MeasuredRun {

@@ -3,8 +3,8 @@
 //! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial does not need
 //! thousands of requests.
 
-use crate::normal::normal;
 use experiment::{Experiment, Plan, PlannedTrial};
+use noise::normal::normal;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use results::{

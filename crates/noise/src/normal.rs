@@ -3,7 +3,7 @@
 use rand::RngExt;
 
 /// A standard normal variate (G. E. P. Box and M. E. Muller, 1958).
-pub(crate) fn normal(random: &mut impl RngExt) -> f64 {
+pub fn normal(random: &mut impl RngExt) -> f64 {
     let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }

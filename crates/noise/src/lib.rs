@@ -5,18 +5,24 @@
 //! from each other ([`mod@moderated`]); the variance of the repeats has nothing to borrow from. With two trials in
 //! each cell none can show a spread of its own: they are pooled ([`mod@pooled`]). Figures:
 //! docs/decisions/0001-intervals.md.
+//!
+//! [`interval`] has the intervals of one cell or two, [`student`] the distribution behind all. A crate of its own, since tests
+//! simulate runs by the thousand: it is optimised there, and little else is.
 
+pub mod interval;
 mod moderated;
+pub mod normal;
 mod pooled;
+pub mod student;
 
-use crate::interval;
-pub(crate) use moderated::{Place, Spread};
+pub use moderated::{Place, Spread};
+
 use moderated::{SampleVariance, dense, moderated};
 use pooled::pooled;
 use std::collections::BTreeMap;
 
 /// A figure in the trials of a cell, by repeat.
-pub(crate) type Values = BTreeMap<usize, f64>;
+pub type Values = BTreeMap<usize, f64>;
 
 /// Minimum number of cells for the model: with two, effects of cells and of repeats cannot be separated.
 const MIN_CELLS: usize = 3;
@@ -36,7 +42,7 @@ const MIN_DEVIATION: f64 = 1e-4;
 
 /// The noise of one figure.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Noise {
+pub struct Noise {
     /// Noise of each cell; `None` for cells left out of the model.
     trials: Vec<Option<Spread>>,
     /// Weight of each cell in the estimated effects of the repeats, 0 to 1.
@@ -52,7 +58,7 @@ pub(crate) struct Noise {
 impl Noise {
     /// Fits the cells of a run. Cells with a single value, or with a value that has no logarithm, are left
     /// out.
-    pub(crate) fn new(cells: &[(Place, &Values)]) -> Self {
+    pub fn new(cells: &[(Place, &Values)]) -> Self {
         let left_out = Self { trials: vec![None; cells.len()], ..Self::default() };
         let fits = |values: &Values| values.len() >= 2 && values.values().all(|value| *value > 0.0);
         let taken: Vec<usize> = (0..cells.len()).filter(|cell| fits(cells[*cell].1)).collect();
@@ -86,35 +92,35 @@ impl Noise {
     }
 
     /// Noise of a cell's trials, without the effects of the repeats.
-    pub(crate) fn of_trials(&self, cell: usize) -> Option<Spread> {
+    pub fn of_trials(&self, cell: usize) -> Option<Spread> {
         self.trials[cell]
     }
 
     /// True if no cell has more than two trials.
-    pub(crate) fn is_of_few(&self) -> bool {
+    pub fn is_of_few(&self) -> bool {
         self.is_few
     }
 
     /// Factor of half-widths: see [`interval::ALLOWANCE`].
-    pub(crate) fn allowance(&self) -> f64 {
+    pub fn allowance(&self) -> f64 {
         if self.is_few { ALLOWANCE_OF_FEW } else { interval::ALLOWANCE }
     }
 
     /// Factor of the standard error in tests. Variances of few trials are pooled whether or not the cells are alike,
     /// and tests would suffer from it as intervals would.
-    pub(crate) fn allowance_of_tests(&self) -> f64 {
+    pub fn allowance_of_tests(&self) -> f64 {
         if self.is_few { ALLOWANCE_OF_FEW } else { 1.0 }
     }
 
     /// Variance of the repeats' effects beyond what the trials' noise makes it look like.
-    pub(crate) fn of_repeats(&self) -> Option<Spread> {
+    pub fn of_repeats(&self) -> Option<Spread> {
         self.repeats
             .map(|seen| Spread { variance: (seen.variance - self.repeats_by_trials).max(0.0), ..seen })
     }
 
     /// Both kinds of noise for a trial of a cell, in two independent parts: a weighted mean of all cells is
     /// independent of a cell's distance from it.
-    pub(crate) fn of_cell(&self, cell: usize) -> Option<[Spread; 2]> {
+    pub fn of_cell(&self, cell: usize) -> Option<[Spread; 2]> {
         let trials = self.trials[cell]?;
         let own = Spread { variance: trials.variance * (1.0 - self.shares[cell]), ..trials };
         let seen = self.repeats?;

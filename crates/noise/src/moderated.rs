@@ -14,8 +14,10 @@ use std::collections::BTreeMap;
 
 /// The variance of one observation, with the degrees of freedom of its t distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Spread {
+pub struct Spread {
+    /// Variance, in the square of the values' unit.
     pub variance: f64,
+    /// Degrees of freedom.
     pub freedom: f64,
     /// Fraction of the degrees of freedom that come from cells that share them.
     pub shared: f64,
@@ -23,7 +25,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// A variance that shares nothing with others.
-    pub(crate) fn own(variance: f64, freedom: f64) -> Self {
+    pub fn own(variance: f64, freedom: f64) -> Self {
         Self { variance, freedom, shared: 0.0 }
     }
 
@@ -40,8 +42,10 @@ impl Spread {
 /// Position of a cell in its run. Cells of the same mode are likely to be alike, and so are cells under the
 /// same conditions: near saturation every mode varies more.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Place {
+pub struct Place {
+    /// Number of its mode.
     pub mode: usize,
+    /// Number of its combination of factors and load.
     pub conditions: usize,
 }
 

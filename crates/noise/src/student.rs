@@ -11,7 +11,7 @@ const NORMAL_95: f64 = 1.959_963_985;
 
 /// The half-width of a two-sided 95 % confidence interval, in standard errors. Tabulated, since an exact
 /// quantile takes thousands of steps.
-pub(crate) fn t_95(freedom: f64) -> f64 {
+pub fn t_95(freedom: f64) -> f64 {
     static QUANTILES: OnceLock<Vec<f64>> = OnceLock::new();
     let find = |step: usize| match step {
         0 => NORMAL_95.ln(),
@@ -26,7 +26,7 @@ pub(crate) fn t_95(freedom: f64) -> f64 {
 
 /// The quantile of t at a probability of one half or more. (The crate's own takes minutes for some degrees of
 /// freedom.)
-pub(crate) fn quantile(freedom: f64, quantile: f64) -> f64 {
+pub fn quantile(freedom: f64, quantile: f64) -> f64 {
     let distribution = distribution(freedom);
     let (mut low, mut high) = (0.0, 1.0);
     while distribution.cdf(high) < quantile && high < MAX_QUANTILE {
@@ -40,7 +40,7 @@ pub(crate) fn quantile(freedom: f64, quantile: f64) -> f64 {
 }
 
 /// Two-sided p-value: how likely a t this far from zero is by chance.
-pub(crate) fn two_sided(t: f64, freedom: f64) -> f64 {
+pub fn two_sided(t: f64, freedom: f64) -> f64 {
     if t.is_infinite() { 0.0 } else { 2.0 * distribution(freedom).cdf(-t.abs()) }
 }
 

@@ -13,10 +13,10 @@ const UPPER_QUANTILE: f64 = 0.975;
 /// Factor by which half-widths exceed what normal noise would need. It covers what Student's t does not
 /// model: skewed spread, and the bias of a high percentile read off a thousand requests
 /// (docs/decisions/0001-intervals.md).
-pub(crate) const ALLOWANCE: f64 = 1.1;
+pub const ALLOWANCE: f64 = 1.1;
 /// The interval on the logarithm widens a side to at most this many half-widths: with three trials it may
 /// reach anywhere.
-pub(crate) const MAX_SIDE_WIDTH: f64 = 1.5;
+pub const MAX_SIDE_WIDTH: f64 = 1.5;
 
 /// The mean of values that were measured once per trial. A single value has no interval; `None` without a
 /// value. `resolution` is the smallest difference that the measurement resolves; the interval is never
@@ -65,7 +65,7 @@ pub fn difference(
 
 /// P-value of a difference: how likely one this large is by chance if there is none (Student's or Welch's
 /// test). `None` if there are too few trials.
-pub(crate) fn p_value(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<f64> {
+pub fn p_value(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<f64> {
     match Sides::new(with, without) {
         Sides::Paired(pairs) => {
             p_value_of_mean(&pairs.iter().map(|(with, without)| with - without).collect::<Vec<f64>>())
@@ -78,7 +78,7 @@ pub(crate) fn p_value(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64
 }
 
 /// Degrees of freedom of a difference.
-pub(crate) fn freedom(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> f64 {
+pub fn freedom(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> f64 {
     match Sides::new(with, without) {
         Sides::Paired(pairs) => pairs.len() as f64 - 1.0,
         Sides::Unpaired(with, without) => welch(&with, &without).map_or(1.0, |(.., freedom)| freedom),
@@ -87,7 +87,7 @@ pub(crate) fn freedom(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64
 
 /// P-value of a mean: how likely one this far from zero is by chance if the true mean is zero (Student's
 /// test). `None` with fewer than two values.
-pub(crate) fn p_value_of_mean(values: &[f64]) -> Option<f64> {
+pub fn p_value_of_mean(values: &[f64]) -> Option<f64> {
     let (mean, error) = mean_and_error(values)?;
     let error = error?;
     Some(if mean == 0.0 { 1.0 } else { student::two_sided(mean / error, values.len() as f64 - 1.0) })
@@ -166,7 +166,7 @@ fn welch(with: &[f64], without: &[f64]) -> Option<(f64, f64, f64)> {
 }
 
 /// The mean and its standard error; the error needs at least two values.
-pub(crate) fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
+pub fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
     if values.is_empty() {
         return None;
     }
@@ -175,7 +175,7 @@ pub(crate) fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
 }
 
 /// The sample variance; needs at least two values.
-pub(crate) fn variance(values: &[f64]) -> Option<f64> {
+pub fn variance(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     (values.len() > 1).then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0))
@@ -201,7 +201,7 @@ fn widened_by_logarithms(values: &[f64], estimate: f64, half: f64, t: f64) -> (f
 }
 
 /// Requests per second and core, from cores per 1000 requests/s. `None` if no CPU was used.
-pub(crate) fn requests_per_core(cores_per_1000_rps: &Estimate) -> Option<Estimate> {
+pub fn requests_per_core(cores_per_1000_rps: &Estimate) -> Option<Estimate> {
     let per_core = cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores);
     let is_finite = |end: Option<f64>| end.is_none_or(|end| end.is_finite() && end > 0.0);
     let has_interval = is_finite(per_core.low) && is_finite(per_core.high);
