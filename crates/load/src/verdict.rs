@@ -24,8 +24,10 @@ use statistics::backlog::Growth;
 pub(crate) struct RunContext<'a> {
     /// Connections that were open when the schedule started; `None` if connections roam.
     pub(crate) connections_at_start: Option<usize>,
-    /// Fraction of the window's connection time for which connections could not be opened.
+    /// Fraction of the window's connection time for which connections could not be opened: of the server for which it is highest.
     pub(crate) without_connection: f64,
+    /// That server, if each has its own connections and there are several.
+    pub(crate) least_reached: Option<&'a str>,
     /// The window opened with the schedule.
     pub(crate) without_warmup: bool,
     /// Fixed number of requests of a closed loop.

@@ -12,7 +12,7 @@ use load::{
     Address, Arrival, Handshakes, LoadSpec, Order, Protocol, RateStage, RequestTemplate, ScheduleSpec,
     ServerPer, TlsClient, Verification,
 };
-use results::LoadResult;
+use results::{Figure, LoadResult};
 use servers::{OK, TestServer, reply};
 use socket2::{Domain, Socket, Type};
 use specs::{NETWORK, Silent, run, so_many};
@@ -182,6 +182,19 @@ fn dead_server_does_not_keep_roaming_connection() {
     // refused again and again, and completes nothing.
     let refused = requests.errors.get("connect-refused").copied().unwrap_or(0);
     assert!(refused < 120 && refused <= requests.completed + 2, "{requests:?}");
+}
+
+#[test]
+fn dead_server_that_holds_all_clients_of_a_closed_loop_is_named() {
+    let (server, dead) = (good_server(), dead_address());
+    // It was never open, and need not be at the start: connections go where they are needed.
+    let result = run(&spec(&[server.url(), format!("http://{dead}/")], 1, ScheduleSpec::closed(4), SHORT));
+    let LoadResult { requests, verdict, .. } = &result;
+    let reasons = &verdict.reasons;
+    let text = format!("those to {dead} could not be opened; connection refused");
+    let is_named = |reason: &String| reason.starts_with("connections: for ") && reason.contains(&text);
+    assert!(requests.unsent == 4 && reasons.iter().any(is_named), "{requests:?}, {verdict:?}");
+    assert!(!verdict.is_usable(Figure::Throughput), "{verdict:?}");
 }
 
 #[test]

@@ -102,8 +102,8 @@ impl<C: Codec> Connection<C> {
         self.state = if self.codec.can_send() { State::Open } else { State::Greeting { since } };
     }
 
-    /// It is open. Returns since when it could not be opened, if attempts had failed.
-    pub(super) fn opens_again(&mut self) -> Option<Nanos> {
+    /// It is open, or no longer its server's. Returns since when it could not be opened, if attempts had failed.
+    pub(super) fn take_failing_since(&mut self) -> Option<Nanos> {
         self.failing_since.take()
     }
 

@@ -120,7 +120,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     /// The pool of a connection: that of its server, unless all connections share one.
-    fn pool_of(&self, slot: usize) -> usize {
+    pub(super) fn pool_of(&self, slot: usize) -> usize {
         if self.one_pool { 0 } else { self.connections[slot].target }
     }
 
