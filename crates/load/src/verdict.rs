@@ -48,6 +48,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) crowded_out: Option<(&'a str, u64)>,
     /// The commonest failure at a server's first addresses, and how many attempts failed there before another one was tried.
     pub(crate) fallbacks: Option<(ErrorKind, u64)>,
+    /// Addresses of servers' names at which no connection was left at the end of the window.
+    pub(crate) abandoned_addresses: &'a [String],
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
     /// The backlog, if it grows throughout the window.
@@ -76,6 +78,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     notes::cold_start(result, &context, &mut verdict);
     notes::servers_left_out(&context, &mut verdict);
     notes::fallbacks(&context, &mut verdict);
+    notes::abandoned_addresses(&context, &mut verdict);
     notes::idle_closes(result, &mut verdict);
     notes::redirects(result, &mut verdict);
     notes::peer_limit(result, &context, &mut verdict);

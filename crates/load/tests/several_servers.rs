@@ -238,6 +238,19 @@ fn connections_are_spread_over_the_addresses_of_a_name() {
 }
 
 #[test]
+fn address_that_all_its_connections_have_left_is_named() {
+    let (server, dead) = (good_server(), dead_address());
+    let mut spec = open_spec(&[server.url()], 2, 100.0, SHORT);
+    spec.targets.servers[0].addresses.insert(0, dead.into());
+    let result = run(&spec);
+    assert_all_answered(&result, 40);
+    // It gets no load, even if it returns.
+    assert_eq!(result.addresses, [(server.address.to_string(), 2)].into());
+    let note = format!("addresses: no connection was left at {dead} at the end of the window; ");
+    assert!(result.verdict.notes.iter().any(|text| text.starts_with(&note)), "{:?}", result.verdict.notes);
+}
+
+#[test]
 fn unresponsive_address_leaves_time_for_next() {
     let server = good_server();
     // Its queue is full: further connection attempts are dropped.

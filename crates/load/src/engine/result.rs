@@ -142,6 +142,7 @@ impl Coordinator<'_> {
                 .filter(|_| waiting.unreachable.len() > 1)
                 .map(|(server, _)| servers[server].authority.as_str()),
             fallbacks: recorder.fallbacks(),
+            abandoned_addresses: &[],
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (servers[server].authority.as_str(), requests)),
@@ -253,7 +254,11 @@ impl Coordinator<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        let context = self.context(&measured, open, duration_s, result.backlog.as_ref());
+        let abandoned_addresses = &recorder.abandoned_addresses();
+        let context = RunContext {
+            abandoned_addresses,
+            ..self.context(&measured, open, duration_s, result.backlog.as_ref())
+        };
         result.verdict = verdict::check(&result, context);
         result
     }

@@ -65,6 +65,7 @@ fn context() -> RunContext<'static> {
         growth: None,
         peer_limit: None,
         fallbacks: None,
+        abandoned_addresses: &[],
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Connection<C> {
     /// Index of its server; the last one if it has none.
     pub(super) target: usize,
     attempts: Attempts,
+    /// The first address that it is opened at.
+    home: usize,
     /// The request that it is being opened for.
     pub(super) held: Option<Box<Held>>,
     /// Since when it cannot be opened: the start of the first attempt that failed.
@@ -75,6 +77,7 @@ impl<C: Codec> Connection<C> {
         Self {
             target,
             attempts: Attempts { address, failures: 0 },
+            home: address,
             held: None,
             failing_since: None,
             state: State::Closed { retry_at: 0 },
@@ -224,6 +227,12 @@ impl<C: Codec> Connection<C> {
     pub(super) fn address<'t>(&self, targets: &'t [Target]) -> &'t Address {
         let addresses = &targets[self.target].addresses;
         &addresses[self.attempts.address % addresses.len()]
+    }
+
+    /// The address that it was to be at, and the one that it is at, if it can be reached there.
+    pub(super) fn addresses<'t>(&self, targets: &'t [Target]) -> (&'t Address, Option<&'t Address>) {
+        let is_there = self.state == State::Open || self.attempts().failures == 0;
+        (&targets[self.target].addresses[self.home], is_there.then(|| self.address(targets)))
     }
 
     /// True if the attempt under way is not the last of its server's addresses: its failure is not yet an error.

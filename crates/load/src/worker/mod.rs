@@ -328,6 +328,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.handle_events(clock)?;
         };
         self.recorder.end_window(stopped_at);
+        self.count_addresses();
         let peer_limit = self.connections.iter().filter_map(|connection| connection.codec.peer_limit()).min();
         let busy_s = thread_cpu().saturating_sub(at_start.0).as_secs_f64();
         let switches = Switches::of_thread().since(&at_start.1);

@@ -198,6 +198,17 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.is_reached(slot, now);
     }
 
+    /// At the end, counts connections by address. Those that roam and those of single requests go to all addresses in turn.
+    pub(super) fn count_addresses(&mut self) {
+        if self.pools.roaming.is_some() || self.per_request.is_some() {
+            return;
+        }
+        for connection in self.connections.iter().filter(|one| self.targets[one.target].spread() > 1) {
+            let (home, address) = connection.addresses(self.targets);
+            self.recorder.ends_at(home, address);
+        }
+    }
+
     /// This connection, which could not be opened, is answered again: no other one waits for its address any longer.
     pub(super) fn retry_at_once(&mut self, slot: usize, now: Nanos) {
         let targets = self.targets;
