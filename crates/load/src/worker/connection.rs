@@ -13,6 +13,10 @@ const MIN_IDLE: Nanos = 100_000_000;
 /// The same for a connection that has served no request yet: a peer that refuses connections does so sooner.
 const MIN_UNUSED: Nanos = 500_000_000;
 
+/// Difference between the clocks of requests and of received bytes, beyond any that grows while bytes wait to be read: the wall clock
+/// is slewed by 0.05 % at most.
+const CLOCK_TOLERANCE: Nanos = 50_000;
+
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
@@ -63,6 +67,8 @@ pub(super) struct Connection<C> {
     pub(super) requests: u64,
     /// It accepts no more requests and closes when the unanswered ones have ended.
     pub(super) closing: bool,
+    /// When its last request was handed over to be sent.
+    pub(super) asked_at: Nanos,
     /// When the peer last sent anything.
     pub(super) heard_at: Nanos,
     /// Its idle time before its unanswered requests, if nothing came since they began.
@@ -90,6 +96,7 @@ impl<C: Codec> Connection<C> {
             in_flight: 0,
             requests: 0,
             closing: false,
+            asked_at: 0,
             heard_at: 0,
             idle_before: 0,
             outgoing: Vec::new(),
@@ -157,6 +164,7 @@ impl<C: Codec> Connection<C> {
     /// A request was started.
     pub(super) fn begun(&mut self, stream: usize, flight: InFlightRequest) {
         self.flights[stream] = Some(flight);
+        self.asked_at = flight.sent;
         if self.in_flight == 0 {
             self.idle_before = flight.sent.saturating_sub(self.heard_at);
         }
@@ -168,6 +176,11 @@ impl<C: Codec> Connection<C> {
     /// The peer has sent something.
     pub(super) fn heard(&mut self, now: Nanos) {
         (self.heard_at, self.idle_before) = (now, 0);
+    }
+
+    /// True if bytes that came at this time were there before its only unanswered request.
+    pub(super) fn was_ahead_of_request(&self, came: Nanos) -> bool {
+        self.in_flight > 0 && came + CLOCK_TOLERANCE < self.asked_at
     }
 
     /// True if it was idle before its unanswered requests: the peer may have closed it as they were sent.
