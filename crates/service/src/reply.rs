@@ -78,9 +78,14 @@ impl Reply {
         }
     }
 
-    /// Bytes of the request's body that are held.
+    /// Bytes of memory held: of the request's body, or of the content of the reply.
     pub(crate) fn held_bytes(&self) -> usize {
-        if let Self::Chat(request) = self { request.held_bytes() } else { 0 }
+        match self {
+            Self::Chat(request) => request.held_bytes(),
+            Self::Events(_, frames) => frames.bytes(),
+            Self::Json { json, .. } => json.len(),
+            Self::Filler(_) | Self::Counters | Self::Refused { .. } => 0,
+        }
     }
 
     /// The reply to the complete request.
