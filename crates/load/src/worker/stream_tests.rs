@@ -9,7 +9,7 @@ use results::HistogramSummary;
 use rustls::pki_types::ServerName;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Instant;
 
 const MS: Nanos = 1_000_000;
@@ -25,29 +25,35 @@ const SERVICE_TIME: Duration = Duration::from_millis(60);
 struct Replay<const IN_TURNS: bool> {
     /// Time by which the segments are there before any request.
     ahead: Duration,
+    service_time: Duration,
     segments: Vec<Segment>,
-    events: VecDeque<(Event, Duration, &'static [u8])>,
+    events: VecDeque<(usize, Event, Duration, &'static [u8])>,
     arrived: Option<Duration>,
+    /// Requests since the last wait, and the most there were.
+    unsubmitted: usize,
+    most_unsubmitted: Arc<AtomicUsize>,
 }
 
 impl<const IN_TURNS: bool> Network for Replay<IN_TURNS> {
     const IN_TURNS: bool = IN_TURNS;
-    const SENDS_AT_ONCE: bool = true;
+    const SENDS_AT_ONCE: bool = !IN_TURNS;
 
     fn grow(&mut self) {}
 
-    fn open(&mut self, _: usize, _: Route<'_>, _: Option<&ServerName<'static>>) -> io::Result<()> {
-        self.events.push_back((Event::Opened, Duration::ZERO, b""));
+    fn open(&mut self, slot: usize, _: Route<'_>, _: Option<&ServerName<'static>>) -> io::Result<()> {
+        self.events.push_back((slot, Event::Opened, Duration::ZERO, b""));
         Ok(())
     }
 
-    fn send(&mut self, _: usize, _: &[u8]) -> io::Result<()> {
+    fn send(&mut self, slot: usize, _: &[u8]) -> io::Result<()> {
         let last = self.segments.last().map_or(Duration::ZERO, |(after, _)| *after);
-        std::thread::sleep(SERVICE_TIME + last);
+        std::thread::sleep(self.service_time + last);
+        self.unsubmitted += 1;
+        self.most_unsubmitted.fetch_max(self.unsubmitted, Ordering::Relaxed);
         let first = wall_clock().saturating_sub(last + self.ahead);
         let read = |&(after, bytes): &Segment| {
             let event = if bytes.is_empty() { Event::Ended } else { Event::Received(bytes.len()) };
-            (event, first + after, bytes)
+            (slot, event, first + after, bytes)
         };
         self.events.extend(self.segments.iter().map(read));
         Ok(())
@@ -61,11 +67,12 @@ impl<const IN_TURNS: bool> Network for Replay<IN_TURNS> {
         0
     }
 
-    fn close(&mut self, _: usize) {
-        self.events.clear();
+    fn close(&mut self, slot: usize) {
+        self.events.retain(|(of, ..)| *of != slot);
     }
 
     fn wait(&mut self, _: Duration) -> io::Result<bool> {
+        self.unsubmitted = 0;
         Ok(!self.events.is_empty())
     }
 
@@ -82,32 +89,40 @@ impl<const IN_TURNS: bool> Network for Replay<IN_TURNS> {
     }
 
     fn has_more_of_read(&self) -> bool {
-        matches!(self.events.front(), Some((Event::Ended, ..)))
+        matches!(self.events.front(), Some((_, Event::Ended, ..)))
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
-        let (event, arrived, bytes) = self.events.pop_front()?;
+        let (slot, event, arrived, bytes) = self.events.pop_front()?;
         self.arrived = Some(arrived);
         buffer[..bytes.len()].copy_from_slice(bytes);
-        Some((0, event))
+        Some((slot, event))
     }
 }
 
 impl<const IN_TURNS: bool> Replay<IN_TURNS> {
     fn new(ahead: Duration, segments: &[Segment]) -> Self {
-        Self { ahead, segments: segments.to_vec(), events: VecDeque::new(), arrived: None }
+        Self {
+            ahead,
+            service_time: SERVICE_TIME,
+            segments: segments.to_vec(),
+            events: VecDeque::new(),
+            arrived: None,
+            unsubmitted: 0,
+            most_unsubmitted: Arc::default(),
+        }
     }
 }
 
 /// Sends one request and measures its response.
 fn measured(segments: &[Segment]) -> Recorder {
-    measured_over(Replay::<true>::new(Duration::ZERO, segments), 1)
+    measured_over(Replay::<true>::new(Duration::ZERO, segments), 1, 1)
 }
 
-/// Sends requests, each after the response before, and measures their responses.
-fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64) -> Recorder {
+/// Sends requests, each client its next one after its response, and measures their responses.
+fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64, clients: usize) -> Recorder {
     let targets = resolve(&["http://127.0.0.1:9/".to_owned()], &RequestTemplate::default()).expect("a URL");
-    let assignment = Assignment::new(&targets, 1, 0, 1);
+    let assignment = Assignment::new(&targets, clients, 0, 1);
     let timeline = Timeline { window_start: 0, end: 60 * SECOND, timeout: 60 * SECOND, connecting: SECOND };
     let (spare_cpu, stop) = (SpareCpu::default(), AtomicBool::new(false));
     let plan = Plan {
@@ -127,8 +142,7 @@ fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64)
     };
     let quota = Some(Arc::new(AtomicU64::new(requests)));
     let (window_start, end, think_time) = (0, timeline.end, ThinkTime::NONE);
-    let settings =
-        ClosedLoopSettings { clients: 1, threads: 1, think_time, seed: 1, window_start, end, quota };
+    let settings = ClosedLoopSettings { clients, threads: 1, think_time, seed: 1, window_start, end, quota };
     let schedule = Box::new(ClosedLoop::new(settings, 0));
     let selector = Selector::new(&targets, 1, (0, 1), &assignment);
     let start = Instant::now().checked_sub(SERVICE_TIME).expect("a machine that runs for a while");
@@ -138,6 +152,7 @@ fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64)
     worker.run(&Clock::starting_at(start), |_| None).expect("no I/O").recorder
 }
 
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 const TOKEN: &[u8] = b"28\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\r\n7\r\n\"}}]}\n\n\r\n";
@@ -197,7 +212,7 @@ fn stream_without_content_has_no_first_event_and_ranks_above_those_with_one() {
 fn end_of_a_connection_that_came_with_a_response_does_not_date_the_next_response() {
     const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let network = Replay::<false>::new(Duration::ZERO, &[(Duration::ZERO, LAST), (Duration::ZERO, b"")]);
-    let recorder = measured_over(network, 2);
+    let recorder = measured_over(network, 2, 1);
     assert_eq!((recorder.request_counts().completed, recorder.request_counts().failed), (2, 0));
     // Both were read in one turn.
     let shortest_us = recorder.service_time.summary().min;
@@ -208,8 +223,20 @@ fn end_of_a_connection_that_came_with_a_response_does_not_date_the_next_response
 fn bytes_that_were_there_before_a_request_are_not_its_response() {
     const REFUSED: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let network = Replay::<true>::new(10 * SERVICE_TIME, &[(Duration::ZERO, REFUSED), (Duration::ZERO, b"")]);
-    let recorder = measured_over(network, 2);
+    let recorder = measured_over(network, 2, 1);
     let requests = recorder.request_counts();
     assert_eq!((requests.completed, requests.failed, requests.status.len()), (0, 2, 0));
     assert_eq!(requests.errors, [("surplus-bytes".to_owned(), 2)].into());
+}
+
+#[test]
+fn requests_with_one_reading_of_the_clock_are_submitted_in_small_batches() {
+    const CLIENTS: usize = 200;
+    let network = Replay::<true>::new(Duration::ZERO, &[(Duration::ZERO, OK)]);
+    let network = Replay { service_time: Duration::ZERO, ..network };
+    let most = Arc::clone(&network.most_unsubmitted);
+    // All are due at the start, and their connections are open.
+    let requests = measured_over(network, CLIENTS as u64, CLIENTS).request_counts();
+    assert_eq!((requests.completed, requests.failed), (CLIENTS as u64, 0));
+    assert_eq!(most.load(Ordering::Relaxed), sending::MAX_SENDS_PER_SUBMISSION);
 }
