@@ -4,6 +4,7 @@ use super::context::{Context, Held};
 use super::exchange::{Answering, Broken, Exchange, send_content};
 use super::outbox::Outbox;
 use super::streaming;
+use crate::chat;
 use crate::compute::compute;
 use crate::content::{Content, MAX_COPIED_BYTES};
 use crate::reply::Reply;
@@ -96,16 +97,18 @@ async fn answer_events(
     mut random: SmallRng,
 ) -> Result<(), Broken> {
     let mut held = Held::none(&exchange.worker);
-    let mut reply = hold(&mut held, reply);
+    let is_chat = matches!(reply, Reply::Chat(_));
+    let mut reply = hold(&mut held, reply, is_chat);
     let take_content = |content: &[u8]| {
         reply.take_content(content);
         if !held.resize(reply.held_bytes()) {
-            reply = too_much_held();
+            reply = too_much_held(is_chat);
         }
     };
     receive(&mut exchange, &mut body, expects_continue, take_content).await?;
-    let reply = hold(&mut held, reply.completed(&mut random));
+    let reply = hold(&mut held, reply.completed(&mut random), is_chat);
     let fails = reply.fails(&mut random);
+    let reply = if fails { reply.failed() } else { reply };
     match reply {
         Reply::Events(answer, frames) if !fails && !is_bodiless(answer.status) => {
             streaming::send(exchange, &answer, (frames, held), head_only, &mut random).await
@@ -119,12 +122,17 @@ async fn answer_events(
 }
 
 /// Accounts for the memory of a reply, or refuses it.
-fn hold(held: &mut Held, reply: Reply) -> Reply {
-    if held.resize(reply.held_bytes()) { reply } else { too_much_held() }
+fn hold(held: &mut Held, reply: Reply, is_chat: bool) -> Reply {
+    if held.resize(reply.held_bytes()) { reply } else { too_much_held(is_chat) }
 }
 
-fn too_much_held() -> Reply {
-    Reply::Refused { status: 503, reason: "too many unfinished requests and unsent answers".to_owned() }
+fn too_much_held(is_chat: bool) -> Reply {
+    let reason = "too many unfinished requests and unsent answers";
+    if is_chat {
+        chat::refused(503, reason)
+    } else {
+        Reply::Refused { status: 503, reason: reason.to_owned() }
+    }
 }
 
 /// Receives the rest of a request.
@@ -174,10 +182,8 @@ impl Composed {
         let delay_ns = reply.delay_ns();
         let cpu_time = reply.answer().map_or(Duration::ZERO, |answer| answer.cpu_time);
         let (status, media_type, content) = match reply {
-            Reply::Json { answer, json } if !fails => {
-                (answer.status, "application/json", Content::new(json, 0))
-            }
-            Reply::Filler(answer) | Reply::Events(answer, _) | Reply::Json { answer, .. } => {
+            Reply::Json { answer, json } => (answer.status, "application/json", Content::new(json, 0)),
+            Reply::Filler(answer) | Reply::Events(answer, _) => {
                 let Answer { status, body_bytes, .. } = answer;
                 (if fails { 500 } else { status }, "text/plain", Content::filler(body_bytes))
             }

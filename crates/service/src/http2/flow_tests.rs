@@ -142,7 +142,7 @@ fn head_of_a_stream_does_not_wait_for_events() {
 fn bodies_of_chat_completions_are_bounded_together() {
     const PART: usize = 16 * 1024;
     let mut wired = Wired::new();
-    let refused = b"too many unfinished requests and unsent answers\n";
+    let refused = "too many unfinished requests and unsent answers";
     // 16 of 4 MiB are the maximum.
     for number in 0..17 {
         let stream = wired.ask(true, "/v1/chat/completions");
@@ -157,7 +157,7 @@ fn bodies_of_chat_completions_are_bounded_together() {
             wired.client.write_all(&frame(DATA, END_STREAM, stream, b"")).unwrap();
             wired.settle();
             let is_refused = |(kind, of, content): &(u8, u32, Vec<u8>)| {
-                (*kind, *of, &content[..]) == (DATA, stream, refused)
+                (*kind, *of) == (DATA, stream) && String::from_utf8_lossy(content).contains(refused)
             };
             assert!(wired.frames().iter().any(is_refused));
         }
