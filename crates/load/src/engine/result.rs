@@ -115,13 +115,14 @@ impl Coordinator<'_> {
     }
 
     /// Facts that a verdict needs beside the result.
-    fn context(
-        &self,
+    fn context<'a>(
+        &'a self,
         measured: &Measured,
         open: usize,
         duration_s: f64,
         backlog: Option<&Backlog>,
-    ) -> RunContext<'_> {
+        abandoned_addresses: &'a [String],
+    ) -> RunContext<'a> {
         let Measured { recorder, waiting, .. } = measured;
         let least_reached = waiting.least_reached(duration_s);
         let servers = &self.spec.targets.servers;
@@ -142,7 +143,7 @@ impl Coordinator<'_> {
                 .filter(|_| waiting.unreachable.len() > 1)
                 .map(|(server, _)| servers[server].authority.as_str()),
             fallbacks: recorder.fallbacks(),
-            abandoned_addresses: &[],
+            abandoned_addresses,
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (servers[server].authority.as_str(), requests)),
@@ -254,11 +255,8 @@ impl Coordinator<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        let abandoned_addresses = &recorder.abandoned_addresses();
-        let context = RunContext {
-            abandoned_addresses,
-            ..self.context(&measured, open, duration_s, result.backlog.as_ref())
-        };
+        let abandoned = recorder.abandoned_addresses();
+        let context = self.context(&measured, open, duration_s, result.backlog.as_ref(), &abandoned);
         result.verdict = verdict::check(&result, context);
         result
     }
