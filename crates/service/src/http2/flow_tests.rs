@@ -142,6 +142,9 @@ fn head_of_a_stream_does_not_wait_for_events() {
 fn bodies_of_chat_completions_are_bounded_together() {
     const PART: usize = 16 * 1024;
     let mut wired = Wired::new();
+    // The server's windows are smaller until its settings are acknowledged.
+    wired.client.write_all(&frame(SETTINGS, 1, 0, b"")).unwrap();
+    wired.settle();
     let refused = "too many unfinished requests and unsent answers";
     // 16 of 4 MiB are the maximum.
     for number in 0..17 {
