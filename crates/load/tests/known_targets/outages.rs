@@ -44,16 +44,15 @@ impl Away {
         let stopped = Arc::clone(&stop);
         let running = std::thread::spawn(move || {
             let is_running = || !stopped.load(Ordering::SeqCst);
-            let before = serve_while(&listener, |read| is_running() && !leaves(read), answers);
+            let before = serve_while(listener, |read| is_running() && !leaves(read), answers);
             let left = Instant::now();
-            drop(listener);
             if !is_running() {
                 return WasAway { outage: None, answered: before };
             }
             std::thread::sleep(outage);
             let listener = listen(address);
             let outage = Some(left.elapsed());
-            let after = serve_while(&listener, |_| is_running(), |_| true);
+            let after = serve_while(listener, |_| is_running(), |_| true);
             WasAway { outage, answered: before + after }
         });
         Self { address, stop, running }
@@ -78,9 +77,9 @@ fn listen(address: SocketAddr) -> TcpListener {
     socket.into()
 }
 
-/// Answers requests on all connections while the number of those read is one to go on after; closes them at the end. Requests that
-/// `answers` does not select get no response. Returns the number of responses.
-fn serve_while(listener: &TcpListener, goes_on: impl Fn(u64) -> bool, answers: impl Fn(u64) -> bool) -> u64 {
+/// Answers requests on all connections while the number of those read is one to go on after; closes the listener and then them at the
+/// end. Requests that `answers` does not select get no response. Returns the number of responses.
+fn serve_while(listener: TcpListener, goes_on: impl Fn(u64) -> bool, answers: impl Fn(u64) -> bool) -> u64 {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams: Vec<TcpStream> = Vec::new();
     let mut buffer = [0; 4096];
@@ -103,6 +102,8 @@ fn serve_while(listener: &TcpListener, goes_on: impl Fn(u64) -> bool, answers: i
         });
         std::thread::sleep(Duration::from_micros(100));
     }
+    // Nobody connects to what is about to go.
+    drop(listener);
     answered
 }
 
@@ -148,7 +149,7 @@ fn an_outage_is_as_long_as_the_target_was_away() {
             let requests = &result.requests;
             // The requests on the connections that were cut have failed, all others were answered after it.
             assert!(requests.failed <= connections as u64 && requests.unsent == 0, "{what}: {requests:?}");
-            assert!(longest_ms > truth_ms - 10.0, "{what}: {longest_ms} of {truth_ms} ms");
+            assert!(longest_ms > truth_ms - 20.0, "{what}: {longest_ms} of {truth_ms} ms");
             if result.generator_lag_us.max.unwrap_or_default() < 2e3 {
                 assert!(longest_ms < truth_ms + 20.0, "{what}: {longest_ms} of {truth_ms} ms");
             }
@@ -181,7 +182,7 @@ fn clients_without_a_connection_wait_until_the_end_of_a_closed_loop() {
     let address = listener.local_addr().expect("bound");
     // Refuses all connections after some answers.
     let went = std::thread::spawn(move || {
-        serve_while(&listener, |answered| answered < 40, |_| true);
+        serve_while(listener, |answered| answered < 40, |_| true);
         Instant::now()
     });
     let duration = Duration::from_secs(1);
