@@ -54,7 +54,7 @@ error_kinds! {
         "the peer speaks TLS on what was to be a plain connection",
         hint("the port wants TLS: use https://, or the server's plain HTTP port");
     /// The response before them counts as completed.
-    SurplusBytes: "surplus-bytes", "unrequested bytes followed a response";
+    SurplusBytes: "surplus-bytes", "unrequested bytes came: after a response, or before any request";
     Interrupted: "interrupted", "the run was interrupted before the response was whole";
     Network: "network", "the network failed in another way";
     TlsHandshake: "tls-handshake",

@@ -84,6 +84,8 @@ pub(crate) struct Recorder {
     pub(crate) handshake_time: LatencyHistogram,
     /// Connections opened by address, of servers whose connections are spread over several.
     addresses: BTreeMap<Address, u64>,
+    /// Connections at each of these addresses at the end, those that are to be there included.
+    addresses_at_end: BTreeMap<Address, u64>,
     /// TLS sessions by the parameters that their handshakes negotiated: few kinds, unordered.
     tls_sessions: Vec<(Security, u64)>,
     /// Without its errors.
@@ -138,6 +140,7 @@ impl Recorder {
             connect_time: LatencyHistogram::new(),
             handshake_time: LatencyHistogram::new(),
             addresses: BTreeMap::new(),
+            addresses_at_end: BTreeMap::new(),
             tls_sessions: Vec::new(),
             warmup: WarmupCounts::default(),
             sent: 0,
@@ -171,6 +174,15 @@ impl Recorder {
     /// Counts a connection to one of its server's addresses.
     pub(crate) fn opened_at(&mut self, address: &Address) {
         *self.addresses.entry(address.clone()).or_default() += 1;
+    }
+
+    /// Counts a connection at the end of the window: the address at which it is to be, and the one at which it is.
+    pub(crate) fn ends_at(&mut self, home: &Address, address: Option<&Address>) {
+        for (address, count) in [(Some(home), 0), (address, 1)] {
+            if let Some(address) = address {
+                *self.addresses_at_end.entry(address.clone()).or_default() += count;
+            }
+        }
     }
 
     /// Counts a new TLS session.
@@ -443,8 +455,12 @@ impl Recorder {
         for (server, requests) in other.crowded_out.iter().enumerate() {
             self.add_crowded_out(server, *requests);
         }
-        for (address, count) in &other.addresses {
-            *self.addresses.entry(address.clone()).or_default() += count;
+        for (mine, theirs) in
+            [(&mut self.addresses, &other.addresses), (&mut self.addresses_at_end, &other.addresses_at_end)]
+        {
+            for (address, count) in theirs {
+                *mine.entry(address.clone()).or_default() += count;
+            }
         }
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);

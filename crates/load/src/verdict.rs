@@ -24,8 +24,10 @@ use statistics::backlog::Growth;
 pub(crate) struct RunContext<'a> {
     /// Connections that were open when the schedule started; `None` if connections roam.
     pub(crate) connections_at_start: Option<usize>,
-    /// Fraction of the window's connection time for which connections could not be opened.
+    /// Fraction of the window's connection time for which connections could not be opened: of the server for which it is highest.
     pub(crate) without_connection: f64,
+    /// That server, if each has its own connections and there are several.
+    pub(crate) least_reached: Option<&'a str>,
     /// The window opened with the schedule.
     pub(crate) without_warmup: bool,
     /// Fixed number of requests of a closed loop.
@@ -46,6 +48,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) crowded_out: Option<(&'a str, u64)>,
     /// The commonest failure at a server's first addresses, and how many attempts failed there before another one was tried.
     pub(crate) fallbacks: Option<(ErrorKind, u64)>,
+    /// Addresses of servers' names at which no connection was left at the end of the window.
+    pub(crate) abandoned_addresses: &'a [String],
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
     /// The backlog, if it grows throughout the window.
@@ -74,6 +78,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     notes::cold_start(result, &context, &mut verdict);
     notes::servers_left_out(&context, &mut verdict);
     notes::fallbacks(&context, &mut verdict);
+    notes::abandoned_addresses(&context, &mut verdict);
     notes::idle_closes(result, &mut verdict);
     notes::redirects(result, &mut verdict);
     notes::peer_limit(result, &context, &mut verdict);

@@ -38,6 +38,7 @@ impl Observer for RecordingObserver {
             Progress::Waiting => "waiting",
             Progress::Connecting => "connecting",
             Progress::Ready => "ready",
+            Progress::StartMissed => "missed",
             Progress::WarmingUp => "warming up",
             Progress::WindowOpened => "opened",
             Progress::Second(_) => "second",

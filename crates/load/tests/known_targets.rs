@@ -3,6 +3,8 @@
 
 mod grpc_servers;
 mod http2_servers;
+#[path = "known_targets/outages.rs"]
+mod outages;
 mod servers;
 mod specs;
 
@@ -17,13 +19,10 @@ use results::{Figure, LatencyHistogram, LoadResult, Pacing};
 use servers::{OK, TestServer, reply};
 use specs::{NETWORK, Silent, TEST_TIMEOUT, open_loop};
 use std::any::Any;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const HTTP2: Protocol = Protocol::Http2 { streams: 16 };
 
@@ -239,125 +238,10 @@ fn responses_count_in_the_window_that_they_come_in_whenever_they_were_due() {
     assert!(result.response_time_us.min > 1000.0, "late responses are latency alone");
 }
 
-/// A server that is away for a while: nothing listens on its port.
-struct Away {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    /// When it went, and when it was back.
-    was_away: JoinHandle<(Instant, Instant)>,
-}
-
-impl Away {
-    /// Answers at once for `before`, is away for `outage`, and answers again until it is stopped.
-    fn after(before: Duration, outage: Duration) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("bound");
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let was_away = std::thread::spawn(move || {
-            serve_until(&listener, Instant::now() + before, &stopped);
-            let left = Instant::now();
-            drop(listener);
-            std::thread::sleep(outage);
-            let listener = TcpListener::bind(address).expect("the port is still free");
-            let back = Instant::now();
-            serve_until(&listener, Instant::now() + TEST_TIMEOUT, &stopped);
-            (left, back)
-        });
-        Self { address, stop, was_away }
-    }
-
-    fn outage(self) -> Duration {
-        self.stop.store(true, Ordering::SeqCst);
-        let (left, back) = self.was_away.join().expect("the server does not panic");
-        back - left
-    }
-}
-
-/// Answers requests on all connections until this time; closes them at the end.
-fn serve_until(listener: &TcpListener, end: Instant, stop: &AtomicBool) {
-    serve_while(listener, |_| Instant::now() < end && !stop.load(Ordering::SeqCst));
-}
-
-/// Answers requests on all connections while the number of answers is one to go on after; closes them at the end.
-fn serve_while(listener: &TcpListener, goes_on: impl Fn(u64) -> bool) {
-    listener.set_nonblocking(true).expect("a socket");
-    let mut streams: Vec<TcpStream> = Vec::new();
-    let mut buffer = [0; 4096];
-    let mut answered = 0;
-    while goes_on(answered) {
-        while let Ok((stream, _)) = listener.accept() {
-            stream.set_nonblocking(true).expect("a socket");
-            streams.push(stream);
-        }
-        streams.retain_mut(|stream| match stream.read(&mut buffer) {
-            Ok(0) => false,
-            // A request is a single short segment.
-            Ok(_) => {
-                answered += 1;
-                stream.write_all(OK).is_ok()
-            }
-            Err(error) => error.kind() == ErrorKind::WouldBlock,
-        });
-        std::thread::sleep(Duration::from_micros(100));
-    }
-}
-
-#[test]
-fn an_outage_is_as_long_as_the_target_was_away() {
-    for outage in [50, 1300, 5000].map(Duration::from_millis) {
-        let server = Away::after(Duration::from_millis(500), outage);
-        let duration = outage + Duration::from_millis(1500);
-        let load = spec(
-            &format!("http://{}/", server.address),
-            Protocol::Http1,
-            open_loop(200.0, duration),
-            duration,
-        );
-        let result = run(&load);
-        let answered =
-            LatencyHistogram::decode(&result.response_time_us.histogram).expect("the engine's own");
-        let longest_ms =
-            answered.recorded().map(|value| value.value_us).max().unwrap_or_default() as f64 / 1e3;
-        let truth_ms = server.outage().as_secs_f64() * 1e3;
-        let requests = &result.requests;
-        // The requests on the connections that were cut have failed, all others were answered after it.
-        assert!(requests.failed <= 8 && requests.unsent == 0, "{outage:?}: {requests:?}");
-        assert!(longest_ms > truth_ms - 10.0, "{outage:?}: {longest_ms} of {truth_ms} ms");
-        if result.generator_lag_us.max.unwrap_or_default() < 2e3 {
-            assert!(longest_ms < truth_ms + 20.0, "{outage:?}: {longest_ms} of {truth_ms} ms");
-        }
-    }
-}
-
 /// The longest wait of a request without a response.
 fn longest_wait(result: &LoadResult) -> Duration {
     let longest_us = result.unanswered_waits_us.iter().map(|(wait_us, _)| *wait_us).fold(0.0, f64::max);
     Duration::from_secs_f64(longest_us / 1e6)
-}
-
-#[test]
-fn clients_without_a_connection_wait_until_the_end_of_a_closed_loop() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("bound");
-    // Refuses all connections after some answers.
-    let went = std::thread::spawn(move || {
-        serve_while(&listener, |answered| answered < 40);
-        Instant::now()
-    });
-    let duration = Duration::from_secs(1);
-    let load = spec(&format!("http://{address}/"), Protocol::Http1, ScheduleSpec::closed(8), duration);
-    let result = run(&load);
-    let since_it_went = went.join().expect("the server does not panic").elapsed();
-    let LoadResult { requests, response_time_us: times, verdict, .. } = &result;
-    // Each of the 8 clients waits for a connection, whatever became of its last request.
-    assert_eq!((requests.unsent, times.censored), (8, requests.failed + 8), "{requests:?}");
-    assert_eq!((times.max, times.mean), (None, None));
-    assert_eq!(result.unanswered_waits_us.iter().map(|(_, count)| count).sum::<u64>(), times.censored);
-    let longest = longest_wait(&result);
-    assert!(longest > Duration::ZERO && longest <= since_it_went, "{longest:?} of {since_it_went:?}");
-    let is_named = verdict.reasons.iter().any(|reason| reason.starts_with("connections: for "));
-    assert!(is_named && !verdict.is_usable(Figure::Throughput), "{verdict:?}");
 }
 
 #[test]

@@ -162,6 +162,34 @@ fn agreed_instant_in_the_past_is_error() {
     assert_eq!(server.requests.load(Ordering::SeqCst), 0);
 }
 
+/// Agrees on a start that is long past.
+struct Late {
+    signal: StartSignal,
+    missed: usize,
+}
+
+impl Observer for Late {
+    fn progress(&mut self, progress: Progress<'_>) {
+        match progress {
+            Progress::Ready => self.signal.send(jiff::Timestamp::now() - Duration::from_secs(5)),
+            Progress::StartMissed => self.missed += 1,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn start_signal_that_comes_too_late_is_an_event_and_an_error() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let mut spec = spec(&server, ScheduleSpec::closed(1), Duration::from_millis(100));
+    let signal = StartSignal::default();
+    spec.start = Start::OnSignal(signal.clone());
+    let mut late = Late { signal, missed: 0 };
+    let error = load::run(&spec, &AtomicBool::new(false), &mut late).unwrap_err();
+    assert!(matches!(error, LoadError::StartMissed(_)), "{error}");
+    assert_eq!((late.missed, server.requests.load(Ordering::SeqCst)), (1, 0));
+}
+
 /// Signals readiness to the others, one of which then agrees on the start.
 struct Meeting<'a> {
     all_ready: &'a Barrier,

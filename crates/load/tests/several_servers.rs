@@ -12,7 +12,7 @@ use load::{
     Address, Arrival, Handshakes, LoadSpec, Order, Protocol, RateStage, RequestTemplate, ScheduleSpec,
     ServerPer, TlsClient, Verification,
 };
-use results::LoadResult;
+use results::{Figure, LoadResult};
 use servers::{OK, TestServer, reply};
 use socket2::{Domain, Socket, Type};
 use specs::{NETWORK, Silent, run, so_many};
@@ -185,6 +185,19 @@ fn dead_server_does_not_keep_roaming_connection() {
 }
 
 #[test]
+fn dead_server_that_holds_all_clients_of_a_closed_loop_is_named() {
+    let (server, dead) = (good_server(), dead_address());
+    // It was never open, and need not be at the start: connections go where they are needed.
+    let result = run(&spec(&[server.url(), format!("http://{dead}/")], 1, ScheduleSpec::closed(4), SHORT));
+    let LoadResult { requests, verdict, .. } = &result;
+    let reasons = &verdict.reasons;
+    let text = format!("those to {dead} could not be opened; connection refused");
+    let is_named = |reason: &String| reason.starts_with("connections: for ") && reason.contains(&text);
+    assert!(requests.unsent == 4 && reasons.iter().any(is_named), "{requests:?}, {verdict:?}");
+    assert!(!verdict.is_usable(Figure::Throughput), "{verdict:?}");
+}
+
+#[test]
 fn run_starts_if_only_last_of_many_servers_is_alive() {
     let server = good_server();
     let mut spec = open_spec(&[dead_url(), dead_url(), server.url()], 1, 60.0, SHORT);
@@ -222,6 +235,19 @@ fn connections_are_spread_over_the_addresses_of_a_name() {
     // A connection that is replaced stays with its address: its load is that of one user.
     let counts = servers.map(|server| server.await_requests(1));
     assert!(counts.iter().all(|count| *count >= 60), "{counts:?}");
+}
+
+#[test]
+fn address_that_all_its_connections_have_left_is_named() {
+    let (server, dead) = (good_server(), dead_address());
+    let mut spec = open_spec(&[server.url()], 2, 100.0, SHORT);
+    spec.targets.servers[0].addresses.insert(0, dead.into());
+    let result = run(&spec);
+    assert_all_answered(&result, 40);
+    // It gets no load, even if it returns.
+    assert_eq!(result.addresses, [(server.address.to_string(), 2)].into());
+    let note = format!("addresses: no connection was left at {dead} at the end of the window; ");
+    assert!(result.verdict.notes.iter().any(|text| text.starts_with(&note)), "{:?}", result.verdict.notes);
 }
 
 #[test]

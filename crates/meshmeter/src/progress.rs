@@ -101,7 +101,8 @@ impl Observer for LoadProgress {
             Progress::WarmingUp => self.tell("warming up"),
             Progress::WindowOpened => self.tell("measuring"),
             Progress::Second(second) => self.second(&second.point),
-            Progress::WindowClosed => {}
+            // An error says why it ends.
+            Progress::StartMissed | Progress::WindowClosed => {}
         }
     }
 }
@@ -134,6 +135,7 @@ fn event(progress: Progress<'_>) -> LoadEvent {
         Progress::Waiting => LoadEvent::Waiting,
         Progress::Connecting => LoadEvent::Connecting,
         Progress::Ready => LoadEvent::Ready,
+        Progress::StartMissed => LoadEvent::StartMissed,
         Progress::WarmingUp => LoadEvent::WarmingUp,
         Progress::WindowOpened => LoadEvent::WindowOpened,
         Progress::Second(second) => LoadEvent::Second(second.point),

@@ -11,6 +11,7 @@ use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
@@ -144,7 +145,8 @@ fn requests_with_connections_of_their_own_say_that_they_are_the_last() {
         let expected = ConnectionSettings { new_per_request: true, ..ConnectionSettings::default() };
         assert_eq!(result.connection_settings, Some(expected));
         // One connection shows before the start that the server can be reached.
-        let all: Vec<Option<String>> = seen.iter().take(21).collect();
+        let next = || seen.recv_timeout(Duration::from_secs(60)).expect("21 connections");
+        let all: Vec<Option<String>> = (0..21).map(|_| next()).collect();
         assert_eq!(all.iter().filter(|head| head.is_none()).count(), 1);
         for head in all.iter().flatten() {
             assert_eq!(head.to_lowercase().contains("\r\nconnection: close\r\n"), says_close, "{head}");

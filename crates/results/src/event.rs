@@ -15,6 +15,8 @@ pub enum LoadEvent {
     Connecting,
     /// Connections are open; waiting for the start time.
     Ready,
+    /// The start time came too late: the generator ends.
+    StartMissed,
     /// The schedule has started; requests are not measured yet.
     WarmingUp,
     /// The measured window has just opened.
@@ -73,6 +75,7 @@ mod tests {
         };
         for event in [
             LoadEvent::Ready,
+            LoadEvent::StartMissed,
             LoadEvent::Second(SeriesPoint { completed: 3, ..SeriesPoint::default() }),
             LoadEvent::SecondDetail(Box::new(detail)),
         ] {

@@ -50,12 +50,24 @@ impl ChatRequest {
     /// The reply to the complete request.
     pub(crate) fn reply(self, random: &mut SmallRng) -> Reply {
         if self.is_too_long {
-            return Reply::Refused { status: 413, reason: "expected a body of at most 4 MiB".to_owned() };
+            return refused(413, "expected a body of at most 4 MiB");
         }
         Completion::new(self.answer, &self.body)
             .and_then(|completion| completion.reply(random))
-            .unwrap_or_else(|reason| Reply::Refused { status: 400, reason })
+            .unwrap_or_else(|reason| refused(400, &reason))
     }
+}
+
+/// A reply without a completion, as OpenAI's API has it.
+pub(crate) fn refused(status: u16, message: &str) -> Reply {
+    error(Answer { status, ..Answer::default() }, message)
+}
+
+/// An error instead of a completion, with the status and the delay of the answer.
+pub(crate) fn error(answer: Answer, message: &str) -> Reply {
+    let kind = if answer.status < 500 { "invalid_request_error" } else { "server_error" };
+    let error = json!({"message": message, "type": kind, "param": null, "code": null});
+    Reply::Json { answer, json: json!({ "error": error }).to_string() }
 }
 
 /// A completion as a request asks for it.
@@ -84,11 +96,16 @@ impl Completion {
             None if answer.events.count == 0 => USUAL_TOKENS,
             None => answer.events.count.min(MAX_TOKENS),
         };
+        let is_streamed = match &request["stream"] {
+            Value::Bool(is_streamed) => *is_streamed,
+            Value::Null => false,
+            _ => return Err("body: expected `stream` to be true or false".to_owned()),
+        };
         let characters: usize = messages.iter().map(|message| message["content"].to_string().len()).sum();
         Ok(Self {
             answer,
             model: request["model"].clone(),
-            is_streamed: request["stream"] == true,
+            is_streamed,
             reports_usage: request["stream_options"]["include_usage"] == true,
             prompt_tokens: (characters as u64).div_ceil(4),
             created_s: Timestamp::now().as_second(),
@@ -230,15 +247,14 @@ mod tests {
             ("{}", 400, "`messages`"),
             (r#"{"messages": [], "max_tokens": 0}"#, 400, "`max_tokens`"),
             (r#"{"messages": [], "max_tokens": "many"}"#, 400, "`max_tokens`"),
+            (r#"{"messages": [], "stream": "yes"}"#, 400, "`stream`"),
             (&" ".repeat(MAX_BODY_BYTES + 1), 413, "4 MiB"),
         ] {
-            match reply(body, "") {
-                Reply::Refused { status: refused, reason } => {
-                    assert_eq!(refused, status);
-                    assert!(reason.contains(words), "{reason}");
-                }
-                other => panic!("{other:?}"),
-            }
+            let Reply::Json { answer, json } = reply(body, "delay=1s") else { panic!("{body}") };
+            assert_eq!((answer.status, answer.delay), (status, Duration::ZERO));
+            let error = &serde_json::from_str::<Value>(&json).unwrap()["error"];
+            assert_eq!(error["type"], "invalid_request_error");
+            assert!(error["message"].as_str().unwrap().contains(words), "{error}");
         }
     }
 }

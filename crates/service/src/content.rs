@@ -112,6 +112,11 @@ impl Content {
         Self::new(Bytes::new(), bytes)
     }
 
+    /// The content with the head that its own becomes.
+    pub(crate) fn map_head(self, change: impl FnOnce(Bytes) -> Bytes) -> Self {
+        Self { head: change(self.head), ..self }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.head.len() as u64 + self.filler.bytes()
     }

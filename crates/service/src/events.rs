@@ -26,6 +26,11 @@ impl Frames {
     pub(crate) fn filler(bytes: u64) -> Self {
         Self { event: event(&filler(bytes)), ..Self::default() }
     }
+
+    /// Their size.
+    pub(crate) fn bytes(&self) -> usize {
+        self.opening.len() + self.event.len() + self.closing.len()
+    }
 }
 
 /// This many bytes of text in one line.

@@ -9,6 +9,9 @@ use rand::rngs::SmallRng;
 /// Path at which the server's counters are read.
 pub const COUNTERS_PATH: &str = "/meshmeter/counters";
 
+/// Message of an error that the error rate selects.
+const INJECTED: &str = "injected error";
+
 /// Kinds of replies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
@@ -18,7 +21,7 @@ pub(crate) enum Reply {
     Events(Answer, Box<Frames>),
     /// A chat completion, once its request is complete.
     Chat(Box<ChatRequest>),
-    /// A whole chat completion.
+    /// A whole chat completion, or an error instead of one.
     Json { answer: Answer, json: String },
     /// The server's counters.
     Counters,
@@ -49,6 +52,9 @@ impl Reply {
                 Self::Events(answer, Box::new(Frames::filler(answer.events.event_bytes)))
             }
             Ok(answer) => Self::Filler(answer),
+            Err(error) if method == "POST" && path_of(path) == chat::PATH => {
+                chat::refused(400, &error.to_string())
+            }
             Err(error) => Self::Refused { status: 400, reason: error.to_string() },
         }
     }
@@ -66,6 +72,18 @@ impl Reply {
         self.answer().is_some_and(|answer| answer.fails(random))
     }
 
+    /// The reply with an injected error: that of the API instead of a chat completion. Others have no content of their own then.
+    pub(crate) fn failed(self) -> Self {
+        match self {
+            Self::Json { answer, .. } => chat::error(Answer { status: 500, ..answer }, INJECTED),
+            // Only a completion has a frame before its events.
+            Self::Events(answer, frames) if !frames.opening.is_empty() => {
+                chat::error(Answer { status: 500, ..answer }, INJECTED)
+            }
+            other => other,
+        }
+    }
+
     /// The delay before the reply.
     pub(crate) fn delay_ns(&self) -> u64 {
         self.answer().map_or(0, Answer::delay_ns)
@@ -78,9 +96,14 @@ impl Reply {
         }
     }
 
-    /// Bytes of the request's body that are held.
+    /// Bytes of memory held: of the request's body, or of the content of the reply.
     pub(crate) fn held_bytes(&self) -> usize {
-        if let Self::Chat(request) = self { request.held_bytes() } else { 0 }
+        match self {
+            Self::Chat(request) => request.held_bytes(),
+            Self::Events(_, frames) => frames.bytes(),
+            Self::Json { json, .. } => json.len(),
+            Self::Filler(_) | Self::Counters | Self::Refused { .. } => 0,
+        }
     }
 
     /// The reply to the complete request.

@@ -452,7 +452,25 @@ fn chat_completion_is_a_stream_of_tokens_if_its_request_says_so() {
     let (head, body) = chat(r#"{"messages": [], "max_tokens": 2}"#, "gap=1ms&event-bytes=2");
     assert!(head.contains("application/json") && body.contains(r#""content":"0101""#), "{head}\n{body}");
     let (head, body) = chat("{}", "");
-    assert!(head.starts_with("HTTP/1.1 400") && body.contains("`messages`"), "{head}\n{body}");
+    let error = |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["error"].clone();
+    assert!(
+        head.starts_with("HTTP/1.1 400") && error(&body)["type"] == "invalid_request_error",
+        "{head}\n{body}"
+    );
+    assert!(error(&body)["message"].as_str().unwrap().contains("`messages`"), "{body}");
+    for (json, query, status) in [
+        ("{}", "gap=x", "400"),
+        (json, "error-rate=1", "500"),
+        (r#"{"messages": []}"#, "error-rate=1", "500"),
+    ] {
+        let (head, body) = chat(json, query);
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status}")) && head.contains("application/json"),
+            "{head}"
+        );
+        assert!(error(&body)["message"].is_string(), "{body}");
+    }
     assert_eq!(server.client().get("/v1/chat/completions?size=3").text(), (200, "000".into()));
-    assert_eq!(server.stop().requests, 4);
+    let counters = server.stop();
+    assert_eq!((counters.requests, counters.errors), (7, 2));
 }

@@ -45,11 +45,11 @@ impl Coordinator<'_> {
                 Ok(FromWorker::Second(..)) | Err(_) => {}
             }
         }
-        let agreed_start = if open > 0 { self.agreed_start()? } else { None };
-        let start = match agreed_start {
-            Some(start) => start::await_start(start - self.spec.warmup, self.stop)?,
-            None => Instant::now() + START_DELAY,
-        };
+        let started = self.await_start(open > 0);
+        if let Err(LoadError::StartMissed(_)) = &started {
+            self.observer.progress(Progress::StartMissed);
+        }
+        let (agreed_start, start) = started?;
         if open == 0 || self.stop.load(Ordering::Relaxed) {
             let workers = to_workers.len();
             // Closed channels tell the workers that the run does not start.
@@ -62,6 +62,16 @@ impl Coordinator<'_> {
         }
         let measured = Measured { agreed_start, ..self.measure(start, &to_workers)? };
         Ok(self.result(measured, open))
+    }
+
+    /// Waits for the start of the schedule. Returns the agreed opening of the window, if any, and the start.
+    fn await_start(&mut self, is_open: bool) -> Result<(Option<Timestamp>, Instant), LoadError> {
+        let agreed = if is_open { self.agreed_start()? } else { None };
+        let start = match agreed {
+            Some(start) => start::await_start(start - self.spec.warmup, self.stop)?,
+            None => Instant::now() + START_DELAY,
+        };
+        Ok((agreed, start))
     }
 
     /// The instant at which the window should open; `None` if no start is agreed on or the run is stopped

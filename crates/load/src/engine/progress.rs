@@ -11,6 +11,8 @@ pub enum Progress<'a> {
     Connecting,
     /// Connections are open; waiting for the start signal: see [`Start::OnSignal`](crate::Start::OnSignal).
     Ready,
+    /// The start signal came after the start: the run ends.
+    StartMissed,
     /// The schedule has started; nothing is measured yet.
     WarmingUp,
     /// The measured window has opened.

@@ -9,7 +9,7 @@ use crate::target::Kind;
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, RunContext};
-use crate::worker::WorkerOutcome;
+use crate::worker::{Unreachable, WorkerOutcome};
 use jiff::SignedDuration;
 use results::{
     Backlog, Build, Bytes, GeneratorUsage, KindResult, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates,
@@ -38,7 +38,7 @@ pub(super) struct Measured {
 }
 
 /// Cost of waiting, over all threads.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     /// Sum over all threads.
     spent: Spent,
@@ -50,8 +50,8 @@ pub(super) struct Waiting {
     connections: usize,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     peer_limit: Option<usize>,
-    /// Time for which connections could not be opened, over all of them.
-    without_connection: Nanos,
+    /// Connections that could not be opened, by server or of all together.
+    unreachable: Vec<Unreachable>,
 }
 
 impl Waiting {
@@ -61,7 +61,17 @@ impl Waiting {
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
         self.connections += outcome.connections;
         self.peer_limit = self.peer_limit.into_iter().chain(outcome.peer_limit).min();
-        self.without_connection += outcome.without_connection;
+        let pools = self.unreachable.len().max(outcome.unreachable.len());
+        self.unreachable.resize(pools, Unreachable::default());
+        for (sum, own) in self.unreachable.iter_mut().zip(&outcome.unreachable) {
+            sum.add(*own);
+        }
+    }
+
+    /// The pool of connections that could not be opened for the longest part of a window, and that fraction.
+    fn least_reached(&self, duration_s: f64) -> Option<(usize, f64)> {
+        let shares = self.unreachable.iter().map(|pool| pool.share(duration_s)).enumerate();
+        shares.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 }
 
@@ -105,18 +115,19 @@ impl Coordinator<'_> {
     }
 
     /// Facts that a verdict needs beside the result.
-    fn context(
-        &self,
+    fn context<'a>(
+        &'a self,
         measured: &Measured,
         open: usize,
         duration_s: f64,
         backlog: Option<&Backlog>,
-    ) -> RunContext<'_> {
+        abandoned_addresses: &'a [String],
+    ) -> RunContext<'a> {
         let Measured { recorder, waiting, .. } = measured;
-        let connections = self.spec.own_connections().max(1) as f64;
+        let least_reached = waiting.least_reached(duration_s);
+        let servers = &self.spec.targets.servers;
         RunContext {
-            connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections
-                && !self.spec.opening.per_request)
+            connections_at_start: (servers.len() <= self.spec.connections && !self.spec.opening.per_request)
                 .then_some(open),
             without_warmup: self.spec.warmup.is_zero(),
             requests_wanted: self.spec.own_requests(),
@@ -127,15 +138,15 @@ impl Coordinator<'_> {
             cpus: usable_cpus().unwrap_or(1.0),
             growth: backlog.and_then(growth),
             peer_limit: waiting.peer_limit,
-            without_connection: if duration_s > 0.0 {
-                waiting.without_connection as f64 / (duration_s * SECOND as f64 * connections)
-            } else {
-                0.0
-            },
+            without_connection: least_reached.map_or(0.0, |(_, share)| share),
+            least_reached: least_reached
+                .filter(|_| waiting.unreachable.len() > 1)
+                .map(|(server, _)| servers[server].authority.as_str()),
             fallbacks: recorder.fallbacks(),
+            abandoned_addresses,
             crowded_out: recorder
                 .most_crowded()
-                .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),
+                .map(|(server, requests)| (servers[server].authority.as_str(), requests)),
         }
     }
 
@@ -244,7 +255,8 @@ impl Coordinator<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        let context = self.context(&measured, open, duration_s, result.backlog.as_ref());
+        let abandoned = recorder.abandoned_addresses();
+        let context = self.context(&measured, open, duration_s, result.backlog.as_ref(), &abandoned);
         result.verdict = verdict::check(&result, context);
         result
     }

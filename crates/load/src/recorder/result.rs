@@ -13,6 +13,12 @@ impl Recorder {
         self.addresses.iter().map(|(address, count)| (address.to_string(), *count)).collect()
     }
 
+    /// Addresses at which no connection was left at the end, of those at which some were to be.
+    pub(crate) fn abandoned_addresses(&self) -> Vec<String> {
+        let abandoned = self.addresses_at_end.iter().filter(|(_, connections)| **connections == 0);
+        abandoned.map(|(address, _)| address.to_string()).collect()
+    }
+
     /// Uncertainty of the arrival of each response.
     pub(crate) fn arrival_uncertainty(&self) -> HistogramSummary {
         let mut of_all = self.arrival_uncertainty.as_deref().cloned().unwrap_or_default();

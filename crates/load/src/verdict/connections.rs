@@ -58,8 +58,9 @@ pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut
         verdict.spoil(reason, Figures::all());
     } else if let Some(share) = missing(context) {
         let why = why(in_window.1.or(before.1));
+        let which = context.least_reached.map_or("they".to_owned(), |server| format!("those to {server}"));
         let text =
-            format!("connections: {share} of their time in the window, they could not be opened; {why}");
+            format!("connections: {share} of their time in the window, {which} could not be opened; {why}");
         match result.rate.offered {
             None => verdict.spoil(text, Figures::all()),
             Some(_) => verdict.notes.push(text),

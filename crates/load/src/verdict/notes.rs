@@ -8,6 +8,8 @@ use std::time::Duration;
 const READ_TOGETHER: f64 = 0.01;
 /// … if they may be longer than this, microseconds.
 const READ_TOGETHER_WITHIN_US: f64 = 100.0;
+/// Number of addresses named in a note.
+const ADDRESSES_NAMED: usize = 3;
 /// A wall clock that is off by more than this after the window was set in the meantime …
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
 /// … if it is also off by more than this fraction of the window: ntpd and adjtime(3) slew by at most 0.05 %.
@@ -77,6 +79,22 @@ pub(super) fn fallbacks(context: &RunContext<'_>, verdict: &mut Verdict) {
         verdict.notes.push(format!(
             "addresses: {attempts} fell back to another address of the name; at the first, {}",
             kind.meaning()
+        ));
+    }
+}
+
+/// Notes addresses that the load has left: hosts that were away for a while and have returned carry none of it.
+pub(super) fn abandoned_addresses(context: &RunContext<'_>, verdict: &mut Verdict) {
+    let abandoned = context.abandoned_addresses;
+    if !abandoned.is_empty() {
+        let more = match abandoned.len().saturating_sub(ADDRESSES_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        verdict.notes.push(format!(
+            "addresses: no connection was left at {}{more} at the end of the window; connections that fell back to another \
+             address stay there",
+            abandoned[..abandoned.len().min(ADDRESSES_NAMED)].join(", ")
         ));
     }
 }

@@ -92,7 +92,8 @@ fn bound(result: &LoadResult, context: &RunContext<'_>) -> String {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
     if let Some(share) = connections::missing(context) {
-        return format!("{share} of their time, connections could not be opened");
+        let to = context.least_reached.map_or(String::new(), |server| format!(" to {server}"));
+        return format!("{share} of their time, connections{to} could not be opened");
     }
     // Little's law: requests in flight = rate × time of each.
     let service_time_us = result.service_time_us.mean.unwrap_or_default();

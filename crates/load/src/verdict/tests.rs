@@ -53,6 +53,7 @@ fn context() -> RunContext<'static> {
     RunContext {
         connections_at_start: Some(1),
         without_connection: 0.0,
+        least_reached: None,
         without_warmup: false,
         requests_wanted: None,
         start_at: None,
@@ -64,6 +65,7 @@ fn context() -> RunContext<'static> {
         growth: None,
         peer_limit: None,
         fallbacks: None,
+        abandoned_addresses: &[],
     }
 }
 
@@ -164,6 +166,13 @@ fn time_without_connections_spoils_a_closed_loop_and_is_noted_in_an_open_one() {
         saturated.reasons[0].ends_with("for 50 % of their time, connections could not be opened"),
         "{saturated:?}"
     );
+    let one_of_several =
+        check(&unsent, RunContext { least_reached: Some("a:1"), without_connection: 0.5, ..context() });
+    assert!(
+        one_of_several.reasons[0].ends_with("for 50 % of their time, connections to a:1 could not be opened")
+    );
+    let note = "connections: for 50 % of their time in the window, those to a:1 could not be opened; ";
+    assert!(one_of_several.notes.iter().any(|text| text.starts_with(note)), "{one_of_several:?}");
 }
 
 #[test]

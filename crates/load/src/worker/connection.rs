@@ -13,6 +13,10 @@ const MIN_IDLE: Nanos = 100_000_000;
 /// The same for a connection that has served no request yet: a peer that refuses connections does so sooner.
 const MIN_UNUSED: Nanos = 500_000_000;
 
+/// Difference between the clocks of requests and of received bytes, beyond any that grows while bytes wait to be read: the wall clock
+/// is slewed by 0.05 % at most.
+const CLOCK_TOLERANCE: Nanos = 50_000;
+
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
@@ -39,6 +43,8 @@ pub(super) struct Connection<C> {
     /// Index of its server; the last one if it has none.
     pub(super) target: usize,
     attempts: Attempts,
+    /// The first address that it is opened at.
+    home: usize,
     /// The request that it is being opened for.
     pub(super) held: Option<Box<Held>>,
     /// Since when it cannot be opened: the start of the first attempt that failed.
@@ -61,6 +67,8 @@ pub(super) struct Connection<C> {
     pub(super) requests: u64,
     /// It accepts no more requests and closes when the unanswered ones have ended.
     pub(super) closing: bool,
+    /// When its last request was handed over to be sent.
+    pub(super) asked_at: Nanos,
     /// When the peer last sent anything.
     pub(super) heard_at: Nanos,
     /// Its idle time before its unanswered requests, if nothing came since they began.
@@ -75,6 +83,7 @@ impl<C: Codec> Connection<C> {
         Self {
             target,
             attempts: Attempts { address, failures: 0 },
+            home: address,
             held: None,
             failing_since: None,
             state: State::Closed { retry_at: 0 },
@@ -87,6 +96,7 @@ impl<C: Codec> Connection<C> {
             in_flight: 0,
             requests: 0,
             closing: false,
+            asked_at: 0,
             heard_at: 0,
             idle_before: 0,
             outgoing: Vec::new(),
@@ -102,8 +112,8 @@ impl<C: Codec> Connection<C> {
         self.state = if self.codec.can_send() { State::Open } else { State::Greeting { since } };
     }
 
-    /// It is open. Returns since when it could not be opened, if attempts had failed.
-    pub(super) fn opens_again(&mut self) -> Option<Nanos> {
+    /// It is open, or no longer its server's. Returns since when it could not be opened, if attempts had failed.
+    pub(super) fn take_failing_since(&mut self) -> Option<Nanos> {
         self.failing_since.take()
     }
 
@@ -154,6 +164,7 @@ impl<C: Codec> Connection<C> {
     /// A request was started.
     pub(super) fn begun(&mut self, stream: usize, flight: InFlightRequest) {
         self.flights[stream] = Some(flight);
+        self.asked_at = flight.sent;
         if self.in_flight == 0 {
             self.idle_before = flight.sent.saturating_sub(self.heard_at);
         }
@@ -165,6 +176,11 @@ impl<C: Codec> Connection<C> {
     /// The peer has sent something.
     pub(super) fn heard(&mut self, now: Nanos) {
         (self.heard_at, self.idle_before) = (now, 0);
+    }
+
+    /// True if bytes that came at this time were there before its only unanswered request.
+    pub(super) fn was_ahead_of_request(&self, came: Nanos) -> bool {
+        self.in_flight > 0 && came + CLOCK_TOLERANCE < self.asked_at
     }
 
     /// True if it was idle before its unanswered requests: the peer may have closed it as they were sent.
@@ -224,6 +240,12 @@ impl<C: Codec> Connection<C> {
     pub(super) fn address<'t>(&self, targets: &'t [Target]) -> &'t Address {
         let addresses = &targets[self.target].addresses;
         &addresses[self.attempts.address % addresses.len()]
+    }
+
+    /// The address that it was to be at, and the one that it is at, if it can be reached there.
+    pub(super) fn addresses<'t>(&self, targets: &'t [Target]) -> (&'t Address, Option<&'t Address>) {
+        let is_there = self.state == State::Open || self.attempts().failures == 0;
+        (&targets[self.target].addresses[self.home], is_there.then(|| self.address(targets)))
     }
 
     /// True if the attempt under way is not the last of its server's addresses: its failure is not yet an error.

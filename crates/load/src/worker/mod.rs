@@ -15,6 +15,7 @@ mod roaming;
 mod sending;
 #[cfg(test)]
 mod stream_tests;
+mod unreachable;
 mod upkeep;
 mod waiting;
 
@@ -41,6 +42,7 @@ use std::iter::zip;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+pub(crate) use unreachable::Unreachable;
 
 /// Time after the end for which a slot that was due before it may still be sent: longer than a thread is usually
 /// late.
@@ -128,8 +130,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     max_opening: usize,
     /// Open connections at the last upkeep.
     connections_open: usize,
-    /// Time of the window for which connections could not be opened, added up over those that are open again.
-    without_connection: Nanos,
+    /// Time of the window for which connections of each pool could not be opened, added up over those that are open again.
+    unreachable: Vec<Nanos>,
     /// Longest time in which a connection was opened.
     slowest_opening: Nanos,
     /// Connections with output that is held to be sent with other due requests: see [`Codec::MULTIPLEXED`].
@@ -179,8 +181,9 @@ pub(crate) struct WorkerOutcome {
     pub(crate) connections: usize,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
-    /// Time of the window for which connections could not be opened, added up over all of them.
-    pub(crate) without_connection: Nanos,
+    /// Connections that could not be opened, by server; of all servers together if a request takes any connection. Empty if each
+    /// request opens its own.
+    pub(crate) unreachable: Vec<Unreachable>,
 }
 
 impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
@@ -205,7 +208,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         } else {
             Pools::new(targets.len(), servers, *roaming)
         };
-        let backlogs = Backlogs::new(pools.len());
+        let (backlogs, unreachable) = (Backlogs::new(pools.len()), vec![0; pools.len()]);
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
@@ -236,7 +239,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             retries: Retries::default(),
             max_opening: upkeep::MAX_OPENING_BEFORE_START,
             connections_open: 0,
-            without_connection: 0,
+            unreachable,
             slowest_opening: 0,
             unsent: Vec::new(),
             buffers: Buffers::default(),
@@ -325,12 +328,13 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.handle_events(clock)?;
         };
         self.recorder.end_window(stopped_at);
+        self.count_addresses();
         let peer_limit = self.connections.iter().filter_map(|connection| connection.codec.peer_limit()).min();
         let busy_s = thread_cpu().saturating_sub(at_start.0).as_secs_f64();
         let switches = Switches::of_thread().since(&at_start.1);
         let spent = self.pacer.spent().since(&at_start.2);
         let window_s = clock.now().saturating_sub(self.timeline.window_start) as f64 / 1e9;
-        let without_connection = self.without_connection_until(stopped_at);
+        let unreachable = self.unreachable_until(stopped_at);
         if in_window {
             self.count_unsent(stopped_at);
         }
@@ -342,7 +346,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             sleep_cost: self.pacer.sleep_cost(),
             connections: self.connections.len(),
             peer_limit,
-            without_connection,
+            unreachable,
             recorder: self.recorder,
             start_delay,
             stopped_at,
@@ -366,7 +370,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             sleep_cost: self.pacer.sleep_cost(),
             connections: self.connections.len(),
             peer_limit: None,
-            without_connection: 0,
+            unreachable: Vec::new(),
         }
     }
 

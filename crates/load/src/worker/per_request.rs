@@ -96,6 +96,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             slots.addresses[held.chosen.server] = address;
         }
         let flight = self.begin(slot, held.flight, &held.chosen);
+        // It counts as sent since the connection is being opened.
+        self.connections[slot].asked_at = now;
         self.recorder.sent_bytes(&flight);
         self.selector.reuse(held.chosen);
         self.flush(slot, now);

@@ -138,9 +138,16 @@ impl Pools {
     }
 
     /// With roaming: a connection has lost its server, which may be tried again at `retry_at`.
-    pub(super) fn release(&mut self, server: usize, slot: usize, retry_at: Nanos, attempts: Attempts) {
+    pub(super) fn release(
+        &mut self,
+        server: usize,
+        slot: usize,
+        retry_at: Nanos,
+        attempts: Attempts,
+        failing_since: Option<Nanos>,
+    ) {
         if let Some(roaming) = &mut self.roaming {
-            roaming.release(server, slot, retry_at, attempts);
+            roaming.release(server, slot, retry_at, attempts, failing_since);
         }
         self.want(server);
     }

@@ -80,6 +80,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     fn received(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
+        // Such as the error of a server to which a PROXY header is a bad request: the next request was sent before it was read.
+        if !C::MULTIPLEXED && self.connections[slot].was_ahead_of_request(now) {
+            return self.lose(slot, ErrorKind::SurplusBytes, now);
+        }
         self.connections[slot].heard(now);
         while !bytes.is_empty() {
             let connection = &mut self.connections[slot];

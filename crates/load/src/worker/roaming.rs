@@ -33,6 +33,8 @@ struct Server {
     /// After a failed attempt: when the next connection may be opened.
     retry_at: Nanos,
     attempts: Attempts,
+    /// Since when no connection to it can be opened.
+    failing_since: Option<Nanos>,
 }
 
 /// Recent attempts to connect to a server; with roaming, they stay with the server.
@@ -74,7 +76,10 @@ impl Roaming {
     /// Resets all times: see `Worker::restart_times`.
     pub(super) fn restart_times(&mut self) {
         self.idle.iter_mut().for_each(|(_, since)| *since = 0);
-        self.servers.iter_mut().for_each(|server| server.retry_at = 0);
+        for server in &mut self.servers {
+            server.retry_at = 0;
+            server.failing_since = server.failing_since.map(|_| 0);
+        }
         self.next_retry = 0;
     }
 
@@ -91,12 +96,33 @@ impl Roaming {
         }
     }
 
-    /// A connection has lost its server.
-    pub(super) fn release(&mut self, server: usize, slot: usize, retry_at: Nanos, attempts: Attempts) {
+    /// A connection has lost its server. `failing_since`: since when it cannot be opened.
+    pub(super) fn release(
+        &mut self,
+        server: usize,
+        slot: usize,
+        retry_at: Nanos,
+        attempts: Attempts,
+        failing_since: Option<Nanos>,
+    ) {
         let server = &mut self.servers[server];
         server.connections -= 1;
         (server.retry_at, server.attempts) = (retry_at, attempts);
+        // Others may be open.
+        if server.connections == 0 {
+            server.failing_since = server.failing_since.or(failing_since);
+        }
         self.unassigned.push(slot);
+    }
+
+    /// A connection to the server is open. Returns since when none could be opened, if attempts had failed.
+    pub(super) fn take_failing_since(&mut self, server: usize) -> Option<Nanos> {
+        self.servers[server].failing_since.take()
+    }
+
+    /// Since when no connection to each server can be opened.
+    pub(super) fn failing_since(&self) -> impl Iterator<Item = Option<Nanos>> {
+        self.servers.iter().map(|server| server.failing_since)
     }
 
     /// Before a run, if no connection could be opened: lets connections without a server try servers with untried
@@ -233,11 +259,29 @@ mod tests {
         );
         // One connection each is the limit.
         assert_eq!(pools.next_assignment(40, idle), None);
-        pools.release(3, 0, 100, Attempts { address: 1, failures: 1 });
+        pools.release(3, 0, 100, Attempts { address: 1, failures: 1 }, Some(40));
         assert_eq!(pools.next_assignment(99, idle), None, "a server that failed is tried again later");
         assert_eq!(roaming(&mut pools).next_attempts(3, 2), Attempts { address: 1, failures: 1 });
         assert_eq!(roaming(&mut pools).next_attempts(3, 2).address, 0, "the next of its two addresses");
         assert_eq!(pools.next_assignment(100, idle), Some(Reassignment { slot: 0, loser: None, server: 3 }));
+    }
+
+    #[test]
+    fn server_is_unreachable_from_its_first_failed_attempt_until_a_connection_is_open() {
+        let mut roaming = Roaming::new(3, &[0, 0, 1], 2);
+        let failed = |failures| Attempts { address: 0, failures };
+        roaming.release(0, 0, 20, failed(1), Some(10));
+        assert_eq!(roaming.failing_since().collect::<Vec<_>>(), [None; 3], "another one is open");
+        roaming.release(0, 1, 30, failed(2), Some(20));
+        for retry_at in [40, 50] {
+            roaming.add_wanting(0);
+            let assigned = roaming.next_assignment(retry_at, |_, _| None).expect("it is the server's turn");
+            roaming.release(0, assigned.slot, retry_at + 10, failed(3), Some(retry_at));
+        }
+        // The end of a connection that had served its server is no failure.
+        roaming.release(1, 2, 20, failed(0), None);
+        assert_eq!(roaming.failing_since().collect::<Vec<_>>(), [Some(20), None, None]);
+        assert_eq!([(); 2].map(|()| roaming.take_failing_since(0)), [Some(20), None]);
     }
 
     #[test]

@@ -16,11 +16,15 @@ use std::io;
 /// Maximum requests sent before responses are polled again. If requests become due faster than this thread
 /// can send them, it would otherwise never read a response.
 const MAX_SENDS_PER_TURN: usize = 1000;
+/// The same where they go out with the next wait, one after the other, and all count as sent at the time that the turn's clock shows:
+/// what that leaves out of a thread's lateness is at most the time of this many sends.
+pub(super) const MAX_SENDS_PER_SUBMISSION: usize = 64;
 
 impl<C: Codec, N: Network> Worker<'_, C, N> {
-    /// Sends due requests as far as connections are free, and up to [`MAX_SENDS_PER_TURN`].
+    /// Sends due requests as far as connections are free, and up to [`MAX_SENDS_PER_TURN`] or [`MAX_SENDS_PER_SUBMISSION`].
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
         self.send_waiting(clock);
+        let most = if N::IN_TURNS { MAX_SENDS_PER_SUBMISSION } else { MAX_SENDS_PER_TURN };
         let (mut turn, mut taken) = (None, 0);
         while let Some(due) = self.schedule.next_due() {
             let now = turn.filter(|now| N::IN_TURNS && due <= *now).unwrap_or_else(|| clock.now());
@@ -35,7 +39,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             self.pacer.sent(due);
             taken += 1;
-            if taken == MAX_SENDS_PER_TURN {
+            if taken == most {
                 self.flush_all(clock);
                 return Ok(());
             }
@@ -120,7 +124,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     /// The pool of a connection: that of its server, unless all connections share one.
-    fn pool_of(&self, slot: usize) -> usize {
+    pub(super) fn pool_of(&self, slot: usize) -> usize {
         if self.one_pool { 0 } else { self.connections[slot].target }
     }
 

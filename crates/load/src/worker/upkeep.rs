@@ -3,7 +3,7 @@
 use super::connection::{Connection, State};
 use super::retries::Retries;
 use super::roaming::{Reassignment, Roaming};
-use super::{OnSecond, Timeline, Worker};
+use super::{OnSecond, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Network, Route};
@@ -195,26 +195,18 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     fn is_open(&mut self, slot: usize, since: Nanos, now: Nanos) {
         self.opening -= 1;
         self.slowest_opening = self.slowest_opening.max(now.saturating_sub(since));
-        if let Some(since) = self.connections[slot].opens_again() {
-            self.without_connection += self.in_window(since, now);
-        }
+        self.is_reached(slot, now);
     }
 
-    /// The part of a period that lies in the window.
-    fn in_window(&self, since: Nanos, until: Nanos) -> Nanos {
-        let Timeline { window_start, end, .. } = self.timeline;
-        until.min(end).saturating_sub(since.max(window_start))
-    }
-
-    /// Time of the window until `stopped_at` for which connections could not be opened, added up over all of them. Those that roam
-    /// are opened where they are needed, and a request whose own connection cannot be opened has failed.
-    pub(super) fn without_connection_until(&self, stopped_at: Nanos) -> Nanos {
+    /// At the end, counts connections by address. Those that roam and those of single requests go to all addresses in turn.
+    pub(super) fn count_addresses(&mut self) {
         if self.pools.roaming.is_some() || self.per_request.is_some() {
-            return 0;
+            return;
         }
-        let since = |connection: &Connection<C>| connection.without_since(self.slowest_opening, stopped_at);
-        let periods = self.connections.iter().filter_map(since);
-        self.without_connection + periods.map(|since| self.in_window(since, stopped_at)).sum::<Nanos>()
+        for connection in self.connections.iter().filter(|one| self.targets[one.target].spread() > 1) {
+            let (home, address) = connection.addresses(self.targets);
+            self.recorder.ends_at(home, address);
+        }
     }
 
     /// This connection, which could not be opened, is answered again: no other one waits for its address any longer.
@@ -275,7 +267,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let State::Closed { retry_at } = connection.state else { return };
         if self.pools.roaming.is_some() {
             connection.state = State::Unassigned;
-            self.pools.release(connection.target, slot, retry_at, connection.attempts());
+            let (attempts, failing_since) = (connection.attempts(), connection.take_failing_since());
+            self.pools.release(connection.target, slot, retry_at, attempts, failing_since);
         }
         self.next_upkeep = self.next_upkeep.min(retry_at.max(now + MIN_UPKEEP_INTERVAL));
     }

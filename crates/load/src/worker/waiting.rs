@@ -63,15 +63,19 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     fn spin(&mut self, until: Nanos, clock: &Clock) -> io::Result<()> {
         let since = clock.now();
         let mut now = since;
-        let mut has_news = false;
-        while !has_news && now < until {
-            has_news = self.network.wait(Duration::ZERO)?;
+        // Once also if more is due already: what was sent may go out with it, and responses may have come.
+        loop {
+            let has_news = self.network.wait(Duration::ZERO)?;
             let before = now;
             now = clock.now();
             self.pacer.looked_again_after(now - before);
             self.backlogs.all_stalled(before, now);
-            if !has_news {
-                self.polled_at = now;
+            if has_news {
+                break;
+            }
+            self.polled_at = now;
+            if now >= until {
+                break;
             }
         }
         self.pacer.spun(now - since);

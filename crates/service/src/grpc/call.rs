@@ -5,7 +5,9 @@
 
 use super::message::{PREFIX_BYTES, message_with_filler};
 use super::status::{Code, Status};
+use crate::http2::context::Held;
 use crate::http2::exchange::{Broken, Exchange, send_content};
+use crate::http2::outbox::Outbox;
 use bytes::{Buf as _, Bytes, BytesMut};
 use h2::{RecvStream, SendStream};
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -44,13 +46,15 @@ pub(super) struct Call {
     /// Received and unused bytes: less than one message plus the bytes that came with its end.
     buffer: BytesMut,
     /// Memory accounted for the message being received.
-    held_bytes: usize,
+    held: Held,
     stream: Option<SendStream<Bytes>>,
+    outbox: Outbox,
 }
 
 impl Call {
     pub(super) fn new(exchange: Exchange, body: RecvStream) -> Self {
-        Self { exchange, body, buffer: BytesMut::new(), held_bytes: 0, stream: None }
+        let held = Held::none(&exchange.worker);
+        Self { exchange, body, buffer: BytesMut::new(), held, stream: None, outbox: Outbox::default() }
     }
 
     /// The next message; `None` after the client's last one.
@@ -93,7 +97,7 @@ impl Call {
     /// Takes a message from the buffer if it is complete. Memory is accounted only while a partial message is
     /// buffered.
     fn take_message(&mut self) -> Result<Option<Bytes>, Failure> {
-        self.release_held();
+        self.held.resize(0);
         let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
         let failed = |code, message: &'static str| Err(Failure::Status(Status::new(code, message)));
         if prefix[0] != 0 {
@@ -107,16 +111,11 @@ impl Call {
             self.buffer.advance(PREFIX_BYTES);
             return Ok(Some(self.buffer.split_to(length).freeze()));
         }
-        if !self.exchange.worker.hold(length) {
+        if !self.held.resize(length) {
             return failed(Code::ResourceExhausted, "too many unfinished messages");
         }
-        self.held_bytes = length;
         self.buffer.reserve(PREFIX_BYTES + length - self.buffer.len());
         Ok(None)
-    }
-
-    fn release_held(&mut self) {
-        self.exchange.worker.release(std::mem::take(&mut self.held_bytes));
     }
 
     /// Waits for this long, or fails if the client disconnects.
@@ -145,7 +144,8 @@ impl Call {
             let status = Status::new(Code::InvalidArgument, "no message can be so long");
             return Err(Failure::Status(status));
         };
-        Ok(send_content(self.open()?, message, false).await?)
+        let outbox = self.outbox.clone();
+        Ok(send_content(self.open()?, &outbox, message, false).await?)
     }
 
     /// Waits until the client resets the stream.
@@ -178,12 +178,6 @@ impl Call {
         if sent.is_ok() {
             self.exchange.answered();
         }
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        self.release_held();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
+use results::percent_encode_except;
 use std::borrow::Cow;
 
 /// Status codes that the service itself uses.
@@ -49,13 +50,8 @@ impl Status {
 
 /// Percent-encodes everything but printable ASCII, and `%` itself (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
 fn encoded(message: &str) -> HeaderValue {
-    let mut text = String::with_capacity(message.len());
-    for byte in message.bytes() {
-        match byte {
-            b'%' | 0..b' ' | 0x7f.. => text.push_str(&format!("%{byte:02X}")),
-            _ => text.push(char::from(byte)),
-        }
-    }
+    let stays = |byte| matches!(byte, b' '..=b'~') && byte != b'%';
+    let text = percent_encode_except(message.as_bytes(), stays);
     HeaderValue::try_from(text).expect("printable ASCII is what a field may hold")
 }
 

@@ -332,10 +332,11 @@ impl Http1 {
         compute(reply.answer().map_or(Duration::ZERO, |answer| answer.cpu_time));
         let fails = reply.fails(&mut shared.random);
         shared.tally.errors.add(u64::from(fails));
-        let has_content = reply.answer().is_some_and(|answer| !fails && !is_bodiless(answer.status));
+        let reply = if fails { reply.failed() } else { reply };
+        let has_content = reply.answer().is_some_and(|answer| !is_bodiless(answer.status));
         let is_counted = reply != Reply::Counters;
         match reply {
-            Reply::Events(answer, frames) if has_content => {
+            Reply::Events(answer, frames) if has_content && !fails => {
                 return self.begin_stream(&answer, frames, frame, shared);
             }
             Reply::Json { answer, json } if has_content => {

@@ -1,8 +1,10 @@
 //! Responses to plain HTTP requests over HTTP/2: the same as over HTTP/1.1.
 
-use super::context::Context;
+use super::context::{Context, Held};
 use super::exchange::{Answering, Broken, Exchange, send_content};
+use super::outbox::Outbox;
 use super::streaming;
+use crate::chat;
 use crate::compute::compute;
 use crate::content::{Content, MAX_COPIED_BYTES};
 use crate::reply::Reply;
@@ -69,7 +71,7 @@ fn answer_at_once(mut exchange: Exchange, composed: Composed, head_only: bool) -
         }
     }
     Some(Box::pin(async move {
-        if send_content(&mut stream, content, true).await.is_ok() {
+        if send_content(&mut stream, &Outbox::default(), content, true).await.is_ok() {
             exchange.answered();
         }
     }))
@@ -89,22 +91,47 @@ async fn answer_later(
 /// Answers with a stream of events, if that is what the request turns out to ask for.
 async fn answer_events(
     mut exchange: Exchange,
-    mut reply: Reply,
+    reply: Reply,
     mut body: RecvStream,
     (head_only, expects_continue): (bool, bool),
     mut random: SmallRng,
 ) -> Result<(), Broken> {
-    receive(&mut exchange, &mut body, expects_continue, |content| reply.take_content(content)).await?;
-    let reply = reply.completed(&mut random);
+    let mut held = Held::none(&exchange.worker);
+    let is_chat = matches!(reply, Reply::Chat(_));
+    let mut reply = hold(&mut held, reply, is_chat);
+    let take_content = |content: &[u8]| {
+        reply.take_content(content);
+        if !held.resize(reply.held_bytes()) {
+            reply = too_much_held(is_chat);
+        }
+    };
+    receive(&mut exchange, &mut body, expects_continue, take_content).await?;
+    let reply = hold(&mut held, reply.completed(&mut random), is_chat);
     let fails = reply.fails(&mut random);
+    let reply = if fails { reply.failed() } else { reply };
     match reply {
         Reply::Events(answer, frames) if !fails && !is_bodiless(answer.status) => {
-            streaming::send(exchange, &answer, frames, head_only, &mut random).await
+            streaming::send(exchange, &answer, (frames, held), head_only, &mut random).await
         }
         reply => {
-            let composed = Composed::new(reply, fails, &exchange.worker);
+            let mut composed = Composed::new(reply, fails, &exchange.worker);
+            composed.content = composed.content.map_head(|head| held.until_gone(head));
             send(exchange, composed, head_only).await
         }
+    }
+}
+
+/// Accounts for the memory of a reply, or refuses it.
+fn hold(held: &mut Held, reply: Reply, is_chat: bool) -> Reply {
+    if held.resize(reply.held_bytes()) { reply } else { too_much_held(is_chat) }
+}
+
+fn too_much_held(is_chat: bool) -> Reply {
+    let reason = "too many unfinished requests and unsent answers";
+    if is_chat {
+        chat::refused(503, reason)
+    } else {
+        Reply::Refused { status: 503, reason: reason.to_owned() }
     }
 }
 
@@ -134,7 +161,7 @@ async fn send(mut exchange: Exchange, composed: Composed, head_only: bool) -> Re
     exchange.delay(composed.delay_ns, None).await?;
     let (response, content) = composed.into_response(head_only, &exchange.worker);
     let mut stream = exchange.respond.send_response(response, content.bytes() == 0)?;
-    send_content(&mut stream, content, true).await?;
+    send_content(&mut stream, &Outbox::default(), content, true).await?;
     exchange.answered();
     Ok(())
 }
@@ -155,10 +182,8 @@ impl Composed {
         let delay_ns = reply.delay_ns();
         let cpu_time = reply.answer().map_or(Duration::ZERO, |answer| answer.cpu_time);
         let (status, media_type, content) = match reply {
-            Reply::Json { answer, json } if !fails => {
-                (answer.status, "application/json", Content::new(json, 0))
-            }
-            Reply::Filler(answer) | Reply::Events(answer, _) | Reply::Json { answer, .. } => {
+            Reply::Json { answer, json } => (answer.status, "application/json", Content::new(json, 0)),
+            Reply::Filler(answer) | Reply::Events(answer, _) => {
                 let Answer { status, body_bytes, .. } = answer;
                 (if fails { 500 } else { status }, "text/plain", Content::filler(body_bytes))
             }

@@ -2,13 +2,14 @@
 
 use crate::counters::{Counters, Tally};
 use crate::settings::{Answer, Settings};
+use bytes::Bytes;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Maximum memory for all unfinished messages of one worker, so that slow clients cannot exhaust the memory.
-const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum memory for all unfinished messages and unsent answers of one worker, so that slow clients cannot exhaust the memory.
+pub(super) const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum size of the output buffer that a worker keeps.
 const MAX_SPARE_BYTES: usize = 256 * 1024;
 
@@ -20,8 +21,8 @@ pub(crate) struct Context {
     pub tally: Arc<Tally>,
     tallies: Arc<[Arc<Tally>]>,
     started: Instant,
-    /// Memory still available for unfinished messages, bytes.
-    free_bytes: AtomicUsize,
+    /// Memory still available for unfinished messages and unsent answers, bytes.
+    pub(super) free_bytes: AtomicUsize,
     /// Buffer for the output of one turn, while no connection uses it.
     room: Mutex<Vec<u8>>,
 }
@@ -52,17 +53,6 @@ impl Context {
         Counters::sum(&self.tallies)
     }
 
-    /// Accounts for an unfinished message of this length. Returns false if there is no memory for it.
-    pub(crate) fn hold(&self, bytes: usize) -> bool {
-        let held = self.free_bytes.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(bytes));
-        held.is_ok()
-    }
-
-    /// Releases accounted memory.
-    pub(crate) fn release(&self, bytes: usize) {
-        self.free_bytes.fetch_add(bytes, Relaxed);
-    }
-
     pub(super) fn take_room(&self) -> Vec<u8> {
         std::mem::take(&mut *self.room.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -72,5 +62,53 @@ impl Context {
         if room.capacity() <= MAX_SPARE_BYTES {
             *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
         }
+    }
+}
+
+/// Memory that is accounted for until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    worker: Arc<Context>,
+    bytes: usize,
+}
+
+impl Held {
+    pub(crate) fn none(worker: &Arc<Context>) -> Self {
+        Self { worker: Arc::clone(worker), bytes: 0 }
+    }
+
+    /// Accounts for this many bytes instead. Returns false, and accounts for none, if there is no memory for them.
+    pub(crate) fn resize(&mut self, bytes: usize) -> bool {
+        let before = std::mem::take(&mut self.bytes);
+        let free_bytes = &self.worker.free_bytes;
+        if before > 0 {
+            free_bytes.fetch_add(before, Relaxed);
+        }
+        let is_held =
+            bytes == 0 || free_bytes.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(bytes)).is_ok();
+        self.bytes = if is_held { bytes } else { 0 };
+        is_held
+    }
+
+    /// These bytes, accounted for until the last part of them is dropped.
+    pub(crate) fn until_gone(self, bytes: impl Into<Bytes>) -> Bytes {
+        Bytes::from_owner(Kept { bytes: bytes.into(), _held: self })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.resize(0);
+    }
+}
+
+struct Kept {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }

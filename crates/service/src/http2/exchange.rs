@@ -1,6 +1,7 @@
 //! One HTTP/2 request, counted whatever happens to it.
 
 use super::context::Context;
+use super::outbox::Outbox;
 use super::timers::Timers;
 use crate::content::Content;
 use crate::counters::{Progress, ProtocolTally};
@@ -123,12 +124,14 @@ impl Drop for Exchange {
 /// Sends content as fast as the client's window allows. `ends`: the stream ends with it.
 pub(crate) async fn send_content(
     stream: &mut SendStream<Bytes>,
+    outbox: &Outbox,
     mut content: Content,
     ends: bool,
 ) -> Result<(), Broken> {
     while content.bytes() > 0 {
+        poll_fn(|context| outbox.poll_room(context)).await;
         let piece = content.take(capacity(stream, content.bytes()).await?);
-        stream.send_data(piece, ends && content.bytes() == 0)?;
+        stream.send_data(outbox.put(piece), ends && content.bytes() == 0)?;
     }
     Ok(())
 }

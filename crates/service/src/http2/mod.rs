@@ -5,13 +5,17 @@
 //! and bytes go through a `channel`. An `exchange` is one request and its response; all of a worker share a
 //! `context`.
 //!
-//! Limits apply to concurrent streams, the size of header fields, and windows; bodies are discarded as they
-//! arrive.
+//! Limits apply to concurrent streams, the size of header fields, windows, pieces of a response that wait to be
+//! written (`outbox`), and the memory that all requests and responses of a worker hold. Bodies are discarded as
+//! they arrive, except those of chat completions.
 
 mod answer;
 mod channel;
 pub(crate) mod context;
 pub(crate) mod exchange;
+#[cfg(test)]
+mod flow_tests;
+pub(crate) mod outbox;
 mod streaming;
 mod timers;
 

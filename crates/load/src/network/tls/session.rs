@@ -96,7 +96,8 @@ impl Session {
             let length = self.untold.len().min(plain.len());
             plain[..length].copy_from_slice(&self.untold[..length]);
             self.untold.drain(..length);
-            return Step::Received { length, more: true };
+            let more = !self.untold.is_empty() || self.over.is_some() || holds_record(&self.rest);
+            return Step::Received { length, more };
         }
         if self.rest.is_empty() {
             let (taken, step) = self.advance(records, outgoing, plain);
@@ -243,6 +244,12 @@ fn room_needed(error: &EncryptError) -> Option<InsufficientSizeError> {
         EncryptError::InsufficientSize(needed) => Some(*needed),
         EncryptError::EncryptExhausted => None,
     }
+}
+
+/// True if a whole record is at the start: its header ends with its length (RFC 8446, 5.1).
+fn holds_record(records: &[u8]) -> bool {
+    let Some(([.., high, low], rest)) = records.split_first_chunk::<5>() else { return false };
+    rest.len() >= usize::from(u16::from_be_bytes([*high, *low]))
 }
 
 /// Moves decrypted data to `plain` as far as it fits. Returns true if all of it did.

@@ -89,3 +89,23 @@ fn send_between_records_received_together_loses_none() {
     assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
     assert!(told > 2, "it came in {told} parts");
 }
+
+/// What is told last has nothing after it in the same read: the next bytes have an arrival of their own.
+#[test]
+fn last_part_that_a_send_has_decrypted_has_no_more_after_it() {
+    let (mut session, mut server) = established();
+    // Two records, and the start of a third.
+    server.writer().write_all(&[b'x'; 2 * 16_384]).unwrap();
+    let mut records = records_of(&mut server);
+    server.writer().write_all(b"later").unwrap();
+    let mut later = records_of(&mut server);
+    let (mut outgoing, mut plain) = (Outgoing::default(), vec![0; ROOM_BYTES]);
+    records.extend(later.drain(..3));
+    let mut receive = |session: &mut Session, records: &mut [u8]| {
+        session.receive(records, &mut Outgoing::default(), &mut plain)
+    };
+    assert_eq!(receive(&mut session, &mut records), Step::Received { length: 16_384, more: true });
+    session.encrypt(b"more room", &mut outgoing).unwrap();
+    assert_eq!(receive(&mut session, &mut []), Step::Received { length: 16_384, more: false });
+    assert_eq!(receive(&mut session, &mut later), Step::Received { length: 5, more: false });
+}

@@ -115,6 +115,7 @@ impl Observer for Metrics {
             Progress::WarmingUp => self.enter(LoadPhase::WarmingUp),
             Progress::WindowOpened => self.enter(LoadPhase::Measuring),
             Progress::Second(second) => self.second(second),
+            Progress::StartMissed => {}
             Progress::WindowClosed => self.enter(LoadPhase::Draining),
         }
     }

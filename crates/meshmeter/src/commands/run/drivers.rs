@@ -142,17 +142,16 @@ fn share_arguments(generator: usize, of: usize) -> Vec<Argument> {
     texts.iter().map(|text| Argument::Text((*text).to_owned())).collect()
 }
 
-/// Window opening of each generator, if all are released at `now` and the message takes up to
-/// `release_delay`. Generators of one driver open their windows together. Drivers are spread evenly over the
+/// Window opening of each generator, if all are released at `now` and their warm-up starts after `lead`. Generators of one driver open their windows together. Drivers are spread evenly over the
 /// interval between two requests of one driver: drivers that send at the same instants would delay each
 /// other.
 pub(super) fn window_openings(
     planned: &PlannedTrial,
     now: Timestamp,
-    release_delay: Duration,
+    lead: Duration,
 ) -> Vec<(String, Timestamp)> {
     let topology = &planned.spec.topology;
-    let opening = now + start_lead(planned, release_delay) + planned.warmup;
+    let opening = now + lead + planned.warmup;
     let phase = phase_step(planned.load.rate, topology.drivers.len());
     let drivers = (0..).zip(&topology.drivers);
     drivers
@@ -162,10 +161,12 @@ pub(super) fn window_openings(
         .collect()
 }
 
-/// Time between sending the start time and the start of the warm-up.
-pub(super) fn start_lead(planned: &PlannedTrial, release_delay: Duration) -> Duration {
+/// Time between sending the start time and the start of the warm-up, if the message takes up to `release_delay`. It doubles with each
+/// of the `attempts` that were too late for a generator.
+pub(super) fn start_lead(planned: &PlannedTrial, release_delay: Duration, attempts: u32) -> Duration {
     let generators = u32::try_from(generator_count(planned)).unwrap_or(u32::MAX);
-    START_LEAD + release_delay + START_LEAD_PER_GENERATOR.saturating_mul(generators)
+    let lead = START_LEAD + release_delay + START_LEAD_PER_GENERATOR.saturating_mul(generators);
+    lead.saturating_mul(1 << attempts)
 }
 
 /// Offset between the first requests of consecutive drivers. Closed loops have no common pace, hence no

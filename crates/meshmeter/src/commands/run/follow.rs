@@ -41,18 +41,23 @@ pub(super) struct Followed {
     pub usage: Option<WindowUsage>,
     /// Failure of the environment.
     pub error: Option<EnvironmentError>,
+    /// The start came too late for a generator.
+    pub start_missed: bool,
 }
 
-/// Follows the drivers of a trial, which must have been started.
+/// Follows the drivers of a trial, which must have been started. `attempts`: starts before that a generator has missed.
 pub(super) fn follow(
     deployment: &mut dyn Deployment,
     planned: &PlannedTrial,
+    attempts: u32,
     context: &RunContext<'_>,
     progress: &RunProgress,
 ) -> Followed {
     let mut follower = Follower {
         deployment,
         planned,
+        attempts,
+        start_missed: false,
         context,
         generators: FollowedGenerator::all_of(planned),
         released_at: None,
@@ -72,6 +77,7 @@ pub(super) fn follow(
         drivers: driver_runs(planned, follower.generators),
         usage: follower.usage,
         error: follower.error,
+        start_missed: follower.start_missed,
     }
 }
 
@@ -91,6 +97,10 @@ fn driver_runs(planned: &PlannedTrial, generators: Vec<FollowedGenerator>) -> Ve
 struct Follower<'a> {
     deployment: &'a mut dyn Deployment,
     planned: &'a PlannedTrial,
+    /// Starts before this one that came too late for a generator …
+    attempts: u32,
+    /// … and true if this one did.
+    start_missed: bool,
     context: &'a RunContext<'a>,
     generators: Vec<FollowedGenerator>,
     /// Time at which all generators were told to start; `None` before, and if a single generator starts on its own.
@@ -182,12 +192,16 @@ impl Follower<'_> {
             return;
         }
         self.released_at = Some(self.context.clock.now());
-        let release_delay = self.deployment.release_delay();
-        for (generator, opening) in drivers::window_openings(self.planned, Timestamp::now(), release_delay) {
+        let lead = self.start_lead();
+        for (generator, opening) in drivers::window_openings(self.planned, Timestamp::now(), lead) {
             if let Err(error) = self.deployment.release(&generator, opening.into()) {
                 return self.fail(error);
             }
         }
+    }
+
+    fn start_lead(&self) -> Duration {
+        drivers::start_lead(self.planned, self.deployment.release_delay(), self.attempts)
     }
 
     /// Ends the trial if a generator has exceeded its time to become ready or to exit.
@@ -213,8 +227,7 @@ impl Follower<'_> {
             return fleet::longest(settings);
         }
         let PlannedTrial { warmup, duration, timeout, .. } = *self.planned;
-        let lead = || drivers::start_lead(self.planned, self.deployment.release_delay());
-        let lead = self.released_at.map_or(Duration::ZERO, |_| lead());
+        let lead = self.released_at.map_or(Duration::ZERO, |_| self.start_lead());
         lead + warmup + duration + 2 * timeout + DRIVER_EXIT_TIMEOUT
     }
 
@@ -239,6 +252,8 @@ impl Follower<'_> {
                 generator.is_ready = true;
                 self.release_when_ready();
             }
+            // Its end follows.
+            DriverEventKind::Load(LoadEvent::StartMissed) => self.start_missed = true,
             DriverEventKind::Load(LoadEvent::WindowOpened)
             | DriverEventKind::Fleet(FleetProgress::WindowOpened) => {
                 generator.window_opened = true;

@@ -237,7 +237,7 @@ impl Collector {
             LoadEvent::WindowOpened => figures.phase = LoadPhase::Measuring,
             LoadEvent::WindowClosed => figures.phase = LoadPhase::Draining,
             LoadEvent::SecondDetail(detail) => add(figures, &detail),
-            LoadEvent::Second(_) => {}
+            LoadEvent::StartMissed | LoadEvent::Second(_) => {}
         }
     }
 

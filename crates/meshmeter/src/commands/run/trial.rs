@@ -17,6 +17,9 @@ use results::{
     TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 
+/// A trial whose start came too late for a generator is started this often, each time with twice the time for the message.
+const START_ATTEMPTS: u32 = 4;
+
 /// Position of a trial in the run.
 pub(super) struct Place {
     /// Index in the order of execution.
@@ -91,19 +94,39 @@ pub(super) fn run(
     context: &RunContext<'_>,
     progress: &RunProgress,
 ) -> TrialRun {
+    let mut attempts = 0;
+    loop {
+        let (run, start_missed) = attempt(deployment, planned, label, attempts, (context, progress));
+        attempts += 1;
+        // Nothing was measured, and nothing but the message was late.
+        if !start_missed || attempts == START_ATTEMPTS || (context.stop)() {
+            return run;
+        }
+    }
+}
+
+/// Runs a trial after this many starts that came too late for a generator. Returns true if this one did, too.
+fn attempt(
+    deployment: &mut dyn Deployment,
+    planned: &PlannedTrial,
+    label: &str,
+    attempts: u32,
+    (context, progress): (&RunContext<'_>, &RunProgress),
+) -> (TrialRun, bool) {
     let begun = deployment.begin_trial(label).and_then(|()| deployment.start(&starts(planned, context)));
     if let Err(error) = begun {
         // A component has failed since the deployment came up: keeps its last lines.
         let evidence = deployment.end_trial(&[]);
         let run = TrialRun { ending: context.ending_so_far(), evidence, ..TrialRun::default() };
-        return run.failed_by(Some(error));
+        return (run.failed_by(Some(error)), false);
     }
-    let Followed { ending, drivers, usage, error } = follow(deployment, planned, context, progress);
+    let Followed { ending, drivers, usage, error, start_missed } =
+        follow(deployment, planned, attempts, context, progress);
     let sent: Vec<DriverLoad> = drivers.iter().filter_map(DriverRun::sent).collect();
     let evidence = deployment.end_trial(&sent);
     let mut run = TrialRun { ending, drivers, usage, evidence, failure: None };
     run.keep_last_lines();
-    run.failed_by(error)
+    (run.failed_by(error), start_missed)
 }
 
 /// Starts of the drivers. For live metrics, generators report more details per second; fleets always do.

@@ -1,17 +1,24 @@
 //! Generators that share a load.
 
 use super::*;
+use experiment::environment::deploy::DriverEventKind;
+use results::LoadEvent;
+
 const SHARED: &str = "{name: t, modes: [gateway], repeats: 1, retakes: 0, \
                       load: {rate: 200, duration: 5s, warmup: 1s, timeout: 2s, generators: 3}}";
 
 /// Three generators of one driver, the second of which is `second`.
-fn run_three(second: ScriptedDriver) -> Ran {
+fn three(second: ScriptedDriver) -> ScriptedTrial {
     let mut script = good();
     for (number, driver) in [driver(), second, driver()].into_iter().enumerate() {
         let name = format!("generator-{}", number + 1);
         script.drivers.insert(name.clone(), told_apart(driver, &name));
     }
-    run_plan(&plan(SHARED), [script])
+    script
+}
+
+fn run_three(second: ScriptedDriver) -> Ran {
+    run_plan(&plan(SHARED), [three(second)])
 }
 
 #[test]
@@ -69,6 +76,35 @@ fn generator_lost_before_start_releases_no_other() {
     assert_eq!(ran.first_reason(0), "generator-lost: generator-2 ended with status 3: out of memory");
     assert_eq!(released(&ran), []);
     assert_eq!(ran.trials[0].log_tails["generator-2"], ["out of memory"]);
+}
+
+/// A generator that gets its start after that.
+fn late() -> ScriptedDriver {
+    let mut late = driver().dies_at(SECOND, Some(3), "start at the agreed instant");
+    late.events.insert(0, (SECOND, DriverEventKind::Load(LoadEvent::StartMissed)));
+    late.events.retain(|(at, _)| *at == SECOND);
+    late
+}
+
+#[test]
+fn trial_whose_start_a_generator_misses_is_started_again_with_more_time() {
+    let ran = run_plan(&plan(SHARED), [late(), late(), driver()].map(three));
+    assert!(ran.trials.len() == 1 && ran.trials[0].verdict.valid, "{:?}", ran.trials[0].verdict);
+    let openings: Vec<Timestamp> = released(&ran).iter().map(|(_, at)| *at).collect();
+    assert_eq!(openings.len(), 9, "{openings:?}");
+    // 265 ms at first. The instants are those of the machine's clock, which goes on meanwhile.
+    let later = |round: usize| openings[3 * round].duration_since(openings[3 * round - 3]).as_millis();
+    assert!(later(1) >= 265 && later(2) >= 530, "{openings:?}");
+}
+
+#[test]
+fn trial_whose_start_is_missed_again_and_again_is_lost() {
+    let ran = run_plan(&plan(SHARED), [(); 4].map(|()| three(late())));
+    assert_eq!(
+        ran.first_reason(0),
+        "generator-lost: generator-2 ended with status 3: start at the agreed instant"
+    );
+    assert_eq!(released(&ran).len(), 12);
 }
 
 #[test]
