@@ -241,7 +241,7 @@ impl Recorder {
         let response_time = at.saturating_sub(flight.due);
         let service_time = at.saturating_sub(flight.sent);
         self.response_time.record_ns(response_time);
-        self.per_url.completed(flight.url, response_time);
+        self.per_url.completed(flight.url, response_time, status);
         self.slowest.answered(flight.due, response_time);
         self.service_time.record_ns(service_time);
         self.second.completed += 1;
@@ -265,6 +265,7 @@ impl Recorder {
         self.failed(flight, at, kind);
         if self.measures(flight) {
             self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
+            self.per_url.status(flight.url, status);
         }
         self.judged(flight, status);
     }
@@ -335,7 +336,7 @@ impl Recorder {
             self.error(kind, at);
             self.failed += 1;
             let waited = at.saturating_sub(flight.due);
-            self.per_url.failed(flight.url, waited);
+            self.per_url.failed(flight.url, waited, kind);
             self.unanswered_waits.record_ns(waited, 1);
             self.slowest.failed(flight.due, at);
             self.second.failed += 1;

@@ -228,6 +228,11 @@ fn unusable_files_are_explained_before_anything_is_sent() {
             "hint: leave it out of `headers`",
         ),
         (
+            format!("{url}requests:\n  - path: /\n    headers: {{Transfer-Encoding: chunked}}\n"),
+            b"",
+            "traffic.yaml:4:15",
+        ),
+        (
             format!("{url}requests: [{{path: /, weight: 0}}]\n"),
             b"",
             "expected a whole number from 1 to 1000000",
@@ -246,9 +251,14 @@ fn unusable_files_are_explained_before_anything_is_sent() {
 fn missing_files_and_options_of_urls_are_usage_errors() {
     let folder = folder(&format!("url: http://{NOBODY}\nrequests: [{{path: /}}]\n"), &[]);
     fs::write(folder.path().join("bad.json"), b"\xff").unwrap();
+    fs::copy(folder.path().join("traffic.yaml"), folder.path().join("traffic.yml.bak")).unwrap();
+    fs::copy(folder.path().join("traffic.yaml"), folder.path().join("traffic")).unwrap();
     for (arguments, expected) in [
         (&["trafic.yaml"][..], "hint: did you mean `traffic.yaml`?"),
         (&["none.json"], "No such file"),
+        (&["traffic.yml.bak"], "hint: a traffic file ends with one of .yaml, .yml, .json"),
+        (&["traffic"], "a host of this name is http://traffic"),
+        (&["-H", "Content-Length: 7", "traffic.yaml"], "hint: leave it out of --header"),
         (&["bad.json"], "it is not UTF-8 text"),
         (&["traffic.yaml", "http://127.0.0.1:1/"], "hint: name it alone"),
         (&["-X", "POST", "traffic.yaml"], "--method is for URLs"),

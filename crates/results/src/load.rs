@@ -193,6 +193,12 @@ pub struct UrlResult {
     /// As [`LoadResult::unanswered_waits_us`], of its requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered_waits_us: Vec<(f64, u64)>,
+    /// Responses by status code, those that failed a check included.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub status: BTreeMap<String, u64>,
+    /// Failed requests by kind of error.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
 }
 
 /// Requests of one kind of a traffic file.

@@ -40,14 +40,14 @@ fn method() -> String {
 }
 
 fn status() -> String {
-    "^([2-9][0-9]{2}|[2-9](xx|XX))$".to_owned()
+    "^([2-9][0-9]{2}|[2-5](xx|XX))$".to_owned()
 }
 
 fn pointer() -> String {
     "^(/.*)?$".to_owned()
 }
 
-const HEADERS: Kind = Kind::MapOf(HEADER_NAME, &Kind::Text);
+const HEADERS: Kind = Kind::MapOf(HEADER_NAME, &Kind::OneOrSeveral(&Kind::Text));
 
 pub(super) const ROOT: [Key; 4] = [
     Key::new(
@@ -56,7 +56,7 @@ pub(super) const ROOT: [Key; 4] = [
         "scheme, host and port of the server; a path comes before that of each request",
     )
     .required(),
-    Key::new("headers", HEADERS, "headers of all requests; a request's own of the same name replaces one"),
+    Key::new("headers", HEADERS, "headers of all requests; a request's own of the same name, in any case, replaces one"),
     Key::new("requests", Kind::List(1, &Kind::Map(&REQUEST)), "the kinds of requests, at least one")
         .required(),
     Key::new(
@@ -71,7 +71,7 @@ pub(super) const REQUEST: [Key; 9] = [
     Key::new("weight", Kind::Whole(1, MAX_WEIGHT as u64), "share among the sum of all weights").default("1"),
     Key::new("method", Kind::Matching(method), "method").default("GET"),
     Key::new("path", Kind::Text, "path and query, from `/` on").required(),
-    Key::new("headers", HEADERS, "headers, by name"),
+    Key::new("headers", HEADERS, "headers by name; a list is sent as several of the name"),
     Key::new("body", Kind::Text, "body"),
     Key::new("body-file", Kind::Text, "file that has the body, relative to this file"),
     Key::new("body-size", Kind::Size, "size of a body of filler, up to 64MiB"),

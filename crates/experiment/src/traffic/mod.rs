@@ -12,6 +12,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use crate::diagnostic::{ExperimentError, Place};
 use crate::keys::words::words;
 use crate::topology::distribution::Distribution;
 use results::ExpectedStatuses;
@@ -46,12 +47,31 @@ pub struct RequestKind {
     pub path: Template,
     /// Path and query as written.
     pub shown_path: String,
-    /// Names and values, in order.
-    pub headers: Vec<(String, Template)>,
+    /// In order. Several of one name were written as a list.
+    pub headers: Vec<Header>,
     /// Body; empty for none.
     pub body: Body,
     /// Checks of the response.
     pub expect: Expectation,
+}
+
+/// Header of a kind of request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Header {
+    /// Name as written.
+    pub name: String,
+    /// Value.
+    pub value: Template,
+    place: Place,
+}
+
+impl Header {
+    /// Error at the place of the header.
+    #[must_use]
+    pub fn error(&self, message: impl Into<String>) -> Box<ExperimentError> {
+        let error = self.place.error(message, "expected to be left out").with_hint("leave it out of `headers`");
+        error.without_secrets()
+    }
 }
 
 /// Body of a kind of request.

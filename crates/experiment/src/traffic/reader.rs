@@ -5,12 +5,12 @@ use super::keys::{
     EXPECT, MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_KINDS, MAX_NAME_LENGTH, MAX_WEIGHT, REQUEST, ROOT,
 };
 use super::template::Piece;
-use super::{Body, Data, Expectation, RequestKind, Template, TrafficFile};
+use super::{Body, Data, Expectation, Header, RequestKind, Template, TrafficFile};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::file::{Files, MAX_FILE_BYTES};
 use crate::keys::names;
 use crate::yaml::document::{self, Entry, Node};
-use crate::yaml::section::{Field, Section, alternatives};
+use crate::yaml::section::{Field, Item, Section, alternatives};
 use crate::yaml::suggestion::nearest;
 use results::units::{format_size, parse_size, shortened, shortened_to};
 use results::{ExpectedStatuses, StatusPattern};
@@ -28,6 +28,10 @@ const EXPECT_KEYS: [&str; EXPECT.len()] = names(&EXPECT);
 /// # Errors
 /// Returns the first error in the file, with its place.
 pub fn read(text: &str, file_name: &str, files: &dyn Files) -> Result<TrafficFile> {
+    read_file(text, file_name, files).map_err(ExperimentError::without_secrets)
+}
+
+fn read_file(text: &str, file_name: &str, files: &dyn Files) -> Result<TrafficFile> {
     if text.len() > MAX_FILE_BYTES {
         let place = Place::without_text(file_name);
         return Err(place.error("the file is too large", "a traffic file has at most 1 MiB"));
@@ -94,7 +98,7 @@ impl Templates<'_> {
     fn request<'a>(
         &self,
         node: &'a Node,
-        common: &[(String, Template)],
+        common: &[Header],
         files: &dyn Files,
     ) -> Result<(RequestKind, &'a Place)> {
         let section = Section::new(node, "traffic.requests", &REQUEST_KEYS, node.place.clone())?;
@@ -108,8 +112,8 @@ impl Templates<'_> {
             None => shortened_to(&format!("{method} {}", path_field.text()?), MAX_NAME_LENGTH),
         };
         let mut headers = self.headers(&section)?;
-        let is_own = |name: &String| headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-        let inherited: Vec<_> = common.iter().filter(|(name, _)| !is_own(name)).cloned().collect();
+        let is_own = |other: &&Header| headers.iter().any(|own| own.name.eq_ignore_ascii_case(&other.name));
+        let inherited: Vec<_> = common.iter().filter(|header| !is_own(header)).cloned().collect();
         headers.splice(0..0, inherited);
         let request = RequestKind {
             name,
@@ -176,12 +180,23 @@ impl Templates<'_> {
         Ok(path)
     }
 
-    fn headers(&self, section: &Section<'_>) -> Result<Vec<(String, Template)>> {
+    fn headers(&self, section: &Section<'_>) -> Result<Vec<Header>> {
         let Some(field) = section.field("headers")? else { return Ok(Vec::new()) };
-        entries(&field)?.iter().map(|entry| self.header(entry, &field.path)).collect()
+        let mut headers: Vec<Header> = Vec::new();
+        for entry in entries(&field)? {
+            if let Some(same) = headers.iter().find(|header| header.name.eq_ignore_ascii_case(&entry.key)) {
+                return Err(entry.key_place.error(
+                    format!("`{}` is the header `{}` again", shortened(&entry.key), shortened(&same.name)),
+                    "expected one entry, with a list of the values if it is to be sent several times",
+                ));
+            }
+            headers.extend(self.header(entry, &field.path)?);
+        }
+        Ok(headers)
     }
 
-    fn header(&self, entry: &Entry, path: &str) -> Result<(String, Template)> {
+    /// A header per value.
+    fn header(&self, entry: &Entry, path: &str) -> Result<Vec<Header>> {
         let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+.^_`|~-".contains(&byte);
         if entry.key.is_empty() || !entry.key.bytes().all(is_of_token) {
             return Err(entry.key_place.error(
@@ -190,25 +205,30 @@ impl Templates<'_> {
             ));
         }
         let field = Field::new(&format!("{path}.{}", shortened(&entry.key)), &entry.key_place, &entry.node);
-        let text = field.text()?;
-        let value = self.compile(text, field.place())?;
+        let header = |item: &Item<'_>| {
+            let value = self.header_value(item, &field.path)?;
+            Ok(Header { name: entry.key.clone(), value, place: entry.key_place.clone() })
+        };
+        field.one_or_list()?.iter().map(header).collect()
+    }
+
+    fn header_value(&self, item: &Item<'_>, path: &str) -> Result<Template> {
+        let value = self.compile(item.text, item.place)?;
         let fits = |text: &str| text.bytes().all(|byte| byte == b'\t' || byte >= b' ' && byte != 0x7f);
         let unfit = |index: usize| {
             let row = self.data[index].rows()?.iter().position(|row| !fits(row))?;
             Some(format!("value {} of `{{{}}}` cannot be in a header", row + 1, self.data[index].name))
         };
         let fault = value.pieces().iter().find_map(|piece| match piece {
-            Piece::Text(text) => {
-                (!fits(text)).then(|| format!("`{}` is not a value of a header", field.path))
-            }
+            Piece::Text(text) => (!fits(text)).then(|| format!("`{path}` is not a value of a header")),
             Piece::Brace => None,
             Piece::Data(index) => unfit(*index),
         });
         match fault {
             Some(fault) => {
-                Err(field.place().error(fault, "expected a line of text, without control characters"))
+                Err(item.place.error(fault, "expected a line of text, without control characters"))
             }
-            None => Ok((entry.key.clone(), value)),
+            None => Ok(value),
         }
     }
 

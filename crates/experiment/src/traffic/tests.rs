@@ -67,7 +67,7 @@ fn file_reads_every_key() {
     assert_eq!((list.name.as_str(), list.weight, list.method.as_str()), ("list", 8, "GET"));
     assert_eq!(list.path.pieces(), [Piece::Text("/items?page={1..50}".into())]);
     assert_eq!(list.body, Body::Template(Template::default()));
-    let names: Vec<&str> = buy.headers.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = buy.headers.iter().map(|header| header.name.as_str()).collect();
     assert_eq!(names, ["X-Api-Key", "accept", "X-User"], "its own header replaces the common one");
     assert_eq!(buy.path.pieces(), [Piece::Text("/orders/".into()), Piece::Data(0)]);
     let Body::Template(body) = &buy.body else { panic!("{:?}", buy.body) };
@@ -153,11 +153,15 @@ fn invalid_files_report_place_and_expectation() {
         one("{path: /, headers: {}}"),
         one("{path: /, headers: {X A: b}}"),
         one("{path: /, headers: {X-A: \"b\\nc\"}}"),
+        one("{path: /, headers: {X-A: b, x-a: c}}"),
+        one("{path: /, headers: {X-A: []}}"),
+        one("{path: /, headers: {Authorization: Bearer s3cret}, wieght: 1}"),
         one("{path: /, body: a, body-size: 1}"),
         one("{path: /, body-size: 1GiB}"),
         one("{path: /, body-file: none.json}"),
         one("{path: /, expect: {}}"),
         one("{path: /, expect: {status: [200, 2yy]}}"),
+        one("{path: /, expect: {status: 9xx}}"),
         one("{path: /, expect: {min-bytes: 2, max-bytes: 1}}"),
         one("{path: /}\n  - {path: /}"),
         one("{path: '/{user}'}"),

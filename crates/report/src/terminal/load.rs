@@ -4,7 +4,10 @@
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
-use results::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SizeSummary, UrlResult};
+use results::{
+    FIRST_ERROR_STATUS, Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SizeSummary,
+    UrlResult,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -215,9 +218,19 @@ fn apart(text: &mut String, result: &LoadResult) {
         };
         let [sent, failed, unsent] = [record.sent, record.failed, record.unsent].map(format::count);
         let (p50, p99) = (number(times.p50), number(times.p99));
-        let _ = writeln!(text, "{sent:>9} {failed:>9} {unsent:>9} {p50:>9} {p99:>9}  {}", plain(name));
+        let name = plain(name);
+        let _ =
+            writeln!(text, "{sent:>9} {failed:>9} {unsent:>9} {p50:>9} {p99:>9}  {name}{}", faults(record));
     }
     text.push('\n');
+}
+
+/// Errors of a URL or kind, and its statuses that are errors unless they are expected.
+fn faults(record: &UrlResult) -> String {
+    let is_error = |status: &str| status.parse().is_ok_and(|code: u16| code >= FIRST_ERROR_STATUS);
+    let mut counts = record.errors.clone();
+    counts.extend(record.status.clone().into_iter().filter(|(status, _)| is_error(status)));
+    if counts.is_empty() { String::new() } else { format!(" ({})", by_kind(&counts)) }
 }
 
 fn figures(times: &HistogramSummary) -> [Option<f64>; 5] {

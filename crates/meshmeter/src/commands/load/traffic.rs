@@ -16,7 +16,10 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The traffic file that is named instead of URLs; `None` for URLs.
 pub fn named(args: &LoadArgs) -> Result<Option<TrafficFile>, Failure> {
-    let Some(name) = args.urls.iter().find(|argument| is_file(argument)) else { return Ok(None) };
+    let Some(name) = args.urls.iter().find(|argument| is_file(argument)) else {
+        refuse_files(args)?;
+        return Ok(None);
+    };
     if args.urls.len() > 1 {
         let failure = Failure::usage(format!("`{name}` is a traffic file, which has all requests of a load"));
         return Err(failure.with_hint("name it alone, without URLs"));
@@ -48,6 +51,19 @@ fn is_file(argument: &str) -> bool {
             || first.contains('.') && !first.trim_matches('.').is_empty()
     });
     !is_of_host || Path::new(argument).exists()
+}
+
+/// Rejects a file that is not named as a traffic file is, and would be taken for a host.
+fn refuse_files(args: &LoadArgs) -> Result<(), Failure> {
+    let is_url = |argument: &str| argument.contains(':');
+    let file = args.urls.iter().find(|argument| !is_url(argument) && Path::new(argument).is_file());
+    file.map_or(Ok(()), |name| {
+        let failure = Failure::usage(format!("`{name}` is a file, without the extension of a traffic file"));
+        let names = EXTENSIONS.map(|extension| format!(".{extension}")).join(", ");
+        Err(failure.with_hint(format!(
+            "a traffic file ends with one of {names}; a host of this name is http://{name}"
+        )))
+    })
 }
 
 /// Rejects options that say what a traffic file says of each kind of request.
@@ -86,9 +102,20 @@ pub fn targets(args: &LoadArgs, file: &TrafficFile) -> Result<Targets, Failure> 
     };
     let sources = file.sources.iter().map(source).collect();
     load::resolve_kinds(&file.url, &kinds, sources).map_err(|error| match &error {
-        TargetError::Kind { .. } => Failure::from_usage(&error).with_hint("leave it out of `headers`"),
+        TargetError::Kind { name, cause } => contradiction(file, name, cause)
+            .unwrap_or_else(|| Failure::from_usage(&error).with_hint("leave it out of --header")),
         _ => super::targets::failure(&error),
     })
+}
+
+/// A header of a kind of the file that cannot be sent, at its place. A kind named in an error is one of the file.
+fn contradiction(file: &TrafficFile, name: &str, cause: &TargetError) -> Option<Failure> {
+    let (TargetError::HeaderOfBody(header) | TargetError::RepeatedHeader(header)) = cause else {
+        return None;
+    };
+    let request = file.requests.iter().find(|request| request.name == name)?;
+    let place = request.headers.iter().rfind(|own| own.name.eq_ignore_ascii_case(header.as_str()))?;
+    Some(Failure::usage(place.error(cause.to_string()).render(stderr().is_terminal())))
 }
 
 fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<load::RequestKind, Failure> {
@@ -97,7 +124,8 @@ fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<loa
         about(Failure::from_usage(&error))
             .with_hint("a brace that does not belong to a range or to data is written %7B or %7D")
     })?;
-    let own = request.headers.iter().map(|(name, value)| load::Header::with_value(name, data.text(value)));
+    let own = request.headers.iter();
+    let own = own.map(|header| load::Header::with_value(&header.name, data.text(&header.value)));
     let mut headers =
         own.collect::<Result<Vec<_>, _>>().map_err(|error| about(Failure::from_usage(&error)))?;
     let common = GivenHeaders::of_requests(&args.header);
