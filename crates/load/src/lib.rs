@@ -39,7 +39,7 @@ pub use source::{SourceError, Sources};
 pub use spec::{LoadSpec, Opening, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
-    Address, Body, Choice, Content, Family, Header, HeaderError, Kind, Numbers, Order, Place, RangeError,
+    Address, Body, Choice, Content, Expectation, Family, Header, HeaderError, Kind, Numbers, Order, Place, RangeError,
     Request, RequestKind, RequestTemplate, Rows, ServerPer, Source, Target, TargetError, Targets, Text,
     UnixSocketError, resolve, resolve_kinds, shown_url,
 };

@@ -133,6 +133,11 @@ fn responses_that_fail_a_check_are_failed_requests_of_their_kind() {
         }
         let errors = &result.requests.errors;
         assert_eq!((errors["check-status"], errors["check-size"]), (kind("wrong").sent, kind("small").sent));
+        for (name, error, status) in [("wrong", "check-status", "503"), ("small", "check-size", "200")] {
+            let requests = kind(name);
+            assert_eq!((requests.errors.len(), requests.errors[error]), (1, requests.sent), "{name}");
+            assert_eq!(requests.status[status], requests.sent, "{name}");
+        }
         // A status that its kind expects is no error, and one of another kind is.
         let unexpected: Vec<_> = result.requests.unexpected_status.iter().flatten().collect();
         assert_eq!(unexpected, [(&"500".to_owned(), &kind("unchecked").sent)]);
@@ -144,6 +149,47 @@ fn responses_that_fail_a_check_are_failed_requests_of_their_kind() {
             "{:?}",
             result.verdict
         );
+    }
+}
+
+/// Kinds with checks of content: a name with `not` is of those whose responses fail them.
+const CONTENT: &str = r#"
+requests:
+  - { name: text, path: "/?size=100", expect: { text: [xxx, xx] } }
+  - { name: not-text, path: "/?size=100", expect: { text: [xxx, "{y}"] } }
+  - { name: stream, path: "/?events=3", expect: { text: "data: " } }
+  - { name: large, path: "/?size=3MiB", expect: { text: xxx, min-bytes: 3MiB } }
+  - name: json
+    method: POST
+    path: /v1/chat/completions
+    body: '{"messages": [], "max_tokens": 3}'
+    expect: { json: { /object: chat.completion, /usage/completion_tokens: 3 } }
+  - name: not-json
+    method: POST
+    path: /v1/chat/completions
+    body: '{"messages": [], "max_tokens": 3}'
+    expect: { json: { /object: chat.completion, /usage/completion_tokens: "4" } }
+  - { name: not-any-json, path: "/?size=100", expect: { json: { /a: null } } }
+"#;
+
+#[test]
+fn bodies_are_checked_for_texts_and_json_values() {
+    let server = Serving::start(&[]);
+    let folder = folder(&format!("url: {}{CONTENT}", server.url()), &[]);
+    for http in ["1.1", "2"] {
+        let options = ["--clients", "2", "--requests", "70", "--order", "turn", "--http", http];
+        let result = result_of(folder.path(), &options);
+        for KindResult { name, requests, .. } in &result.kinds {
+            let expected = match name.as_str() {
+                "not-text" => vec![("check-text", requests.sent)],
+                "not-json" | "not-any-json" => vec![("check-json", requests.sent)],
+                _ => Vec::new(),
+            };
+            let errors: Vec<(&str, u64)> =
+                requests.errors.iter().map(|(error, count)| (error.as_str(), *count)).collect();
+            assert_eq!((errors, requests.status["200"]), (expected, requests.sent), "{name}");
+            assert!(requests.sent > 0, "{name}");
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) const MAX_BODIES_BYTES: u64 = 1 << 30;
 
 /// Name of data, as templates have it.
 const DATA_NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$";
+/// JSON pointer (RFC 6901).
+const POINTER: &str = "^(/.*)?$";
 /// Name of a header (RFC 9110, token).
 const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 
@@ -44,7 +46,7 @@ fn status() -> String {
 }
 
 fn pointer() -> String {
-    "^(/.*)?$".to_owned()
+    POINTER.to_owned()
 }
 
 const HEADERS: Kind = Kind::MapOf(HEADER_NAME, &Kind::OneOrSeveral(&Kind::Text));
@@ -56,7 +58,11 @@ pub(super) const ROOT: [Key; 4] = [
         "scheme, host and port of the server; a path comes before that of each request",
     )
     .required(),
-    Key::new("headers", HEADERS, "headers of all requests; a request's own of the same name, in any case, replaces one"),
+    Key::new(
+        "headers",
+        HEADERS,
+        "headers of all requests; a request's own of the same name, in any case, replaces one",
+    ),
     Key::new("requests", Kind::List(1, &Kind::Map(&REQUEST)), "the kinds of requests, at least one")
         .required(),
     Key::new(
@@ -82,7 +88,7 @@ pub(super) const REQUEST: [Key; 9] = [
     ),
 ];
 
-pub(super) const EXPECT: [Key; 3] = [
+pub(super) const EXPECT: [Key; 5] = [
     Key::new(
         "status",
         Kind::OneOrSeveral(&Kind::Either(&[Kind::Whole(200, 999), Kind::Matching(status)])),
@@ -90,6 +96,12 @@ pub(super) const EXPECT: [Key; 3] = [
     ),
     Key::new("min-bytes", Kind::Size, "minimum size of the response, head included"),
     Key::new("max-bytes", Kind::Size, "maximum size of the response, head included"),
+    Key::new("text", Kind::OneOrSeveral(&Kind::Text), "texts that the body contains"),
+    Key::new(
+        "json",
+        Kind::MapOf(POINTER, &Kind::Text),
+        "values in the body, by JSON pointer: the text of a string, anything else as JSON",
+    ),
 ];
 
 fn yes() -> Vec<&'static str> {

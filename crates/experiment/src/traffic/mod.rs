@@ -102,6 +102,10 @@ pub struct Expectation {
     pub min_bytes: Option<u64>,
     /// Maximum size of the response, head included.
     pub max_bytes: Option<u64>,
+    /// Texts that the body contains.
+    pub text: Vec<String>,
+    /// JSON pointers into the body, and the values there as text.
+    pub json: Vec<(String, String)>,
 }
 
 /// Values by name.

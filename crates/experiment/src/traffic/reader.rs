@@ -1,6 +1,6 @@
 //! Reads a traffic file: the server, and its kinds of requests with their templates.
 
-use super::data::{DataReader, text_of};
+use super::data::{DataReader, check_pointer, text_of};
 use super::keys::{
     EXPECT, MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_KINDS, MAX_NAME_LENGTH, MAX_WEIGHT, REQUEST, ROOT,
 };
@@ -9,7 +9,7 @@ use super::{Body, Data, Expectation, Header, RequestKind, Template, TrafficFile}
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::file::{Files, MAX_FILE_BYTES};
 use crate::keys::names;
-use crate::yaml::document::{self, Entry, Node};
+use crate::yaml::document::{self, Entry, Node, Value};
 use crate::yaml::section::{Field, Item, Section, alternatives};
 use crate::yaml::suggestion::nearest;
 use results::units::{format_size, parse_size, shortened, shortened_to};
@@ -318,5 +318,35 @@ fn expectation(field: &Field<'_>) -> Result<Expectation> {
             format!("expected {}", alternatives(&EXPECT_KEYS)),
         ));
     }
-    Ok(Expectation { status, min_bytes, max_bytes })
+    let text = match section.field("text")? {
+        Some(field) => texts(&field)?,
+        None => Vec::new(),
+    };
+    let json = section.field("json")?.map_or(Ok(Vec::new()), |field| {
+        entries(&field)?.iter().map(|entry| json_value(entry, &field.path)).collect()
+    })?;
+    Ok(Expectation { status, min_bytes, max_bytes, text, json })
+}
+
+fn texts(field: &Field<'_>) -> Result<Vec<String>> {
+    let text = |item: Item<'_>| match item.text {
+        "" => Err(item.place.error(
+            format!("`{}` has an empty text", field.path),
+            "expected one that not all bodies contain",
+        )),
+        text => Ok(text.to_owned()),
+    };
+    field.one_or_list()?.into_iter().map(text).collect()
+}
+
+/// A JSON pointer and the value there.
+fn json_value(entry: &Entry, path: &str) -> Result<(String, String)> {
+    check_pointer(&entry.key, &entry.key_place)?;
+    let value = match entry.node.value {
+        Value::Empty => "null",
+        _ => {
+            Field::new(&format!("{path}.{}", shortened(&entry.key)), &entry.key_place, &entry.node).text()?
+        }
+    };
+    Ok((entry.key.clone(), value.to_owned()))
 }

@@ -19,7 +19,7 @@ requests:
     headers: { accept: application/json, X-User: "{user}" }
     body: '{"id": {order}, "user": "{user}", "{{raw}": {}}'
     expect: { status: [200, 2xx], min-bytes: 100, max-bytes: 1KiB }
-  - { method: PUT, path: /blob, body-size: 2KiB, expect: { status: 201 } }
+  - { method: PUT, path: /blob, body-size: 2KiB, expect: { status: 201, text: [a, "{b}"], json: { /a: 1, "": null } } }
 data:
   order: { unique: true, from: 1000 }
   user: { csv: users.csv, column: name }
@@ -79,6 +79,11 @@ fn file_reads_every_key() {
     assert!(status.contains(200) && status.contains(204) && !status.contains(304));
     assert_eq!((buy.expect.min_bytes, buy.expect.max_bytes), (Some(100), Some(1024)));
     assert_eq!((blob.name.as_str(), &blob.body), ("PUT /blob", &Body::Filler(2048)));
+    let pair = |pointer: &str, value: &str| (pointer.to_owned(), value.to_owned());
+    assert_eq!(
+        (&blob.expect.text[..], &blob.expect.json[..]),
+        (&["a".into(), "{b}".into()][..], &[pair("/a", "1"), pair("", "null")][..])
+    );
     let data: Vec<(&str, usize)> = shop.data.iter().map(|data| (data.name.as_str(), data.source)).collect();
     assert_eq!(
         data,
@@ -162,6 +167,9 @@ fn invalid_files_report_place_and_expectation() {
         one("{path: /, expect: {}}"),
         one("{path: /, expect: {status: [200, 2yy]}}"),
         one("{path: /, expect: {status: 9xx}}"),
+        one("{path: /, expect: {text: ''}}"),
+        one("{path: /, expect: {json: {a: b}}}"),
+        one("{path: /, expect: {json: {/a: {b: c}}}}"),
         one("{path: /, expect: {min-bytes: 2, max-bytes: 1}}"),
         one("{path: /}\n  - {path: /}"),
         one("{path: '/{user}'}"),

@@ -9,10 +9,13 @@ pub(crate) mod events;
 pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
+mod kept;
 pub(crate) mod raw;
 
 use crate::error::ErrorKind;
 use grpc::GrpcEnd;
+
+pub(crate) use kept::{Keep, KeptField, KeptResponse};
 
 /// The protocol state of one connection.
 pub(crate) trait Codec {
@@ -53,6 +56,11 @@ pub(crate) trait Codec {
     /// Consumes bytes up to the next result and returns it. Call it again with the remaining bytes. Appends
     /// replies to `out`. Fails if the bytes are invalid: the connection is then unusable.
     fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError>;
+
+    /// Takes what was kept of the response of this stream, which has just ended; `None` if its request keeps nothing.
+    fn take_kept(&mut self, _stream: usize) -> Option<Box<KeptResponse>> {
+        None
+    }
 
     /// Cancels the response of a stream; appends the bytes that announce it. Returns false if the connection
     /// cannot continue without that response.

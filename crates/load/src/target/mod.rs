@@ -15,12 +15,13 @@ pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
 pub use data::{Rows, Source};
-pub use kind::{Kind, RequestKind};
+pub use kind::{Expectation, Kind, RequestKind};
 pub use resolve::{resolve, resolve_kinds};
 pub(crate) use selection::{Chosen, Selector};
 pub use text::{Content, Numbers, Place, RangeError, Text};
 pub use url::shown_url;
 
+use crate::protocol::Keep;
 use crate::protocol::grpc::{self, GrpcCall};
 use http::{HeaderName, Method};
 use rustls::pki_types::ServerName;
@@ -112,7 +113,7 @@ impl Targets {
     /// True if a kind of request has checks.
     pub(crate) fn have_checks(&self) -> bool {
         let mut kinds = self.choices.iter().filter_map(|choice| choice.kind.as_ref());
-        kinds.any(|kind| kind.has_checks())
+        kinds.any(|kind| kind.expect.is_any())
     }
 
     fn total_weight(&self) -> u64 {
@@ -169,6 +170,8 @@ pub struct Request {
     pub body: Body,
     /// gRPC: the messages that a call sends instead of a body.
     pub call: Option<GrpcCall>,
+    /// Parts of responses that are kept for their checks.
+    pub(crate) keep: Keep,
 }
 
 impl Request {

@@ -352,12 +352,7 @@ mod tests {
             text
         };
         let template = RequestTemplate { body: Body::of_text(of_data("id=")), ..RequestTemplate::default() };
-        let kind = |name: &str| Kind {
-            name: name.to_owned(),
-            shown_path: String::new(),
-            status: None,
-            bytes: 0..=u64::MAX,
-        };
+        let kind = |name: &str| Kind { name: name.to_owned(), ..Kind::default() };
         let plain = RequestTemplate::default();
         let kinds = [
             RequestKind { weight: 1, path: of_data("/"), template, kind: kind("buy") },

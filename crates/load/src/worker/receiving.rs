@@ -169,10 +169,14 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             self.in_flight -= 1;
             let kind = self.choices[flight.url].kind.as_deref();
-            if let Some(fault) = kind.and_then(|kind| kind.fault(end.status, end.bytes)) {
+            let expect = kind.map(|kind| &kind.expect);
+            let kept = expect.and_then(|_| self.connections[slot].codec.take_kept(end.stream));
+            if let Some(fault) =
+                expect.and_then(|expect| expect.fault(end.status, end.bytes, kept.as_deref()))
+            {
                 self.recorder.check_failed(&flight, now, end.status, fault);
             } else {
-                let is_judged = kind.is_some_and(|kind| kind.status.is_some());
+                let is_judged = expect.is_some_and(|expect| expect.status.is_some());
                 self.response_came(&flight, &end, is_judged, now);
             }
             // A client of a closed loop goes on when it has read the response, however late that was.

@@ -6,7 +6,7 @@ mod response;
 pub(crate) use request::Http1Request;
 pub use response::ResponseParser;
 
-use super::{Codec, Parsed, ProtocolError, ResponseEnd};
+use super::{Codec, KeptResponse, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
 
 /// The HTTP/1.1 state of one connection.
@@ -41,6 +41,7 @@ impl Codec for Http1 {
     fn begin(&mut self, request: &Http1Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
         self.awaits = true;
         self.parser.begin(request.head_only);
+        self.parser.keep(request.keep);
         request.write(numbers, out);
         0
     }
@@ -53,6 +54,10 @@ impl Codec for Http1 {
         let (taken, parsed) = self.parser.receive(bytes)?;
         self.awaits = !matches!(parsed, Parsed::Response(_));
         Ok((taken, parsed))
+    }
+
+    fn take_kept(&mut self, _stream: usize) -> Option<Box<KeptResponse>> {
+        self.parser.take_kept()
     }
 
     fn cancel(&mut self, _stream: usize, _out: &mut Vec<u8>) -> bool {

@@ -1,5 +1,6 @@
 //! A request in HTTP/1.1 form.
 
+use crate::protocol::Keep;
 use crate::target::{Body, Request, Text};
 use http::Method;
 use http::header::{CONTENT_LENGTH, HOST};
@@ -14,6 +15,7 @@ pub(crate) struct Http1Request {
     body: Body,
     /// The response has no body because the method is `HEAD`.
     pub(super) head_only: bool,
+    pub(super) keep: Keep,
 }
 
 impl Http1Request {
@@ -40,6 +42,7 @@ impl Http1Request {
             head,
             body: request.body.clone(),
             head_only: request.method == Method::HEAD,
+            keep: request.keep,
         }
     }
 

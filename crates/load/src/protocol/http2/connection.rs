@@ -174,7 +174,7 @@ impl Http2Connection {
             push_fields(&block, ends_stream, id, self.peer.max_frame_bytes, out);
         }
         let window = i64::from(self.peer.stream_window_bytes);
-        let slot = self.streams.open(window, Response::to(request));
+        let slot = self.streams.open(window, Response::to(request), request.keep);
         if has_content && !self.push_whole_body(slot, request, numbers, out) {
             let stream = self.streams.get(slot);
             match &request.call {

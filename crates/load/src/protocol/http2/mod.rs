@@ -29,7 +29,7 @@ mod violation;
 pub use connection::Http2Connection;
 pub use request::{CommonFields, Http2Request};
 
-use super::{Codec, Parsed, ProtocolError, ResponseEnd};
+use super::{Codec, KeptResponse, Parsed, ProtocolError, ResponseEnd};
 
 impl Codec for Http2Connection {
     type Request = Http2Request;
@@ -65,6 +65,10 @@ impl Codec for Http2Connection {
 
     fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
         self.receive(bytes, out)
+    }
+
+    fn take_kept(&mut self, stream: usize) -> Option<Box<KeptResponse>> {
+        self.streams.take_kept(stream)
     }
 
     fn cancel(&mut self, stream: usize, out: &mut Vec<u8>) -> bool {

@@ -1,6 +1,7 @@
 //! A request in HTTP/2 form.
 
 use super::encoder::{Dictionary, RequestFields};
+use crate::protocol::Keep;
 use crate::protocol::grpc::GrpcCall;
 use crate::target::{Body, Request, Text};
 use http::Method;
@@ -18,6 +19,7 @@ pub struct Http2Request {
     pub(super) call: Option<GrpcCall>,
     /// The response has no body because the method is `HEAD`.
     pub(super) head_only: bool,
+    pub(super) keep: Keep,
 }
 
 /// The fields that the requests of a run have in common: peers need to receive them only once per connection.
@@ -61,6 +63,7 @@ impl Http2Request {
             body: request.body.clone(),
             call: request.call.clone(),
             head_only: request.method == Method::HEAD,
+            keep: request.keep,
         }
     }
 

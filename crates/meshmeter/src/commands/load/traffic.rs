@@ -5,7 +5,9 @@ use crate::commands::run::files::{FilesBeside, meant, read_text};
 use crate::failure::Failure;
 use experiment::topology::distribution::Distribution;
 use experiment::traffic::{self, AtEnd, Body, FILLER_SIZES, Piece, RequestKind, Template, TrafficFile};
-use load::{Content, Kind, Order, RangeError, RequestTemplate, Rows, Source, TargetError, Targets, Text};
+use load::{
+    Content, Expectation, Kind, Order, RangeError, RequestTemplate, Rows, Source, TargetError, Targets, Text,
+};
 use statistics::comparison::normal_quantile;
 use std::cell::OnceCell;
 use std::io::{ErrorKind, IsTerminal as _, stderr};
@@ -152,8 +154,13 @@ fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<loa
         kind: Kind {
             name: request.name.clone(),
             shown_path: request.shown_path.clone(),
-            status: expect.status.clone(),
-            bytes: expect.min_bytes.unwrap_or(0)..=expect.max_bytes.unwrap_or(u64::MAX),
+            expect: Expectation {
+                status: expect.status.clone(),
+                bytes: (expect.min_bytes.is_some() || expect.max_bytes.is_some())
+                    .then(|| expect.min_bytes.unwrap_or(0)..=expect.max_bytes.unwrap_or(u64::MAX)),
+                text: expect.text.clone(),
+                json: expect.json.clone(),
+            },
         },
     })
 }
