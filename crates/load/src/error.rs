@@ -123,6 +123,9 @@ error_kinds! {
     CheckJson: "check-json",
         "the body is not JSON with the values that its kind of request expects",
         hint("`expect.json` in the traffic file; bodies are read to 1 MiB, and not decompressed");
+    ExtractFailed: "extract-failed",
+        "the response lacks a value that its session takes from it",
+        hint("`extract` in the traffic file; a value is a line of text of at most 16 KiB");
     DataEnded: "data-ended",
         "the data of the request have ended, so that it was not sent",
         hint("more data, or `at-end: again` in the traffic file, which begins again");

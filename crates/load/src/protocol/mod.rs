@@ -13,6 +13,7 @@ mod kept;
 pub(crate) mod raw;
 
 use crate::error::ErrorKind;
+use crate::target::Values;
 use grpc::GrpcEnd;
 
 pub(crate) use kept::{Keep, KeptField, KeptResponse};
@@ -39,9 +40,9 @@ pub(crate) trait Codec {
     /// Resets the state for a new connection; appends the protocol's opening bytes.
     fn open(&mut self, out: &mut Vec<u8>);
 
-    /// Starts a request, for which there must be room: appends its bytes, with `numbers` in its placeholders,
+    /// Starts a request, for which there must be room: appends its bytes, with `values` in its placeholders,
     /// and returns its stream.
-    fn begin(&mut self, request: &Self::Request, numbers: &[u64], out: &mut Vec<u8>) -> usize;
+    fn begin(&mut self, request: &Self::Request, values: Values<'_>, out: &mut Vec<u8>) -> usize;
 
     /// Bytes of a started request that wait for the peer's flow-control window.
     fn blocked_bytes(&self, _stream: usize) -> usize {

@@ -160,6 +160,7 @@ impl<'a> Resolver<'a> {
             server_per: ServerPer::default(),
             connections_per_server: None,
             sources,
+            sessions: Vec::new(),
         }
     }
 
@@ -290,6 +291,7 @@ fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTempla
         body: template.body.clone(),
         call: None,
         keep: Keep::default(),
+        sends_cookies: false,
     }
 }
 

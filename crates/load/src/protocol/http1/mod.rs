@@ -8,6 +8,7 @@ pub use response::ResponseParser;
 
 use super::{Codec, KeptResponse, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
+use crate::target::Values;
 
 /// The HTTP/1.1 state of one connection.
 pub(crate) struct Http1 {
@@ -38,11 +39,11 @@ impl Codec for Http1 {
         self.awaits = false;
     }
 
-    fn begin(&mut self, request: &Http1Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
+    fn begin(&mut self, request: &Http1Request, values: Values<'_>, out: &mut Vec<u8>) -> usize {
         self.awaits = true;
         self.parser.begin(request.head_only);
         self.parser.keep(request.keep);
-        request.write(numbers, out);
+        request.write(values, out);
         0
     }
 

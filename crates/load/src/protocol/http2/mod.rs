@@ -30,6 +30,7 @@ pub use connection::Http2Connection;
 pub use request::{CommonFields, Http2Request};
 
 use super::{Codec, KeptResponse, Parsed, ProtocolError, ResponseEnd};
+use crate::target::Values;
 
 impl Codec for Http2Connection {
     type Request = Http2Request;
@@ -51,8 +52,8 @@ impl Codec for Http2Connection {
         self.open(out);
     }
 
-    fn begin(&mut self, request: &Http2Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
-        self.begin(request, numbers, out)
+    fn begin(&mut self, request: &Http2Request, values: Values<'_>, out: &mut Vec<u8>) -> usize {
+        self.begin(request, values, out)
     }
 
     fn blocked_bytes(&self, stream: usize) -> usize {

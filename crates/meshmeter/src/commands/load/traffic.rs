@@ -3,16 +3,21 @@
 use crate::cli::{GivenHeaders, LoadArgs};
 use crate::commands::run::files::{FilesBeside, meant, read_text};
 use crate::failure::Failure;
+use experiment::definition::MAX_RUN_DURATION;
 use experiment::topology::distribution::Distribution;
-use experiment::traffic::{self, AtEnd, Body, FILLER_SIZES, Piece, RequestKind, Template, TrafficFile};
+use experiment::traffic::{
+    self, AtEnd, Body, Extract, FILLER_SIZES, OnFailure, Piece, RequestKind, Template, Think, TrafficFile,
+};
 use load::{
-    Content, Expectation, Kind, Order, RangeError, RequestTemplate, Rows, Source, TargetError, Targets, Text,
+    Content, Expectation, Kind, Order, Origin, RangeError, RequestTemplate, Rows, SessionKind, Source, Step,
+    TargetError, Targets, Text,
 };
 use statistics::comparison::normal_quantile;
 use std::cell::OnceCell;
 use std::io::{ErrorKind, IsTerminal as _, stderr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
@@ -103,7 +108,9 @@ pub fn targets(args: &LoadArgs, file: &TrafficFile) -> Result<Targets, Failure> 
         stops: source.at_end == AtEnd::Stop,
     };
     let sources = file.sources.iter().map(source).collect();
-    load::resolve_kinds(&file.url, &kinds, sources).map_err(|error| match &error {
+    let targets = load::resolve_kinds(&file.url, &kinds, sources);
+    let targets = targets.map(|targets| targets.with_sessions(file.sessions.iter().map(session).collect()));
+    targets.map_err(|error| match &error {
         TargetError::Kind { name, cause } => contradiction(file, name, cause)
             .unwrap_or_else(|| Failure::from_usage(&error).with_hint("leave it out of --header")),
         _ => super::targets::failure(&error),
@@ -165,6 +172,34 @@ fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<loa
     })
 }
 
+fn session(session: &traffic::SessionKind) -> SessionKind {
+    let time = |seconds: f64| Duration::from_secs_f64(seconds.min(MAX_RUN_DURATION.as_secs_f64()));
+    let step = |step: &traffic::Step| Step {
+        think: match &step.think {
+            Think::Drawn(Distribution::Fixed(seconds)) => vec![time(*seconds)],
+            Think::Drawn(times) => quantiles(times).map(time).collect(),
+            Think::Listed(times) => times.clone(),
+        },
+        extract: step.extract.iter().map(extract).collect(),
+        goes_on: step.on_failure == OnFailure::Continue,
+    };
+    SessionKind {
+        name: session.name.clone(),
+        weight: session.weight,
+        values: session.values,
+        steps: session.steps.iter().map(step).collect(),
+    }
+}
+
+fn extract(Extract { value, origin }: &Extract) -> load::Extract {
+    let origin = match origin {
+        traffic::Origin::Json(pointer) => Origin::Json(pointer.clone()),
+        traffic::Origin::Header(name) => Origin::Header(name.clone()),
+        traffic::Origin::Regex(regex) => Origin::Regex(regex.clone()),
+    };
+    load::Extract { value: *value, origin }
+}
+
 /// Data of a file in the form of the engine.
 struct Values<'f> {
     file: &'f TrafficFile,
@@ -178,17 +213,18 @@ fn content(values: &traffic::Values) -> Content {
     match values {
         traffic::Values::Numbers => Content::Number,
         traffic::Values::Rows(rows) => Content::Rows(Arc::new(Rows::new(rows.iter()))),
-        traffic::Values::Filler(sizes) => Content::Filler(quantiles(sizes).collect()),
+        traffic::Values::Filler(sizes) => Content::Filler(quantiles(sizes).map(size).collect()),
     }
 }
 
-/// Evenly spaced quantiles of sizes, which have the distribution if they are drawn equally often.
-fn quantiles(sizes: &Distribution) -> impl Iterator<Item = usize> {
+/// Evenly spaced quantiles, which have the distribution if they are drawn equally often.
+fn quantiles(distribution: &Distribution) -> impl Iterator<Item = f64> {
     let fractions = (0..FILLER_SIZES).map(|step| (step as f64 + 0.5) / FILLER_SIZES as f64);
-    fractions.map(|fraction| {
-        let bytes = sizes.draw(fraction, normal_quantile(fraction));
-        bytes.round().min(load::MAX_BODY_BYTES as f64) as usize
-    })
+    fractions.map(|fraction| distribution.draw(fraction, normal_quantile(fraction)))
+}
+
+fn size(bytes: f64) -> usize {
+    bytes.round().min(load::MAX_BODY_BYTES as f64) as usize
 }
 
 impl<'f> Values<'f> {
@@ -204,6 +240,7 @@ impl<'f> Values<'f> {
             match piece {
                 Piece::Text(part) => text.append(&Text::from(part.clone()).with_ranges()),
                 Piece::Brace => text.push(b"{"),
+                Piece::Extracted(value) => text.push_of_session(*value, false),
                 Piece::Data(index) => {
                     text.push_data(self.file.data[*index].source, self.plain[*index].clone());
                 }
@@ -218,6 +255,7 @@ impl<'f> Values<'f> {
             match piece {
                 Piece::Text(part) => text.append(&Text::parse(part)?),
                 Piece::Brace => text.push(b"{"),
+                Piece::Extracted(value) => text.push_of_session(*value, true),
                 Piece::Data(index) => {
                     let encoded = || match &self.plain[*index] {
                         Content::Rows(rows) => Content::Rows(Arc::new(rows.in_path())),
@@ -238,7 +276,7 @@ mod tests {
 
     #[test]
     fn filler_has_the_sizes_of_its_distribution() {
-        let sizes = |distribution: Distribution| quantiles(&distribution).collect::<Vec<_>>();
+        let sizes = |distribution: Distribution| quantiles(&distribution).map(size).collect::<Vec<_>>();
         let all = sizes(Distribution::LogNormal { median: 1000.0, p99: 20_000.0 });
         let count =
             |below: usize| all.iter().filter(|size| **size < below).count() as f64 / FILLER_SIZES as f64;
