@@ -84,10 +84,10 @@ pub struct ExperimentError {
 impl ExperimentError {
     /// The error without secrets in the lines that it shows.
     #[must_use]
-    pub(crate) fn without_secrets(self: Box<Self>) -> Box<Self> {
+    pub(crate) fn without_secrets(mut self: Box<Self>) -> Box<Self> {
         let text = secrets::masked(&self.source.text);
-        let source = Arc::new(Source { name: self.source.name.clone(), text });
-        Box::new(Self { source, ..*self })
+        self.source = Arc::new(Source { name: self.source.name.clone(), text });
+        self
     }
 
     /// Adds a hint.

@@ -169,7 +169,7 @@ requests:
     path: /v1/chat/completions
     body: '{"messages": [], "max_tokens": 3}'
     expect: { json: { /object: chat.completion, /usage/completion_tokens: "4" } }
-  - { name: not-any-json, path: "/?size=100", expect: { json: { /a: null } } }
+  - { name: not-any-json, path: "/?size=100", expect: { json: { /a: "null" } } }
 "#;
 
 #[test]

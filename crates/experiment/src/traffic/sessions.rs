@@ -134,21 +134,24 @@ impl Reader<'_, '_, '_> {
             extract: Vec::new(),
             on_failure: on_failure(section)?.unwrap_or_default(),
         };
-        let (mut steps, mut names) = (Vec::new(), Vec::new());
+        let mut steps = Vec::new();
         for node in nodes {
             let (mut request, step) = self.step(node, &usual, steps.is_empty())?;
             self.bodies.add(&request, &node.place)?;
-            let earlier = names.iter().filter(|earlier| **earlier == request.name).count();
-            names.push(request.name.clone());
-            request.name = match earlier {
-                0 => format!("{name}/{}", request.name),
-                _ => format!("{name}/{} ({})", request.name, earlier + 1),
-            };
+            request.name = self.unused_name(&format!("{name}/{}", request.name));
             self.requests.push(request);
             steps.push(step);
         }
         let values = self.templates.values.take().map_or(0, |values| values.len());
         Ok(SessionKind { name, weight: weight(section)?, values, steps })
+    }
+
+    /// The name, with a number behind it if a step before has it.
+    fn unused_name(&self, name: &str) -> String {
+        let is_unused = |name: &String| self.requests.iter().all(|request| request.name != *name);
+        let numbered = (2..).map(|number| format!("{name} ({number})"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        names.find(is_unused).expect("one of all numbers is unused")
     }
 
     /// A step: the name of a request, or a map. `usual`: settings of the session's steps.

@@ -19,7 +19,7 @@ requests:
     headers: { accept: application/json, X-User: "{user}" }
     body: '{"id": {order}, "user": "{user}", "{{raw}": {}}'
     expect: { status: [200, 2xx], min-bytes: 100, max-bytes: 1KiB }
-  - { method: PUT, path: /blob, body-size: 2KiB, expect: { status: 201, text: [a, "{b}"], json: { /a: 1, "": null } } }
+  - { method: PUT, path: /blob, body-size: 2KiB, expect: { status: 201, text: [a, "{b}"], json: { /a: 1, "": "null" } } }
 data:
   order: { unique: true, from: 1000 }
   user: { csv: users.csv, column: name }
@@ -256,6 +256,10 @@ data:
 #[test]
 fn sessions_are_read_with_the_requests_of_their_steps() {
     let file = read(SESSIONS, "shop.yaml", &Folder).unwrap();
+    let alike = "url: http://a\nsessions: [{name: a, steps: [{path: /, name: b}, {path: /, name: b}, {path: /, name: b (2)}]}]\n";
+    let alike = read(alike, "shop.yaml", &Folder).unwrap();
+    let names: Vec<&str> = alike.requests.iter().map(|request| request.name.as_str()).collect();
+    assert_eq!(names, ["a/b", "a/b (2)", "a/b (2) (2)"]);
     let names: Vec<&str> = file.requests.iter().map(|request| request.name.as_str()).collect();
     assert_eq!(names, ["buy/login", "buy/GET /cart/{id}", "buy/GET /cart/{id} (2)", "look/login"]);
     let [buy, look] = &file.sessions[..] else { panic!("{:?}", file.sessions) };

@@ -1,5 +1,6 @@
 //! Kinds of requests: several templates with weights, each checked and measured apart.
 
+use super::session::text_of;
 use super::{RequestTemplate, Text};
 use crate::error::ErrorKind;
 use crate::protocol::{Keep, KeptResponse};
@@ -73,10 +74,7 @@ impl Expectation {
     fn has_values(&self, body: &[u8]) -> bool {
         let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
         let is_there = |(pointer, expected): &(String, String)| {
-            body.pointer(pointer).is_some_and(|value| match value {
-                Value::String(text) => text == expected,
-                other => other.to_string() == *expected,
-            })
+            body.pointer(pointer).is_some_and(|value| *text_of(value) == *expected.as_bytes())
         };
         self.json.iter().all(is_there)
     }

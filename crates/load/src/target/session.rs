@@ -95,8 +95,8 @@ impl Step {
     }
 }
 
-/// Text of a JSON value.
-fn text_of(value: &Value) -> Box<[u8]> {
+/// Text of a JSON value: of a string itself, of anything else as JSON.
+pub(super) fn text_of(value: &Value) -> Box<[u8]> {
     match value {
         Value::String(text) => text.as_bytes().into(),
         other => other.to_string().into_bytes().into(),

@@ -106,6 +106,8 @@ fn measured_times(requests: u64, segments: &[Segment]) -> Recorder {
         timeline,
         targets: &targets.servers,
         choices: &targets.choices,
+        sessions: (&targets.sessions, targets.steps()),
+        seed: (1, 0),
         server_per: targets.server_per,
         sources: None,
         requests_per_connection: None,
