@@ -256,7 +256,7 @@ fn sessions_have_their_weights_and_are_added_over_generators() {
 fn values_are_extracted_over_http2_and_data_end_sessions() {
     let server = Serving::start(&[]);
     let traffic = "sessions:\n  - name: s\n    steps:\n      \
-        - {path: '/?size={size}', extract: {length: {header: Content-Length}, body: {regex: 'x{3}'}}}\n      \
+        - {path: '/?size={size}', extract: {length: {header: Content-Length}, body: {regex: '0{3}'}}}\n      \
         - {path: '/?size={length}', headers: {X-Body: '{body}'}, expect: {status: 200, min-bytes: 1000, max-bytes: 9999}}\n\
         data:\n  size: {range: [1000, 1004], at-end: stop}\n";
     let folder = folder(&server.url(), traffic);

@@ -48,6 +48,7 @@ requests:
   - name: list
     weight: 8
     path: /items?page={1..50}
+    headers: { X-Tag: [one, two] }
   - name: buy
     weight: 2
     method: POST
@@ -79,6 +80,8 @@ fn kinds_are_sent_by_weight_with_their_data() {
         requests.iter().filter_map(|request| request.strip_prefix("GET /api/items?page=")).collect();
     assert!(!pages.is_empty() && pages.iter().all(|page| !page.starts_with('{')), "{pages:?}");
     assert!(requests.iter().all(|request| request.contains("\r\nX-All: yes\r\n")), "{requests:?}");
+    let tagged = requests.iter().filter(|request| request.contains("\r\nX-Tag: one\r\nX-Tag: two\r\n"));
+    assert_eq!(tagged.count(), 40, "{requests:?}");
     let bought: Vec<&String> = requests.iter().filter(|request| request.starts_with("POST ")).collect();
     for (number, request) in bought.iter().enumerate() {
         let (name, in_path, email) = match number % 2 {
@@ -155,10 +158,10 @@ fn responses_that_fail_a_check_are_failed_requests_of_their_kind() {
 /// Kinds with checks of content: a name with `not` is of those whose responses fail them.
 const CONTENT: &str = r#"
 requests:
-  - { name: text, path: "/?size=100", expect: { text: [xxx, xx] } }
-  - { name: not-text, path: "/?size=100", expect: { text: [xxx, "{y}"] } }
+  - { name: text, path: "/?size=100", expect: { text: ["0000..", "..."] } }
+  - { name: not-text, path: "/?size=100", expect: { text: ["...", "{y}"] } }
   - { name: stream, path: "/?events=3", expect: { text: "data: " } }
-  - { name: large, path: "/?size=3MiB", expect: { text: xxx, min-bytes: 3MiB } }
+  - { name: large, path: "/?size=3MiB", expect: { text: "...", min-bytes: 3MiB } }
   - name: json
     method: POST
     path: /v1/chat/completions

@@ -70,6 +70,7 @@ pub(super) enum StepOutcome {
 }
 
 /// State of a session after a step.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum After {
     /// Its next step is due later.
     GoesOn,
@@ -283,5 +284,92 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             After::Cut => {}
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{
+        Assignment, Content, Kind, Order, RequestKind, RequestTemplate, Source, Step, Targets, Text,
+        resolve_kinds,
+    };
+    use std::time::Duration;
+
+    const MS: Nanos = 1_000_000;
+
+    /// Sessions of three steps with a value of data each, of which the second may fail.
+    fn targets() -> Targets {
+        let kind = |name: &str| {
+            let mut path = Text::from("/".to_owned());
+            path.push_data(0, Content::Number);
+            let kind = Kind { name: name.to_owned(), ..Kind::default() };
+            RequestKind { weight: 1, path, template: RequestTemplate::default(), kind }
+        };
+        let source = Source { first: 7, count: Some(2), order: Order::Turn, stops: true };
+        let targets = resolve_kinds("http://127.0.0.1:9", &["a", "b", "c"].map(kind), vec![source]).unwrap();
+        let step = |think_ms: &[u64], goes_on| Step {
+            think: think_ms.iter().copied().map(Duration::from_millis).collect(),
+            extract: Vec::new(),
+            goes_on,
+        };
+        let steps = vec![step(&[], false), step(&[5], true), step(&[20, 20], false)];
+        targets.with_sessions(vec![SessionKind { name: "s".to_owned(), weight: 2, values: 1, steps }])
+    }
+
+    fn number(chosen: &Chosen) -> u32 {
+        chosen.step.expect("it is of a session").session
+    }
+
+    #[test]
+    fn steps_are_due_after_responses_and_think_times() {
+        let targets = targets();
+        let mut selector = Selector::new(&targets, 1, (0, 1), &Assignment::new(&targets, 1, 0, 1));
+        let steps = (targets.steps(), &selector);
+        let mut sessions = Sessions::new(&targets.sessions, steps, 100 * MS, (1, 0));
+        let end = |failed_at| SessionEnd { kind: 0, arrived: MS, failed_at };
+        let begin = |sessions: &mut Sessions<'_>, selector: &mut Selector<'_>| {
+            let first = selector.choose();
+            sessions.begin(MS, first, selector)
+        };
+        let first = begin(&mut sessions, &mut selector);
+        assert_eq!((first.choice, &first.numbers[..], first.lacks_data), (0, &[7][..], false));
+        let other = begin(&mut sessions, &mut selector);
+        assert_eq!((number(&other), &other.numbers[..]), (1, &[8][..]), "each session has its own value");
+        let ended = begin(&mut sessions, &mut selector);
+        assert!(ended.lacks_data, "there are two values");
+        let after = sessions.step_ended(number(&ended), StepOutcome::Dropped, MS);
+        assert_eq!(after, After::Ended(end(Some(0))));
+
+        assert_eq!(sessions.next_due(Some(9 * MS)), Some(9 * MS));
+        assert_eq!(sessions.step_ended(0, StepOutcome::Done, 3 * MS), After::GoesOn);
+        assert_eq!((sessions.next_due(Some(9 * MS)), sessions.next_due(None)), (Some(8 * MS), Some(8 * MS)));
+        assert_eq!(sessions.step_ended(1, StepOutcome::Failed, 4 * MS), After::Ended(end(Some(0))));
+        assert!(sessions.take_step(7 * MS, &mut selector).is_none());
+        let second = sessions.take_step(8 * MS, &mut selector).expect("it is due");
+        assert_eq!((second.choice, number(&second), &second.numbers[..]), (1, 0, &[7][..]), "the same value");
+        assert!(sessions.is_idle());
+        // The step that failed is one after which the session goes on.
+        assert_eq!(sessions.step_ended(0, StepOutcome::Failed, 79 * MS), After::GoesOn);
+        let third = sessions.take_step(99 * MS, &mut selector).expect("it is due");
+        assert_eq!((third.choice, third.step.map(|step| step.is_first)), (2, Some(false)));
+        assert_eq!(sessions.step_ended(0, StepOutcome::Done, 99 * MS), After::Ended(end(None)));
+        assert_eq!(sessions.free.len(), 3);
+    }
+
+    #[test]
+    fn steps_due_after_the_end_or_given_up_cut_their_session() {
+        let targets = targets();
+        let mut selector = Selector::new(&targets, 1, (0, 1), &Assignment::new(&targets, 1, 0, 1));
+        let mut sessions = Sessions::new(&targets.sessions, (targets.steps(), &selector), 100 * MS, (1, 0));
+        for _ in 0..2 {
+            let first = selector.choose();
+            sessions.begin(0, first, &mut selector);
+        }
+        assert_eq!(sessions.step_ended(0, StepOutcome::Done, 95 * MS), After::Cut);
+        assert_eq!(sessions.step_ended(1, StepOutcome::Done, 10 * MS), After::GoesOn);
+        assert_eq!(sessions.give_up(15 * MS), []);
+        assert_eq!(sessions.give_up(16 * MS), [(15 * MS, 1)]);
+        assert_eq!((sessions.next_due(None), sessions.free.len()), (None, 2));
     }
 }
