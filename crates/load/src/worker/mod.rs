@@ -14,6 +14,7 @@ mod retries;
 mod roaming;
 mod sending;
 mod sessions;
+mod steps;
 #[cfg(test)]
 mod stream_tests;
 mod upkeep;

@@ -4,12 +4,9 @@
 //! been read and a think time has passed: it cannot be due before what it depends on is known. A step is sent as any other request
 //! is, on any connection to its server.
 
-use super::Worker;
 use crate::clock::{Nanos, nanos};
-use crate::error::ErrorKind;
-use crate::network::Network;
-use crate::protocol::{Codec, KeptResponse};
-use crate::recorder::{InFlightRequest, SessionEnd};
+use crate::protocol::KeptResponse;
+use crate::recorder::SessionEnd;
 use crate::target::{Chosen, CookieJar, Selector, SessionKind, SessionStep, Target, Values};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -71,7 +68,7 @@ pub(super) enum StepOutcome {
 
 /// State of a session after a step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum After {
+pub(super) enum After {
     /// Its next step is due later.
     GoesOn,
     /// It has come to its end.
@@ -127,7 +124,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// Takes the step that is due at this time; `None` if a session arrives then.
-    fn take_step(&mut self, due: Nanos, selector: &mut Selector<'_>) -> Option<Chosen> {
+    pub(super) fn take_step(&mut self, due: Nanos, selector: &mut Selector<'_>) -> Option<Chosen> {
         let number = self.take_waiting(|step| step <= due)?.1;
         let session = &self.sessions[number as usize];
         let choice = self.first_choices[session.kind] + session.step;
@@ -136,7 +133,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// A session arrives, of which this is the first request.
-    fn begin(&mut self, due: Nanos, first: Chosen, selector: &mut Selector<'_>) -> Chosen {
+    pub(super) fn begin(&mut self, due: Nanos, first: Chosen, selector: &mut Selector<'_>) -> Chosen {
         let number = self.free.pop().unwrap_or_else(|| {
             self.sessions.push(Session::default());
             (self.sessions.len() - 1) as u32
@@ -168,15 +165,25 @@ impl<'a> Sessions<'a> {
         Values { numbers, of_session: &session.values, cookies: &session.cookies }
     }
 
+    /// Kind of session that a choice is a step of.
+    pub(super) fn kind_of(&self, choice: usize) -> usize {
+        self.steps[choice].0
+    }
+
+    /// Index of the host of a session among the options of its steps.
+    pub(super) fn option_of(&self, number: u32) -> usize {
+        self.sessions[number as usize].option
+    }
+
     /// Takes cookies and values from a response. Returns false if a value is not there.
-    fn receive(&mut self, number: u32, response: &KeptResponse, host: &str) -> bool {
+    pub(super) fn receive(&mut self, number: u32, response: &KeptResponse, host: &str) -> bool {
         let session = &mut self.sessions[number as usize];
         session.jar.receive(&response.fields, host);
         self.kinds[session.kind].steps[session.step].extract(response, &mut session.values)
     }
 
     /// A step has ended at this time.
-    fn step_ended(&mut self, number: u32, outcome: StepOutcome, at: Nanos) -> After {
+    pub(super) fn step_ended(&mut self, number: u32, outcome: StepOutcome, at: Nanos) -> After {
         let session = &mut self.sessions[number as usize];
         let (kind, arrived, steps) = (session.kind, session.arrived, &self.kinds[session.kind].steps);
         let ends = match outcome {
@@ -221,69 +228,6 @@ impl<'a> Sessions<'a> {
     /// A session is cut: its request is given up.
     pub(super) fn cut(&mut self, step: SessionStep) {
         self.free.push(step.session);
-    }
-}
-
-impl<C: Codec, N: Network> Worker<'_, C, N> {
-    /// When the next request is due.
-    pub(super) fn next_due(&self) -> Option<Nanos> {
-        let arrives = self.schedule.next_due();
-        self.sessions.as_ref().map_or(arrives, |sessions| sessions.next_due(arrives))
-    }
-
-    /// Takes the request that is due at this time.
-    pub(super) fn take_next(&mut self, due: Nanos) -> Chosen {
-        let selector = &mut self.selector;
-        let Some(sessions) = &mut self.sessions else {
-            self.schedule.take();
-            return selector.choose();
-        };
-        if let Some(step) = sessions.take_step(due, selector) {
-            return step;
-        }
-        self.schedule.take();
-        let first = selector.choose();
-        let chosen = sessions.begin(due, first, selector);
-        self.recorder.session_arrived(sessions.steps[chosen.choice].0, due);
-        chosen
-    }
-
-    /// Takes cookies and values from the response to a step. Returns the error if it lacks a value.
-    pub(super) fn receive_for_session(
-        &mut self,
-        flight: &InFlightRequest,
-        response: Option<&KeptResponse>,
-    ) -> Option<ErrorKind> {
-        let (Some(sessions), Some(step), Some(response)) = (&mut self.sessions, flight.step, response) else {
-            return None;
-        };
-        let (server, request) =
-            self.choices[flight.url].options[sessions.sessions[step.session as usize].option];
-        let host = self.targets[server].requests[request].host();
-        (!sessions.receive(step.session, response, host)).then_some(ErrorKind::ExtractFailed)
-    }
-
-    /// A request has ended: its session, or the client of a closed loop, goes on.
-    pub(super) fn request_over(&mut self, step: Option<SessionStep>, outcome: StepOutcome, at: Nanos) {
-        if !self.session_goes_on(step, outcome, at) {
-            self.schedule.request_ended(at);
-        }
-    }
-
-    /// A request has ended. Returns true if another one follows in its session.
-    pub(super) fn session_goes_on(
-        &mut self,
-        step: Option<SessionStep>,
-        outcome: StepOutcome,
-        at: Nanos,
-    ) -> bool {
-        let (Some(step), Some(sessions)) = (step, &mut self.sessions) else { return false };
-        match sessions.step_ended(step.session, outcome, at) {
-            After::GoesOn => return true,
-            After::Ended(end) => self.recorder.session_ended(end),
-            After::Cut => {}
-        }
-        false
     }
 }
 
