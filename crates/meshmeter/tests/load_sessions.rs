@@ -4,9 +4,10 @@ mod command;
 
 use command::{NOBODY, Serving, meshmeter, next_request, run, stderr, stdout};
 use results::{LoadResult, SessionCounts};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -14,18 +15,18 @@ use tempfile::TempDir;
 
 /// A shop over HTTP/1.1, which gives each login a number, and checks that what follows has it.
 struct Shop {
-    address: SocketAddr,
+    port: u16,
     logins: Arc<AtomicU64>,
-    /// Users by number of login.
+    /// Users and the hosts that they named, by number of login.
     users: Arc<Mutex<Vec<String>>>,
 }
 
 impl Shop {
     /// Each login whose number is divisible by `broken` has no token.
     fn start(broken: Option<u64>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = TcpListener::bind("0.0.0.0:0").expect("a free port");
         let shop = Self {
-            address: listener.local_addr().expect("it is bound"),
+            port: listener.local_addr().expect("it is bound").port(),
             logins: Arc::default(),
             users: Arc::default(),
         };
@@ -45,6 +46,10 @@ impl Shop {
         shop
     }
 
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
     fn logins(&self) -> u64 {
         self.logins.load(Ordering::SeqCst)
     }
@@ -58,12 +63,12 @@ fn header<'r>(request: &'r str, name: &str) -> &'r str {
 fn answer(request: &str, logins: &AtomicU64, users: &Mutex<Vec<String>>, broken: Option<u64>) -> String {
     let with =
         |head: &str, body: &str| format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let user = header(request, "X-User");
+    let user = format!("{} at {}", header(request, "X-User"), header(request, "Host"));
     if request.starts_with("POST /login ") {
         assert!(!request.contains("Cookie"), "{request}");
         let number = {
             let mut users = users.lock().unwrap();
-            users.push(user.to_owned());
+            users.push(user);
             logins.fetch_add(1, Ordering::SeqCst)
         };
         let token = if broken.is_some_and(|broken| number % broken == 0) { "none" } else { "token" };
@@ -136,8 +141,9 @@ fn folder(url: &str, traffic: &str) -> TempDir {
 fn result_of(folder: &TempDir, arguments: &[&str]) -> LoadResult {
     let file = folder.path().join("traffic.yaml").display().to_string();
     // No request times out on a machine that stalls.
-    let usual = ["load", "--progress", "off", "--timeout", "60s", "--json", "-"];
-    let output = run(&[&usual, arguments, &[&file]].concat());
+    let timeout: &[&str] = if arguments.contains(&"--timeout") { &[] } else { &["--timeout", "60s"] };
+    let usual = ["load", "--progress", "off", "--json", "-"];
+    let output = run(&[&usual, timeout, arguments, &[&file]].concat());
     let result: LoadResult =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
     let requests = &result.requests;
@@ -161,18 +167,23 @@ fn sent(result: &LoadResult) -> Vec<(&str, u64, u64)> {
 
 #[test]
 fn values_cookies_and_data_are_of_their_session() {
-    for options in [
-        &["--clients", "4", "--threads", "2"][..],
-        &["--clients", "4", "--connections", "2"],
-        &["--clients", "3", "--new-connection-per-request"],
+    for (hosts, options) in [
+        ("1", &["--clients", "4", "--threads", "2"][..]),
+        ("1", &["--clients", "4", "--connections", "2"]),
+        ("1", &["--clients", "3", "--new-connection-per-request"]),
+        ("{1..3}", &["--clients", "4", "--connections", "6", "--order", "turn"]),
     ] {
         let shop = Shop::start(None);
-        let folder = folder(&format!("http://{}", shop.address), BUY);
+        let folder = folder(&format!("http://127.0.0.{hosts}:{}", shop.port), BUY);
         let result = result_of(&folder, &[options, &["--requests", "20"]].concat());
         assert_eq!(sent(&result), [("buy/login", 20, 0), ("buy/cart", 20, 0)], "{:?}", result.requests);
         let expected = SessionCounts { started: 20, completed: 20, ..SessionCounts::default() };
         assert_eq!((sessions(&result), result.rate.offered), (&expected, None));
         assert_eq!(shop.logins(), 20);
+        let users = shop.users.lock().unwrap();
+        let named: BTreeSet<&str> =
+            users.iter().filter_map(|user| Some(user.split_once(" at ")?.1)).collect();
+        assert_eq!(named.len(), if hosts == "1" { 1 } else { 3 }, "{named:?}");
     }
 }
 
@@ -182,7 +193,7 @@ fn step_that_fails_ends_its_session_unless_it_continues() {
         let shop = Shop::start(Some(2));
         let traffic =
             BUY.replace("  - name: buy\n", &format!("  - name: buy\n    on-failure: {on_failure}\n"));
-        let folder = folder(&format!("http://{}", shop.address), &traffic);
+        let folder = folder(&shop.url(), &traffic);
         let result = result_of(&folder, &["--clients", "1", "--requests", "20"]);
         let errors = &result.requests.errors;
         assert_eq!(errors["extract-failed"], 10, "{errors:?}");
@@ -199,11 +210,43 @@ fn step_that_fails_ends_its_session_unless_it_continues() {
 }
 
 #[test]
+fn steps_without_a_response_end_their_session_by_name() {
+    // Bytes of the response to the second request of a connection: none, and then the connection ends, or stays open.
+    for (closes, error) in [(true, "closed"), (false, "timeout")] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                thread::spawn(move || {
+                    let mut connection = BufReader::new(stream);
+                    while next_request(&mut connection).is_some_and(|request| request.starts_with("GET /a "))
+                    {
+                        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+                        connection.get_mut().write_all(answer).expect("it reads");
+                    }
+                    if !closes {
+                        next_request(&mut connection);
+                    }
+                });
+            }
+        });
+        let folder = folder(&url, "sessions: [{name: s, steps: [{path: /a}, {path: /b}, {path: /c}]}]\n");
+        let timeout: &[&str] = if closes { &[] } else { &["--timeout", "1s"] };
+        let result = result_of(&folder, &[&["--clients", "2", "--requests", "4"], timeout].concat());
+        let (requests, counts) = (&result.requests, sessions(&result));
+        // On a machine that stalls, first requests may time out, too.
+        assert_eq!((counts.started, counts.failed, counts.cut), (4, 4, 0), "{counts:?}");
+        assert_eq!((requests.failed, requests.errors[error]), (4, 4), "{requests:?}");
+        assert_eq!((result.kinds[1].requests.completed, result.kinds[2].requests.sent), (0, 0));
+    }
+}
+
+#[test]
 fn sessions_arrive_in_an_open_loop_and_are_cut_at_its_end() {
     let shop = Shop::start(None);
     let traffic =
         BUY.replace("    steps:\n", "    think: {log-normal: {median: 10h, p99: 20h}}\n    steps:\n");
-    let folder = folder(&format!("http://{}", shop.address), &traffic);
+    let folder = folder(&shop.url(), &traffic);
     let result = result_of(&folder, &["--rate", "50", "--duration", "400ms"]);
     let (requests, counts) = (&result.requests, sessions(&result));
     // A machine that stalls leaves the last ones unsent.
