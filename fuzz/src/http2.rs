@@ -1,6 +1,6 @@
 //! Invariants of whatever a server of HTTP/2 sends. Included by the fuzz target and by the test that replays the corpus.
 
-use load::http2::{CommonFields, Http2Connection, Http2Request, Parsed};
+use load::http2::{CommonFields, Http2Connection, Http2Request, Parsed, Values};
 use load::{ErrorKind, GrpcCall, Request, RequestTemplate, resolve};
 use std::num::NonZeroU64;
 use std::sync::OnceLock;
@@ -179,7 +179,7 @@ impl Client {
         let mut kinds = self.kinds.iter().cycle().skip(usize::from(self.choices >> 2 & 3));
         while self.connection.can_send() {
             let request = kinds.next().expect("there is always another");
-            let stream = self.connection.begin(request, &[], &mut self.out);
+            let stream = self.connection.begin(request, Values::default(), &mut self.out);
             assert!(!std::mem::replace(&mut self.open[stream], true), "a stream is used twice");
             self.are_events[stream] = false;
         }

@@ -37,11 +37,19 @@ pub fn check(input: &[u8]) {
                 }
                 assert!(source.count != Some(0));
             }
-            for request in &file.requests {
+            let values: Vec<usize> = file
+                .sessions
+                .iter()
+                .flat_map(|session| session.steps.iter().map(|_| session.values))
+                .collect();
+            assert!(file.sessions.is_empty() || values.len() == file.requests.len());
+            let values = values.into_iter().chain(std::iter::repeat(0));
+            for (request, values) in file.requests.iter().zip(values) {
                 assert!(request.weight > 0);
                 for template in templates(request) {
                     let is_known = |piece: &Piece| match piece {
                         Piece::Data(index) => *index < file.data.len(),
+                        Piece::Extracted(value) => *value < values,
                         Piece::Text(_) | Piece::Brace => true,
                     };
                     assert!(template.pieces().iter().all(is_known));
@@ -62,6 +70,6 @@ fn templates(request: &RequestKind) -> impl Iterator<Item = &Template> {
         Body::Template(body) => Some(body),
         Body::Filler(_) => None,
     };
-    let headers = request.headers.iter().map(|(_, value)| value);
+    let headers = request.headers.iter().map(|header| &header.value);
     headers.chain([&request.path]).chain(body)
 }

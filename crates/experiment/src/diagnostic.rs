@@ -1,5 +1,6 @@
 //! Errors in an experiment, shown at their place in the source text.
 
+use crate::secrets;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +19,7 @@ pub(crate) struct Source {
 }
 
 /// Place in a source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Place {
     pub(crate) source: Arc<Source>,
     /// Byte range in the source's text.
@@ -81,6 +82,14 @@ pub struct ExperimentError {
 }
 
 impl ExperimentError {
+    /// The error without secrets in the lines that it shows.
+    #[must_use]
+    pub(crate) fn without_secrets(mut self: Box<Self>) -> Box<Self> {
+        let text = secrets::masked(&self.source.text);
+        self.source = Arc::new(Source { name: self.source.name.clone(), text });
+        self
+    }
+
     /// Adds a hint.
     #[must_use]
     pub(crate) fn with_hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<Self> {

@@ -17,6 +17,7 @@ pub mod objective;
 pub mod plan;
 pub mod protocol;
 pub mod published;
+mod secrets;
 pub mod settings;
 pub mod topology;
 mod touch;

@@ -1,4 +1,5 @@
-//! Responses: read to their end, from bytes split at any positions. Only the content of streams of events is passed on.
+//! Responses: read to their end, from bytes split at any positions. Only the content of streams of events is passed on, and that of
+//! responses for which it is asked.
 
 mod head;
 mod recent;
@@ -62,6 +63,9 @@ pub struct ResponseParser {
     /// The received part of a head that came in pieces.
     partial_head: Vec<u8>,
     recent_head: Option<RecentHead>,
+    /// All content is passed on, and the head is kept.
+    keeps: bool,
+    kept_head: Vec<u8>,
 }
 
 impl ResponseParser {
@@ -75,6 +79,8 @@ impl ResponseParser {
             bytes: 0,
             partial_head: Vec::new(),
             recent_head: None,
+            keeps: false,
+            kept_head: Vec::new(),
         }
     }
 
@@ -87,7 +93,20 @@ impl ResponseParser {
     /// Resets the parser for the next response. `head_only`: it has no body because the method is `HEAD`.
     pub fn begin(&mut self, head_only: bool) {
         self.head_only = head_only;
+        self.keeps = false;
         self.reset();
+    }
+
+    /// Until the next [`Self::begin`], [`Self::receive_part`] passes on the content of any response, and its head is kept.
+    pub fn keep(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Calls `field` for each field of the kept head, in order.
+    pub fn kept_fields(&self, mut field: impl FnMut(&[u8], &[u8])) {
+        if self.keeps {
+            head::fields(&self.kept_head, &mut field);
+        }
     }
 
     fn reset(&mut self) {
@@ -122,8 +141,8 @@ impl ResponseParser {
         Ok((taken + rest, response))
     }
 
-    /// As [`Self::receive`], but passes on the content of a stream of events. Returns before it with what follows the head
-    /// unread: [`Self::is_event_stream`] is true from then on.
+    /// As [`Self::receive`], but passes on the content of a stream of events, and with [`Self::keep`] of any response. Returns before
+    /// that of a stream with what follows the head unread: [`Self::is_event_stream`] is true from then on.
     ///
     /// # Errors
     /// As for [`Self::receive`].
@@ -155,7 +174,8 @@ impl ResponseParser {
         }
         let Some(head) = &mut self.head else { return Ok((taken, None)) };
         let rest = &bytes[taken..];
-        let length = if head.event_stream { head.body.read(rest, content) } else { head.body.discard(rest) };
+        let is_passed_on = head.event_stream || self.keeps;
+        let length = if is_passed_on { head.body.read(rest, content) } else { head.body.discard(rest) };
         let length = length.map_err(Invalid::Body)?;
         let head = *head;
         self.bytes += length as u64;
@@ -187,9 +207,15 @@ impl ResponseParser {
             if let Some(recent) = &self.recent_head
                 && let Some(same) = recent.find(bytes, self.head_only)
             {
+                if self.keeps {
+                    bytes[..same.0].clone_into(&mut self.kept_head);
+                }
                 return Ok(Some(same));
             }
             let parsed = self.parse(bytes)?;
+            if let (true, Some((length, _))) = (self.keeps, &parsed) {
+                bytes[..*length].clone_into(&mut self.kept_head);
+            }
             match (&parsed, &mut self.recent_head) {
                 (None, _) => self.partial_head.extend_from_slice(bytes),
                 (Some((length, head)), Some(recent)) => {
@@ -209,6 +235,9 @@ impl ResponseParser {
             return Ok(None);
         }
         let Some((length, head)) = self.parse(&self.partial_head)? else { return Ok(None) };
+        if self.keeps {
+            self.partial_head[..length].clone_into(&mut self.kept_head);
+        }
         self.partial_head.clear();
         Ok(Some((length.saturating_sub(before), head)))
     }

@@ -117,6 +117,15 @@ error_kinds! {
     CheckSize: "check-size",
         "the response is smaller or larger than its kind of request expects",
         hint("`expect` in the traffic file bounds the size, head included");
+    CheckText: "check-text",
+        "the body lacks a text that its kind of request expects",
+        hint("`expect.text` in the traffic file; bodies are read to 1 MiB, and not decompressed");
+    CheckJson: "check-json",
+        "the body is not JSON with the values that its kind of request expects",
+        hint("`expect.json` in the traffic file; bodies are read to 1 MiB, and not decompressed");
+    ExtractFailed: "extract-failed",
+        "the response lacks a value that its session takes from it",
+        hint("`extract` in the traffic file; a value is a line of text of at most 16 KiB");
     DataEnded: "data-ended",
         "the data of the request have ended, so that it was not sent",
         hint("more data, or `at-end: again` in the traffic file, which begins again");

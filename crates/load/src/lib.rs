@@ -39,9 +39,9 @@ pub use source::{SourceError, Sources};
 pub use spec::{LoadSpec, Opening, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
-    Address, Body, Choice, Content, Family, Header, HeaderError, Kind, Numbers, Order, Place, RangeError,
-    Request, RequestKind, RequestTemplate, Rows, ServerPer, Source, Target, TargetError, Targets, Text,
-    UnixSocketError, resolve, resolve_kinds, shown_url,
+    Address, Body, Choice, Content, Expectation, Extract, Family, Header, HeaderError, Kind, Numbers, Order,
+    Origin, Place, RangeError, Request, RequestKind, RequestTemplate, Rows, ServerPer, SessionKind, Source,
+    Step, Target, TargetError, Targets, Text, UnixSocketError, resolve, resolve_kinds, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 
@@ -62,4 +62,5 @@ pub mod http1 {
 pub mod http2 {
     pub use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
     pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+    pub use crate::target::Values;
 }

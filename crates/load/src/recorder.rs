@@ -5,7 +5,7 @@ use crate::error::ErrorKind;
 use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
-use crate::target::{Address, Chosen};
+use crate::target::{Address, Chosen, SessionKind};
 use results::{FIRST_ERROR_STATUS, IdleCloses, LatencyHistogram, WarmupCounts};
 use statistics::UnansweredWaits;
 use statistics::episodes::Slowest;
@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 
 mod errors;
 mod events;
+mod flight;
 mod grpc;
 mod messages;
 mod per_url;
 mod result;
 mod seconds;
+mod sessions;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -25,44 +27,17 @@ mod trend;
 
 use errors::Errors;
 pub(crate) use events::EventRecord;
+pub(crate) use flight::InFlightRequest;
+use flight::is_arrival;
 pub(crate) use grpc::GrpcRecord;
 use per_url::PerUrl;
+pub(crate) use sessions::SessionEnd;
+use sessions::Sessions;
 use sizes::Sizes;
 use trend::Trend;
 
 /// Number of status codes, 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;
-
-/// A request in flight.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InFlightRequest {
-    /// Index of its URL among those given, or of its kind.
-    pub(crate) url: usize,
-    /// Time at which it was due.
-    pub(crate) due: Nanos,
-    /// Time at which it was due and a connection was free for it, or would have been without a stall of the thread.
-    pub(crate) sendable_at: Nanos,
-    /// Time at which it was sent.
-    pub(crate) sent: Nanos,
-    /// Its size in bytes.
-    pub(crate) bytes: usize,
-    /// Arrival of the first byte of its response, if it was not the only one to arrive.
-    pub(crate) first_byte_at: Option<Nanos>,
-    /// Events of its response so far, if it is a stream of them.
-    pub(crate) events: Option<u64>,
-    /// Arrival of the last message of its response, for responses with several.
-    pub(crate) message_at: Option<Nanos>,
-    /// Number of its messages that were sent, known once it has ended; 0 if it has none.
-    pub(crate) messages_sent: u64,
-}
-
-impl InFlightRequest {
-    /// A request that was just sent.
-    pub(crate) fn new(url: usize, due: Nanos, sendable_at: Nanos, sent: Nanos, bytes: usize) -> Self {
-        let (first_byte_at, events, message_at) = (None, None, None);
-        Self { url, due, sendable_at, sent, bytes, first_byte_at, events, message_at, messages_sent: 0 }
-    }
-}
 
 /// The measurements of one worker. Its memory does not grow with the number of requests.
 #[derive(Clone, Debug)]
@@ -114,6 +89,8 @@ pub(crate) struct Recorder {
     pub(crate) grpc: Option<Box<GrpcRecord>>,
     /// Empty unless asked for.
     per_url: PerUrl,
+    /// Empty unless sessions are due.
+    sessions: Sessions,
     /// The current second: by time of completion, or of sending for sends.
     second: SecondCounts,
     /// Finished seconds that have not been taken.
@@ -160,6 +137,7 @@ impl Recorder {
             events: None,
             grpc: None,
             per_url: PerUrl::default(),
+            sessions: Sessions::default(),
             second: SecondCounts::new(0, whole_seconds),
             finished: Vec::new(),
             spare: None,
@@ -169,6 +147,25 @@ impl Recorder {
     /// Records each of this many URLs or kinds of requests apart, too.
     pub(crate) fn with_urls(self, urls: usize) -> Self {
         Self { per_url: PerUrl::new(urls), ..self }
+    }
+
+    /// Records sessions of these kinds.
+    pub(crate) fn with_sessions(self, kinds: &[SessionKind]) -> Self {
+        Self { sessions: Sessions::new(kinds), ..self }
+    }
+
+    /// Records that a session has begun.
+    pub(crate) fn session_arrived(&mut self, kind: usize, due: Nanos) {
+        if due >= self.window_start {
+            self.sessions.arrived(kind);
+        }
+    }
+
+    /// Records the end of a session.
+    pub(crate) fn session_ended(&mut self, end: SessionEnd) {
+        if end.arrived >= self.window_start {
+            self.sessions.ended(end);
+        }
     }
 
     /// Counts a connection to one of its server's addresses.
@@ -237,7 +234,9 @@ impl Recorder {
 
     /// Records a complete response. `bytes`: its size.
     pub(crate) fn completed(&mut self, flight: &InFlightRequest, at: Nanos, status: u16, bytes: u64) {
-        self.trend.ended(flight.due, at);
+        if flight.is_arrival() {
+            self.trend.ended(flight.due, at);
+        }
         if !self.measures(flight) {
             self.warmup.completed += 1;
             let is_in_window = (self.window_start..=self.window_end).contains(&at);
@@ -253,7 +252,7 @@ impl Recorder {
         let response_time = at.saturating_sub(flight.due);
         let service_time = at.saturating_sub(flight.sent);
         self.response_time.record_ns(response_time);
-        self.per_url.completed(flight.url, response_time);
+        self.per_url.completed(flight.url, response_time, status);
         self.slowest.answered(flight.due, response_time);
         self.service_time.record_ns(service_time);
         self.second.completed += 1;
@@ -277,6 +276,7 @@ impl Recorder {
         self.failed(flight, at, kind);
         if self.measures(flight) {
             self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
+            self.per_url.status(flight.url, status);
         }
         self.judged(flight, status);
     }
@@ -342,12 +342,14 @@ impl Recorder {
 
     /// Records a failed request.
     pub(crate) fn failed(&mut self, flight: &InFlightRequest, at: Nanos, kind: ErrorKind) {
-        self.trend.ended(flight.due, at);
+        if flight.is_arrival() {
+            self.trend.ended(flight.due, at);
+        }
         if self.measures(flight) {
             self.error(kind, at);
             self.failed += 1;
             let waited = at.saturating_sub(flight.due);
-            self.per_url.failed(flight.url, waited);
+            self.per_url.failed(flight.url, waited, kind);
             self.unanswered_waits.record_ns(waited, 1);
             self.slowest.failed(flight.due, at);
             self.second.failed += 1;
@@ -396,8 +398,26 @@ impl Recorder {
         waited: Nanos,
         mut url_of_next: impl FnMut() -> usize,
     ) {
-        self.unsent += requests;
         self.trend.took(due, waited, requests);
+        self.not_sent(requests, waited, &mut url_of_next);
+    }
+
+    /// Counts a selected request that was due in the window, and was not sent.
+    pub(crate) fn chosen_unsent(&mut self, due: Nanos, waited: Nanos, chosen: &Chosen) {
+        if is_arrival(chosen.step) {
+            self.unsent(1, due, waited, || chosen.choice);
+        } else {
+            self.step_unsent(waited, chosen.choice);
+        }
+    }
+
+    /// Counts a later step of a session that was due in the window, and was not sent.
+    pub(crate) fn step_unsent(&mut self, waited: Nanos, url: usize) {
+        self.not_sent(1, waited, &mut || url);
+    }
+
+    fn not_sent(&mut self, requests: u64, waited: Nanos, url_of_next: &mut dyn FnMut() -> usize) {
+        self.unsent += requests;
         self.unanswered_waits.record_ns(waited, requests);
         if !self.per_url.is_empty() {
             (0..requests).for_each(|_| self.per_url.unsent(url_of_next(), waited));
@@ -407,7 +427,7 @@ impl Recorder {
     /// Counts a request that was dropped at this time because too many wait for its server.
     pub(crate) fn crowded_out(&mut self, due: Nanos, at: Nanos, chosen: &Chosen) {
         if due >= self.window_start {
-            self.unsent(1, due, at.saturating_sub(due), || chosen.choice);
+            self.chosen_unsent(due, at.saturating_sub(due), chosen);
             self.add_crowded_out(chosen.server, 1);
         }
     }
@@ -435,6 +455,7 @@ impl Recorder {
         self.slowest.merge(&other.slowest);
         self.trend.merge(&other.trend);
         self.per_url.merge(&other.per_url);
+        self.sessions.merge(&other.sessions);
         for (mine, theirs) in [
             (&mut self.warmup.sent, other.warmup.sent),
             (&mut self.warmup.completed, other.warmup.completed),

@@ -178,13 +178,16 @@ pub enum ScheduleSpec {
 
 impl LoadSpec {
     /// Requests of this generator that are due in a second of the window, counted from 0, of which this much is inside the
-    /// window; `None` in closed loop.
+    /// window; `None` in closed loop, and for sessions, whose steps depend on responses.
     pub(crate) fn due_in_second(&self, index: u64, length: Nanos) -> Option<f64> {
+        if !self.targets.sessions.is_empty() {
+            return None;
+        }
         let start = index.saturating_mul(SECOND);
         Some(self.due_until(start.saturating_add(length))? - self.due_until(start)?)
     }
 
-    /// Requests of this generator that are due in the window until this time of it; `None` in closed loop.
+    /// Requests, or sessions, of this generator that are due in the window until this time of it; `None` in closed loop.
     pub(crate) fn due_until(&self, since_start: Nanos) -> Option<f64> {
         let ScheduleSpec::Open { stages, .. } = &self.schedule else { return None };
         // Stages may last longer than the window.
@@ -229,7 +232,7 @@ impl LoadSpec {
         }
     }
 
-    /// Requests of a closed loop after which this generator's window ends; `None` if only its duration ends
+    /// Requests, or sessions, of a closed loop after which this generator's window ends; `None` if only its duration ends
     /// it.
     pub(crate) fn own_requests(&self) -> Option<u64> {
         match self.schedule {
@@ -240,7 +243,7 @@ impl LoadSpec {
         }
     }
 
-    /// Rate offered by this generator, requests/s; `None` in closed loop.
+    /// Rate offered by this generator, requests/s or sessions/s; `None` in closed loop.
     pub(crate) fn own_rate(&self) -> Option<f64> {
         Some(self.schedule.mean_rate(self.duration)? / self.share.of() as f64)
     }

@@ -48,6 +48,7 @@ requests:
   - name: list
     weight: 8
     path: /items?page={1..50}
+    headers: { X-Tag: [one, two] }
   - name: buy
     weight: 2
     method: POST
@@ -79,6 +80,8 @@ fn kinds_are_sent_by_weight_with_their_data() {
         requests.iter().filter_map(|request| request.strip_prefix("GET /api/items?page=")).collect();
     assert!(!pages.is_empty() && pages.iter().all(|page| !page.starts_with('{')), "{pages:?}");
     assert!(requests.iter().all(|request| request.contains("\r\nX-All: yes\r\n")), "{requests:?}");
+    let tagged = requests.iter().filter(|request| request.contains("\r\nX-Tag: one\r\nX-Tag: two\r\n"));
+    assert_eq!(tagged.count(), 40, "{requests:?}");
     let bought: Vec<&String> = requests.iter().filter(|request| request.starts_with("POST ")).collect();
     for (number, request) in bought.iter().enumerate() {
         let (name, in_path, email) = match number % 2 {
@@ -133,6 +136,11 @@ fn responses_that_fail_a_check_are_failed_requests_of_their_kind() {
         }
         let errors = &result.requests.errors;
         assert_eq!((errors["check-status"], errors["check-size"]), (kind("wrong").sent, kind("small").sent));
+        for (name, error, status) in [("wrong", "check-status", "503"), ("small", "check-size", "200")] {
+            let requests = kind(name);
+            assert_eq!((requests.errors.len(), requests.errors[error]), (1, requests.sent), "{name}");
+            assert_eq!(requests.status[status], requests.sent, "{name}");
+        }
         // A status that its kind expects is no error, and one of another kind is.
         let unexpected: Vec<_> = result.requests.unexpected_status.iter().flatten().collect();
         assert_eq!(unexpected, [(&"500".to_owned(), &kind("unchecked").sent)]);
@@ -144,6 +152,47 @@ fn responses_that_fail_a_check_are_failed_requests_of_their_kind() {
             "{:?}",
             result.verdict
         );
+    }
+}
+
+/// Kinds with checks of content: a name with `not` is of those whose responses fail them.
+const CONTENT: &str = r#"
+requests:
+  - { name: text, path: "/?size=100", expect: { text: ["0000..", "..."] } }
+  - { name: not-text, path: "/?size=100", expect: { text: ["...", "{y}"] } }
+  - { name: stream, path: "/?events=3", expect: { text: "data: " } }
+  - { name: large, path: "/?size=3MiB", expect: { text: "...", min-bytes: 3MiB } }
+  - name: json
+    method: POST
+    path: /v1/chat/completions
+    body: '{"messages": [], "max_tokens": 3}'
+    expect: { json: { /object: chat.completion, /usage/completion_tokens: 3 } }
+  - name: not-json
+    method: POST
+    path: /v1/chat/completions
+    body: '{"messages": [], "max_tokens": 3}'
+    expect: { json: { /object: chat.completion, /usage/completion_tokens: "4" } }
+  - { name: not-any-json, path: "/?size=100", expect: { json: { /a: "null" } } }
+"#;
+
+#[test]
+fn bodies_are_checked_for_texts_and_json_values() {
+    let server = Serving::start(&[]);
+    let folder = folder(&format!("url: {}{CONTENT}", server.url()), &[]);
+    for http in ["1.1", "2"] {
+        let options = ["--clients", "2", "--requests", "70", "--order", "turn", "--http", http];
+        let result = result_of(folder.path(), &options);
+        for KindResult { name, requests, .. } in &result.kinds {
+            let expected = match name.as_str() {
+                "not-text" => vec![("check-text", requests.sent)],
+                "not-json" | "not-any-json" => vec![("check-json", requests.sent)],
+                _ => Vec::new(),
+            };
+            let errors: Vec<(&str, u64)> =
+                requests.errors.iter().map(|(error, count)| (error.as_str(), *count)).collect();
+            assert_eq!((errors, requests.status["200"]), (expected, requests.sent), "{name}");
+            assert!(requests.sent > 0, "{name}");
+        }
     }
 }
 
@@ -228,6 +277,11 @@ fn unusable_files_are_explained_before_anything_is_sent() {
             "hint: leave it out of `headers`",
         ),
         (
+            format!("{url}requests:\n  - path: /\n    headers: {{Transfer-Encoding: chunked}}\n"),
+            b"",
+            "traffic.yaml:4:15",
+        ),
+        (
             format!("{url}requests: [{{path: /, weight: 0}}]\n"),
             b"",
             "expected a whole number from 1 to 1000000",
@@ -246,9 +300,14 @@ fn unusable_files_are_explained_before_anything_is_sent() {
 fn missing_files_and_options_of_urls_are_usage_errors() {
     let folder = folder(&format!("url: http://{NOBODY}\nrequests: [{{path: /}}]\n"), &[]);
     fs::write(folder.path().join("bad.json"), b"\xff").unwrap();
+    fs::copy(folder.path().join("traffic.yaml"), folder.path().join("traffic.yml.bak")).unwrap();
+    fs::copy(folder.path().join("traffic.yaml"), folder.path().join("traffic")).unwrap();
     for (arguments, expected) in [
         (&["trafic.yaml"][..], "hint: did you mean `traffic.yaml`?"),
         (&["none.json"], "No such file"),
+        (&["traffic.yml.bak"], "hint: a traffic file ends with one of .yaml, .yml, .json"),
+        (&["traffic"], "a host of this name is http://traffic"),
+        (&["-H", "Content-Length: 7", "traffic.yaml"], "hint: leave it out of --header"),
         (&["bad.json"], "it is not UTF-8 text"),
         (&["traffic.yaml", "http://127.0.0.1:1/"], "hint: name it alone"),
         (&["-X", "POST", "traffic.yaml"], "--method is for URLs"),

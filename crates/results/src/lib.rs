@@ -69,6 +69,7 @@ mod run_progress;
 mod scaling;
 mod search;
 mod service;
+mod sessions;
 mod shell;
 mod size;
 mod stream_events;
@@ -186,6 +187,7 @@ pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };
 pub use service::{ServiceRecord, ServiceSummary};
+pub use sessions::{SessionCounts, SessionKindResult, SessionResults};
 pub use shell::shell_word;
 pub use size::{
     BindingResource, Capacity, CapacityBasis, Prices, ReplicaCount, SIZE_SCHEMA, SizeAnswer, SizeMachine,

@@ -8,6 +8,7 @@ use crate::export::ExportRecord;
 use crate::grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 use crate::histogram::{HistogramSummary, SizeSummary};
 use crate::objective::ObjectiveResult;
+use crate::sessions::SessionResults;
 use crate::stream_events::StreamEvents;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -159,6 +160,9 @@ pub struct LoadResult {
     /// Each kind of request of a traffic file, in its order; empty without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindResult>,
+    /// Sessions, if a traffic file has any: then `rate.offered` is of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionResults>,
     /// Whether these figures may be used.
     pub verdict: Verdict,
     /// Result of the objective, if one was given.
@@ -193,6 +197,12 @@ pub struct UrlResult {
     /// As [`LoadResult::unanswered_waits_us`], of its requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered_waits_us: Vec<(f64, u64)>,
+    /// Responses by status code, those that failed a check included.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub status: BTreeMap<String, u64>,
+    /// Failed requests by kind of error.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
 }
 
 /// Requests of one kind of a traffic file.
@@ -288,7 +298,7 @@ impl SpokenProtocol {
 /// Rates over the measured window, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Requested rate; absent in closed loop.
+    /// Requested rate; absent in closed loop. With [`LoadResult::sessions`] it is of sessions, the others are of requests.
     pub offered: Option<f64>,
     /// Requests of the window written to a connection before its end.
     pub sent: f64,

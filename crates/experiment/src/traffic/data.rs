@@ -4,7 +4,7 @@ use super::csv::Records;
 use super::keys::{DATA, MAX_BODY_BYTES, MAX_NAME_LENGTH, MAX_NUMBER};
 use super::template::is_name;
 use super::{AtEnd, Data, FILLER_SIZES, Order, Rows, Source, Values};
-use crate::diagnostic::ExperimentError;
+use crate::diagnostic::{ExperimentError, Place};
 use crate::file::Files;
 use crate::keys::names;
 use crate::keys::words::Words as _;
@@ -252,15 +252,19 @@ fn column(field: &Field<'_>, column: Option<&Field<'_>>, text: &str) -> Result<R
     not_empty(field, rows)
 }
 
+/// Rejects text that is not a JSON pointer.
+pub(super) fn check_pointer(pointer: &str, place: &Place) -> Result<()> {
+    if pointer.is_empty() || pointer.starts_with('/') {
+        return Ok(());
+    }
+    let text = format!("`{}` is not a JSON pointer", shortened(pointer));
+    Err(place.error(text, "expected one such as `/user/id`"))
+}
+
 /// The part of each JSON line that a pointer names: the text of a string, anything else as JSON.
 fn parts(field: &Field<'_>, pointer: Option<&Field<'_>>, text: &str) -> Result<Rows> {
     let path = pointer.map_or(Ok(""), Field::text)?;
-    if let Some(pointer) = pointer.filter(|_| !path.is_empty() && !path.starts_with('/')) {
-        return Err(pointer.place().error(
-            format!("`{}` is not a JSON pointer", shortened(path)),
-            "expected one such as `/user/id`",
-        ));
-    }
+    pointer.map_or(Ok(()), |field| check_pointer(path, field.place()))?;
     let mut rows = Rows::default();
     let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines().zip(1..);
     for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {

@@ -1,9 +1,9 @@
 //! Keys of a traffic file.
 
-use super::{AtEnd, Order};
+use super::{AtEnd, OnFailure, Order};
 use crate::keys::words::words_of;
 use crate::keys::{Key, Kind, json_schema};
-use crate::topology::file::keys::{SIZES, size_definition};
+use crate::topology::file::keys::{SIZES, TIMES, size_definition, time_definition};
 use serde_json::Value;
 
 /// Maximum number of kinds of requests: each has a histogram of its own in every thread.
@@ -19,8 +19,13 @@ pub(super) const MAX_BODY_BYTES: u64 = 64 << 20;
 /// Maximum size of all bodies together, bytes: they are held in memory.
 pub(super) const MAX_BODIES_BYTES: u64 = 1 << 30;
 
+/// Maximum size of a compiled regular expression, bytes.
+pub(super) const MAX_REGEX_BYTES: usize = 1 << 20;
+
 /// Name of data, as templates have it.
 const DATA_NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$";
+/// JSON pointer (RFC 6901).
+const POINTER: &str = "^(/.*)?$";
 /// Name of a header (RFC 9110, token).
 const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 
@@ -29,9 +34,9 @@ const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 pub fn json_schema() -> Value {
     json_schema::document(
         "Meshmeter traffic",
-        "Kinds of requests of a load, and their data (docs/traffic-file.md).",
+        "Kinds of requests or sessions of a load, and their data (docs/traffic-file.md).",
         json_schema::map(&ROOT),
-        vec![size_definition()],
+        vec![size_definition(), time_definition()],
     )
 }
 
@@ -40,25 +45,37 @@ fn method() -> String {
 }
 
 fn status() -> String {
-    "^([2-9][0-9]{2}|[2-9](xx|XX))$".to_owned()
+    "^([2-9][0-9]{2}|[2-5](xx|XX))$".to_owned()
 }
 
 fn pointer() -> String {
-    "^(/.*)?$".to_owned()
+    POINTER.to_owned()
 }
 
-const HEADERS: Kind = Kind::MapOf(HEADER_NAME, &Kind::Text);
+const HEADERS: Kind = Kind::MapOf(HEADER_NAME, &Kind::OneOrSeveral(&Kind::Text));
 
-pub(super) const ROOT: [Key; 4] = [
+pub(super) const ROOT: [Key; 5] = [
     Key::new(
         "url",
         Kind::Text,
         "scheme, host and port of the server; a path comes before that of each request",
     )
     .required(),
-    Key::new("headers", HEADERS, "headers of all requests; a request's own of the same name replaces one"),
-    Key::new("requests", Kind::List(1, &Kind::Map(&REQUEST)), "the kinds of requests, at least one")
-        .required(),
+    Key::new(
+        "headers",
+        HEADERS,
+        "headers of all requests; a request's own of the same name, in any case, replaces one",
+    ),
+    Key::new(
+        "requests",
+        Kind::List(1, &Kind::Map(&REQUEST)),
+        "the kinds of requests, at least one; with `sessions` those that their steps name",
+    ),
+    Key::new(
+        "sessions",
+        Kind::List(1, &Kind::Map(&SESSION)),
+        "the kinds of sessions, instead of single requests",
+    ),
     Key::new(
         "data",
         Kind::MapOf(DATA_NAME, &Kind::Map(&DATA)),
@@ -66,23 +83,80 @@ pub(super) const ROOT: [Key; 4] = [
     ),
 ];
 
-pub(super) const REQUEST: [Key; 9] = [
-    Key::new("name", Kind::Text, "name in results, unique; method and path if absent"),
-    Key::new("weight", Kind::Whole(1, MAX_WEIGHT as u64), "share among the sum of all weights").default("1"),
-    Key::new("method", Kind::Matching(method), "method").default("GET"),
-    Key::new("path", Kind::Text, "path and query, from `/` on").required(),
-    Key::new("headers", HEADERS, "headers, by name"),
-    Key::new("body", Kind::Text, "body"),
-    Key::new("body-file", Kind::Text, "file that has the body, relative to this file"),
-    Key::new("body-size", Kind::Size, "size of a body of filler, up to 64MiB"),
+const NAME: Key = Key::new("name", Kind::Text, "name in results, unique; method and path if absent");
+const WEIGHT: Key =
+    Key::new("weight", Kind::Whole(1, MAX_WEIGHT as u64), "share among the sum of all weights").default("1");
+const METHOD: Key = Key::new("method", Kind::Matching(method), "method").default("GET");
+const PATH: Key = Key::new("path", Kind::Text, "path and query, from `/` on");
+const OWN_HEADERS: Key =
+    Key::new("headers", HEADERS, "headers by name; a list is sent as several of the name");
+const BODY: Key = Key::new("body", Kind::Text, "body");
+const BODY_FILE: Key = Key::new("body-file", Kind::Text, "file that has the body, relative to this file");
+const BODY_SIZE: Key = Key::new("body-size", Kind::Size, "size of a body of filler, up to 64MiB");
+const EXPECTED: Key = Key::new(
+    "expect",
+    Kind::Map(&EXPECT),
+    "checks of the response; one that fails makes the request an error",
+);
+
+pub(super) const REQUEST: [Key; 9] =
+    [NAME, WEIGHT, METHOD, PATH.required(), OWN_HEADERS, BODY, BODY_FILE, BODY_SIZE, EXPECTED];
+
+const BETWEEN: Key = Key::new(
+    "think",
+    Kind::Either(&[TIMES, Kind::OneKey(&THINK)]),
+    "time between the response before and a step, up to 24h",
+)
+.default("0s");
+const ON_FAILURE: Key = Key::new(
+    "on-failure",
+    Kind::OneOf(words_of::<OnFailure>),
+    "after a step that failed the session has come to its `end`, or its steps `continue`",
+)
+.default("end");
+
+pub(super) const SESSION: [Key; 5] = [
+    Key::new("name", Kind::Text, "name in results, unique").required(),
+    WEIGHT,
+    BETWEEN,
+    ON_FAILURE,
     Key::new(
-        "expect",
-        Kind::Map(&EXPECT),
-        "checks of the response; one that fails makes the request an error",
-    ),
+        "steps",
+        Kind::List(1, &Kind::Either(&[Kind::Text, Kind::Map(&STEP)])),
+        "requests, one after the other: the name of one, or a map",
+    )
+    .required(),
 ];
 
-pub(super) const EXPECT: [Key; 3] = [
+pub(super) const STEP: [Key; 12] = [
+    Key::new("request", Kind::Text, "name of a request, instead of the keys of one"),
+    NAME,
+    METHOD,
+    PATH,
+    OWN_HEADERS,
+    BODY,
+    BODY_FILE,
+    BODY_SIZE,
+    EXPECTED,
+    Key::new(
+        "extract",
+        Kind::MapOf(DATA_NAME, &Kind::OneKey(&EXTRACT)),
+        "values taken from the response, by name: `{name}` in later steps of the session",
+    ),
+    BETWEEN,
+    ON_FAILURE,
+];
+
+pub(super) const EXTRACT: [Key; 3] = [
+    Key::new("json", Kind::Matching(pointer), "JSON pointer into the body"),
+    Key::new("header", Kind::Text, "name of a header"),
+    Key::new("regex", Kind::Text, "regular expression on the body, whose group is the value"),
+];
+
+pub(super) const THINK: [Key; 1] =
+    [Key::new("file", Kind::Text, "file with a time per line, which are drawn from the seed")];
+
+pub(super) const EXPECT: [Key; 5] = [
     Key::new(
         "status",
         Kind::OneOrSeveral(&Kind::Either(&[Kind::Whole(200, 999), Kind::Matching(status)])),
@@ -90,6 +164,12 @@ pub(super) const EXPECT: [Key; 3] = [
     ),
     Key::new("min-bytes", Kind::Size, "minimum size of the response, head included"),
     Key::new("max-bytes", Kind::Size, "maximum size of the response, head included"),
+    Key::new("text", Kind::OneOrSeveral(&Kind::Text), "texts that the body contains"),
+    Key::new(
+        "json",
+        Kind::MapOf(POINTER, &Kind::Text),
+        "values in the body, by JSON pointer: the text of a string, anything else as JSON",
+    ),
 ];
 
 fn yes() -> Vec<&'static str> {

@@ -1,32 +1,39 @@
 //! Traffic files: kinds of requests with weights, and the data that their templates are filled with.
 //!
 //! [`read`] turns YAML into a [`TrafficFile`], or an error with its place. [`mod@keys`] has the keys, [`reader`] reads the kinds,
-//! [`data`] their data out of CSV ([`csv`]) and JSON lines, and [`template`] finds the placeholders. The crate `load` draws
+//! [`expect`] their checks, [`sessions`] sessions of several requests, [`data`] their data out of CSV ([`csv`]) and JSON lines, and [`template`] finds the placeholders. The crate `load` draws
 //! values and makes requests of templates.
 
 mod csv;
 mod data;
+mod expect;
 mod keys;
 mod reader;
+mod sessions;
 mod template;
 #[cfg(test)]
 mod tests;
 
+use crate::diagnostic::{ExperimentError, Place};
 use crate::keys::words::words;
 use crate::topology::distribution::Distribution;
+use regex::bytes::Regex;
 use results::ExpectedStatuses;
+use std::time::Duration;
 
 pub use keys::json_schema;
 pub use reader::read;
 pub use template::{Piece, Template};
 
 /// Traffic of a load.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TrafficFile {
     /// URL without the paths of the requests.
     pub url: String,
-    /// Kinds of requests; not empty.
+    /// Kinds of requests; not empty. With sessions, those of their steps, one after the other.
     pub requests: Vec<RequestKind>,
+    /// Sessions; empty if requests are independent.
+    pub sessions: Vec<SessionKind>,
     /// Data, to which templates refer by index.
     pub data: Vec<Data>,
     /// Sources of the data.
@@ -46,12 +53,103 @@ pub struct RequestKind {
     pub path: Template,
     /// Path and query as written.
     pub shown_path: String,
-    /// Names and values, in order.
-    pub headers: Vec<(String, Template)>,
+    /// In order. Several of one name were written as a list.
+    pub headers: Vec<Header>,
     /// Body; empty for none.
     pub body: Body,
     /// Checks of the response.
     pub expect: Expectation,
+}
+
+/// Kind of session.
+#[derive(Clone, Debug)]
+pub struct SessionKind {
+    /// Name in results, unique.
+    pub name: String,
+    /// Share among the sum of all weights; at least 1.
+    pub weight: u32,
+    /// Number of values that its steps extract.
+    pub values: usize,
+    /// Not empty.
+    pub steps: Vec<Step>,
+}
+
+/// Step of a session, beside its request.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Time between the response before and the step.
+    pub think: Think,
+    /// Values taken from the response.
+    pub extract: Vec<Extract>,
+    /// Behaviour of the session if the step fails.
+    pub on_failure: OnFailure,
+}
+
+/// Time between steps.
+#[derive(Clone, Debug)]
+pub enum Think {
+    /// Of this distribution, seconds.
+    Drawn(Distribution),
+    /// One of these, equally likely; not empty.
+    Listed(Vec<Duration>),
+}
+
+impl Default for Think {
+    fn default() -> Self {
+        Self::Drawn(Distribution::Fixed(0.0))
+    }
+}
+
+/// Value that a step takes from its response.
+#[derive(Clone, Debug)]
+pub struct Extract {
+    /// Index among the values of the session.
+    pub value: usize,
+    /// Where it is.
+    pub origin: Origin,
+}
+
+/// Part of a response.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// JSON pointer into the body.
+    Json(String),
+    /// The first header of this name, in lower case.
+    Header(String),
+    /// First match in the body: its group, or the whole of it without one.
+    Regex(Regex),
+}
+
+/// Behaviour of a session after a step that failed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OnFailure {
+    /// It ends.
+    #[default]
+    End,
+    /// Its next step follows.
+    Continue,
+}
+
+words!(OnFailure { End = "end", Continue = "continue" });
+
+/// Header of a kind of request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Header {
+    /// Name as written.
+    pub name: String,
+    /// Value.
+    pub value: Template,
+    place: Place,
+}
+
+impl Header {
+    /// Error at the place of the header.
+    #[must_use]
+    pub fn error(&self, message: impl Into<String>) -> Box<ExperimentError> {
+        let error =
+            self.place.error(message, "expected to be left out").with_hint("leave it out of `headers`");
+        error.without_secrets()
+    }
 }
 
 /// Body of a kind of request.
@@ -82,6 +180,10 @@ pub struct Expectation {
     pub min_bytes: Option<u64>,
     /// Maximum size of the response, head included.
     pub max_bytes: Option<u64>,
+    /// Texts that the body contains.
+    pub text: Vec<String>,
+    /// JSON pointers into the body, and the values there as text.
+    pub json: Vec<(String, String)>,
 }
 
 /// Values by name.

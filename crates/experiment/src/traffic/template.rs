@@ -16,11 +16,13 @@ pub enum Piece {
     Brace,
     /// The value of the data with this index.
     Data(usize),
+    /// The value with this index among those that the session has extracted.
+    Extracted(usize),
 }
 
 impl Template {
-    /// Compiles text. `data` returns the index of a name.
-    pub(super) fn compile<E>(text: &str, data: impl Fn(&str) -> Result<usize, E>) -> Result<Self, E> {
+    /// Compiles text. `named` returns the value of a name.
+    pub(super) fn compile<E>(text: &str, named: impl Fn(&str) -> Result<Piece, E>) -> Result<Self, E> {
         let mut template = Self::default();
         let mut rest = text;
         while let Some(brace) = rest.find('{') {
@@ -30,7 +32,7 @@ impl Template {
                 template.0.push(Piece::Brace);
                 2
             } else if let Some(name) = name_at(from_brace) {
-                template.0.push(Piece::Data(data(name)?));
+                template.0.push(named(name)?);
                 name.len() + 2
             } else {
                 template.push("{");
@@ -55,7 +57,7 @@ impl Template {
         let bytes = |piece: &Piece| match piece {
             Piece::Text(text) => text.len() as u64,
             Piece::Brace => 1,
-            Piece::Data(_) => 0,
+            Piece::Data(_) | Piece::Extracted(_) => 0,
         };
         self.0.iter().map(bytes).sum()
     }
@@ -86,7 +88,9 @@ mod tests {
 
     fn compiled(text: &str) -> Vec<Piece> {
         let names = ["order", "user_1"];
-        let find = |name: &str| names.iter().position(|known| *known == name).ok_or_else(|| name.to_owned());
+        let find = |name: &str| {
+            names.iter().position(|known| *known == name).map(Data).ok_or_else(|| name.to_owned())
+        };
         Template::compile(text, find).unwrap().0
     }
 
@@ -118,6 +122,6 @@ mod tests {
 
     #[test]
     fn unknown_names_are_errors() {
-        assert_eq!(Template::compile("{a}{b}", |name| Err::<usize, _>(name.to_owned())), Err("a".to_owned()));
+        assert_eq!(Template::compile("{a}{b}", |name| Err::<Piece, _>(name.to_owned())), Err("a".to_owned()));
     }
 }

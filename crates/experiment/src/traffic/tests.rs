@@ -19,7 +19,7 @@ requests:
     headers: { accept: application/json, X-User: "{user}" }
     body: '{"id": {order}, "user": "{user}", "{{raw}": {}}'
     expect: { status: [200, 2xx], min-bytes: 100, max-bytes: 1KiB }
-  - { method: PUT, path: /blob, body-size: 2KiB, expect: { status: 201 } }
+  - { method: PUT, path: /blob, body-size: 2KiB, expect: { status: 201, text: [a, "{b}"], json: { /a: 1, "": "null" } } }
 data:
   order: { unique: true, from: 1000 }
   user: { csv: users.csv, column: name }
@@ -44,6 +44,7 @@ impl Files for Folder {
             "short.csv" => "name,email\nada,a\ntom\n",
             "open.csv" => "name\n\"ada\n",
             "empty" => "",
+            "times.txt" => "1.5s\n\n2ms\n 1m \n",
             "bad.jsonl" => "{}\n{a}\n",
             _ => return Err(format!("read {path}: No such file or directory (os error 2)")),
         };
@@ -67,7 +68,7 @@ fn file_reads_every_key() {
     assert_eq!((list.name.as_str(), list.weight, list.method.as_str()), ("list", 8, "GET"));
     assert_eq!(list.path.pieces(), [Piece::Text("/items?page={1..50}".into())]);
     assert_eq!(list.body, Body::Template(Template::default()));
-    let names: Vec<&str> = buy.headers.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = buy.headers.iter().map(|header| header.name.as_str()).collect();
     assert_eq!(names, ["X-Api-Key", "accept", "X-User"], "its own header replaces the common one");
     assert_eq!(buy.path.pieces(), [Piece::Text("/orders/".into()), Piece::Data(0)]);
     let Body::Template(body) = &buy.body else { panic!("{:?}", buy.body) };
@@ -79,6 +80,11 @@ fn file_reads_every_key() {
     assert!(status.contains(200) && status.contains(204) && !status.contains(304));
     assert_eq!((buy.expect.min_bytes, buy.expect.max_bytes), (Some(100), Some(1024)));
     assert_eq!((blob.name.as_str(), &blob.body), ("PUT /blob", &Body::Filler(2048)));
+    let pair = |pointer: &str, value: &str| (pointer.to_owned(), value.to_owned());
+    assert_eq!(
+        (&blob.expect.text[..], &blob.expect.json[..]),
+        (&["a".into(), "{b}".into()][..], &[pair("/a", "1"), pair("", "null")][..])
+    );
     let data: Vec<(&str, usize)> = shop.data.iter().map(|data| (data.name.as_str(), data.source)).collect();
     assert_eq!(
         data,
@@ -153,11 +159,18 @@ fn invalid_files_report_place_and_expectation() {
         one("{path: /, headers: {}}"),
         one("{path: /, headers: {X A: b}}"),
         one("{path: /, headers: {X-A: \"b\\nc\"}}"),
+        one("{path: /, headers: {X-A: b, x-a: c}}"),
+        one("{path: /, headers: {X-A: []}}"),
+        one("{path: /, headers: {Authorization: Bearer s3cret}, wieght: 1}"),
         one("{path: /, body: a, body-size: 1}"),
         one("{path: /, body-size: 1GiB}"),
         one("{path: /, body-file: none.json}"),
         one("{path: /, expect: {}}"),
         one("{path: /, expect: {status: [200, 2yy]}}"),
+        one("{path: /, expect: {status: 9xx}}"),
+        one("{path: /, expect: {text: ''}}"),
+        one("{path: /, expect: {json: {a: b}}}"),
+        one("{path: /, expect: {json: {/a: {b: c}}}}"),
         one("{path: /, expect: {min-bytes: 2, max-bytes: 1}}"),
         one("{path: /}\n  - {path: /}"),
         one("{path: '/{user}'}"),
@@ -215,4 +228,99 @@ fn kinds_and_size_are_limited() {
     assert_eq!((error.message.as_str(), error.line), ("the bodies are too large", 19));
     let large = "#".repeat(2 << 20);
     assert_eq!(read(&large, "large.yaml", &Folder).unwrap_err().message, "the file is too large");
+}
+
+/// Sessions whose steps name a request, and have one.
+const SESSIONS: &str = r#"
+url: http://127.0.0.1:8080
+requests:
+  - { name: login, method: POST, path: /login, body: '{"user": "{user}"}' }
+sessions:
+  - name: buy
+    weight: 3
+    think: { exponential: 2s }
+    steps:
+      - { request: login, extract: { token: { json: /token }, id: { header: X-Id } } }
+      - path: /cart/{id}
+        headers: { Authorization: "Bearer {token}" }
+        think: 500ms
+        on-failure: continue
+        extract: { id: { regex: 'id=(\d+)' } }
+      - path: /cart/{id}
+        think: { file: times.txt }
+  - { name: look, on-failure: continue, steps: [login] }
+data:
+  user: { values: [ada, tom] }
+"#;
+
+#[test]
+fn sessions_are_read_with_the_requests_of_their_steps() {
+    let file = read(SESSIONS, "shop.yaml", &Folder).unwrap();
+    let alike = "url: http://a\nsessions: [{name: a, steps: [{path: /, name: b}, {path: /, name: b}, {path: /, name: b (2)}]}]\n";
+    let alike = read(alike, "shop.yaml", &Folder).unwrap();
+    let names: Vec<&str> = alike.requests.iter().map(|request| request.name.as_str()).collect();
+    assert_eq!(names, ["a/b", "a/b (2)", "a/b (2) (2)"]);
+    let names: Vec<&str> = file.requests.iter().map(|request| request.name.as_str()).collect();
+    assert_eq!(names, ["buy/login", "buy/GET /cart/{id}", "buy/GET /cart/{id} (2)", "look/login"]);
+    let [buy, look] = &file.sessions[..] else { panic!("{:?}", file.sessions) };
+    assert_eq!((buy.name.as_str(), buy.weight, buy.values), ("buy", 3, 2));
+    assert_eq!((look.name.as_str(), look.weight, look.values, look.steps.len()), ("look", 1, 0, 1));
+    let [login, cart, again] = &buy.steps[..] else { panic!("{:?}", buy.steps) };
+    let [token, id] = &login.extract[..] else { panic!("{:?}", login.extract) };
+    assert!(matches!(&token.origin, Origin::Json(pointer) if pointer == "/token") && token.value == 0);
+    assert!(matches!(&id.origin, Origin::Header(name) if name == "x-id") && id.value == 1);
+    assert!(matches!(&cart.extract[..], [Extract { value: 1, origin: Origin::Regex(_) }]));
+    assert_eq!((cart.on_failure, again.on_failure), (OnFailure::Continue, OnFailure::End));
+    assert!(matches!(login.think, Think::Drawn(Distribution::Exponential { mean: 2.0 })));
+    assert!(matches!(cart.think, Think::Drawn(Distribution::Fixed(0.5))));
+    let times = [1500, 2, 60_000].map(Duration::from_millis);
+    assert!(matches!(&again.think, Think::Listed(listed) if listed[..] == times));
+    assert_eq!(file.requests[1].path.pieces(), [Piece::Text("/cart/".into()), Piece::Extracted(1)]);
+    assert_eq!(look.steps[0].on_failure, OnFailure::Continue);
+}
+
+#[test]
+fn invalid_sessions_report_place_and_expectation() {
+    let of = |session: &str| {
+        format!(
+            "url: http://a\nrequests: [{{path: /, name: home}}]\nsessions:\n  - {session}\ndata: {{d: {{values: [a]}}}}\n"
+        )
+    };
+    let steps = |steps: &str| of(&format!("{{name: s, steps: [home, {steps}]}}"));
+    let mut all = String::new();
+    for text in [
+        "url: http://a\nsessions: []\n".to_owned(),
+        "url: http://a\nrequests: [{path: /, weight: 2}]\nsessions: [{name: s, steps: [GET /]}]\n".to_owned(),
+        "url: http://a\nrequests: [{path: /}]\nsessions: [{name: s, steps: [{path: /}]}]\n".to_owned(),
+        "url: http://a\nsessions: [{name: s, steps: [home]}]\n".to_owned(),
+        of("{steps: [home]}"),
+        of("{name: s}"),
+        of("{name: s, steps: []}"),
+        of("{name: s, steps: [hme]}"),
+        of("{name: s, steps: [home]}\n  - {name: s, steps: [home]}"),
+        of("{name: s, steps: [home], think: {constant: 1s}}"),
+        of("{name: s, steps: [home], on-failure: stop}"),
+        steps("{weight: 2, path: /}"),
+        steps("{request: home, path: /}"),
+        steps("{path: '/{token}'}"),
+        steps("{path: '/{tokn}'}").replace("home,", "{request: home, extract: {token: {json: /t}}},"),
+        steps("{path: '{token}'}").replace("home,", "{request: home, extract: {token: {json: /t}}},"),
+        steps("{path: /, think: 25h}"),
+        steps("{path: /, think: {file: empty}}"),
+        steps("{path: /, think: {file: users.csv}}"),
+        of("{name: s, steps: [{request: home, think: 1s}]}"),
+        steps("{path: /, extract: {}}"),
+        steps("{path: /, extract: {d: {json: /d}}}"),
+        steps("{path: /, extract: {1a: {json: /d}}}"),
+        steps("{path: /, extract: {a: {}}}"),
+        steps("{path: /, extract: {a: {json: /d, header: X-D}}}"),
+        steps("{path: /, extract: {a: {json: d}}}"),
+        steps("{path: /, extract: {a: {regex: '('}}}"),
+        steps("{path: /, extract: {a: {regex: '(a)(b)'}}}"),
+        steps("{path: /, extract: {a: {regex: '(a{1000}){1000}'}}}"),
+    ] {
+        let error = read(&text, "shop.yaml", &Folder).unwrap_err();
+        let _ = writeln!(all, "{}\n", error.render(false));
+    }
+    insta::assert_snapshot!(all);
 }

@@ -40,6 +40,16 @@ pub(super) fn parse(bytes: &[u8], head_only: bool) -> Result<Option<(usize, Head
     understand(parsed, &response, bytes, head_only)
 }
 
+/// Calls `field` for each field of a head that was parsed before.
+pub(super) fn fields(head: &[u8], field: &mut dyn FnMut(&[u8], &[u8])) {
+    let lines = head.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::trim_ascii_end);
+    for line in lines.take_while(|line| !line.is_empty()) {
+        if let Some(colon) = line.iter().position(|byte| *byte == b':') {
+            field(&line[..colon], line[colon + 1..].trim_ascii_start());
+        }
+    }
+}
+
 fn understand(
     parsed: httparse::Result<usize>,
     response: &Response<'_, '_>,

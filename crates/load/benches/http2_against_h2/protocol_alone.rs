@@ -12,7 +12,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::{Connection, ResponseFuture, SendRequest};
 use http::{Request, StatusCode};
-use load::http2::{CommonFields, Http2Connection, Http2Request, Parsed};
+use load::http2::{CommonFields, Http2Connection, Http2Request, Parsed, Values};
 use load::{GrpcCall, RequestTemplate, resolve};
 use std::cell::RefCell;
 use std::future::Future as _;
@@ -152,7 +152,7 @@ impl EngineSide {
 
     fn turn(&mut self, requests: usize, responses: &[u8]) -> Outcome<usize> {
         for _ in 0..requests {
-            self.connection.begin(&self.request, &[], &mut self.out);
+            self.connection.begin(&self.request, Values::default(), &mut self.out);
         }
         // They are written.
         self.out.clear();

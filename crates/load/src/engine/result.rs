@@ -5,7 +5,7 @@ use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
 use crate::recorder::{EventRecord, GrpcRecord, Recorder};
 use crate::spec::Protocol;
-use crate::target::Kind;
+use crate::target::{Choice, Kind};
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, RunContext};
@@ -130,7 +130,8 @@ impl Coordinator<'_> {
             connections_at_start: (servers.len() <= self.spec.connections && !self.spec.opening.per_request)
                 .then_some(open),
             without_warmup: self.spec.warmup.is_zero(),
-            requests_wanted: self.spec.own_requests(),
+            // Of sessions: their requests have other numbers.
+            requests_wanted: self.spec.own_requests().filter(|_| self.spec.targets.sessions.is_empty()),
             start_at: measured.agreed_start,
             started_at: measured.started_at,
             clock_moved: measured.clock_moved,
@@ -160,14 +161,16 @@ impl Coordinator<'_> {
                 .iter()
                 .filter_map(|choice| Some((choice.kind.as_deref()?, choice.weight)))
         };
+        let steps = self.spec.targets.steps();
+        let session_weight = |kind: usize| Some(self.spec.targets.sessions[steps.get(kind)?.0].weight);
         let urls: Vec<String> = kinds().map(|(kind, _)| format!("{base}{}", kind.shown_path)).collect();
         let requests = if urls.is_empty() { Vec::new() } else { recorder.url_results(&urls) };
-        let result = |((kind, weight), requests): ((&Kind, u32), UrlResult)| KindResult {
+        let result = |(index, ((kind, weight), requests)): (usize, ((&Kind, u32), UrlResult))| KindResult {
             name: kind.name.clone(),
-            weight,
+            weight: session_weight(index).unwrap_or(weight),
             requests,
         };
-        kinds().zip(requests).map(result).collect()
+        kinds().zip(requests).enumerate().map(result).collect()
     }
 
     /// `open`: connections that were open at the start.
@@ -249,6 +252,10 @@ impl Coordinator<'_> {
             } else {
                 recorder.url_results(&self.spec.urls)
             },
+            sessions: recorder.session_results(
+                &self.spec.targets.sessions,
+                &self.spec.targets.choices.iter().filter_map(Choice::name).collect::<Vec<_>>(),
+            ),
             kinds: self.kinds(recorder),
             verdict: Default::default(),
             objective: None,

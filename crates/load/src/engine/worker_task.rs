@@ -134,6 +134,8 @@ impl WorkerTask<'_> {
             timeline: self.timeline,
             targets: &spec.targets.servers,
             choices: &spec.targets.choices,
+            sessions: (&spec.targets.sessions, spec.targets.steps()),
+            seed: (spec.seed, number.0),
             server_per: spec.targets.server_per,
             sources: spec.opening.sources.map(|sources| SourceTurns::new(sources, number)),
             requests_per_connection: spec.requests_per_connection,

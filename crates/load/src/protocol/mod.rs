@@ -9,10 +9,14 @@ pub(crate) mod events;
 pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
+mod kept;
 pub(crate) mod raw;
 
 use crate::error::ErrorKind;
+use crate::target::Values;
 use grpc::GrpcEnd;
+
+pub(crate) use kept::{Keep, KeptField, KeptResponse};
 
 /// The protocol state of one connection.
 pub(crate) trait Codec {
@@ -36,9 +40,9 @@ pub(crate) trait Codec {
     /// Resets the state for a new connection; appends the protocol's opening bytes.
     fn open(&mut self, out: &mut Vec<u8>);
 
-    /// Starts a request, for which there must be room: appends its bytes, with `numbers` in its placeholders,
+    /// Starts a request, for which there must be room: appends its bytes, with `values` in its placeholders,
     /// and returns its stream.
-    fn begin(&mut self, request: &Self::Request, numbers: &[u64], out: &mut Vec<u8>) -> usize;
+    fn begin(&mut self, request: &Self::Request, values: Values<'_>, out: &mut Vec<u8>) -> usize;
 
     /// Bytes of a started request that wait for the peer's flow-control window.
     fn blocked_bytes(&self, _stream: usize) -> usize {
@@ -53,6 +57,11 @@ pub(crate) trait Codec {
     /// Consumes bytes up to the next result and returns it. Call it again with the remaining bytes. Appends
     /// replies to `out`. Fails if the bytes are invalid: the connection is then unusable.
     fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError>;
+
+    /// Takes what was kept of the response of this stream, which has just ended; `None` if its request keeps nothing.
+    fn take_kept(&mut self, _stream: usize) -> Option<Box<KeptResponse>> {
+        None
+    }
 
     /// Cancels the response of a stream; appends the bytes that announce it. Returns false if the connection
     /// cannot continue without that response.

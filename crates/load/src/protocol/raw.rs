@@ -5,7 +5,7 @@
 
 use super::{Codec, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
-use crate::target::Request;
+use crate::target::{Request, Values};
 use std::sync::Arc;
 
 /// A prime just below 256, so that shifts by a power of two are detected.
@@ -31,7 +31,7 @@ pub(crate) struct RawRequest(Arc<[u8]>);
 
 impl RawRequest {
     pub(crate) fn new(request: &Request) -> Self {
-        Self(request.body.bytes(&[]))
+        Self(request.body.bytes(Values::default()))
     }
 }
 
@@ -64,7 +64,7 @@ impl Codec for Raw {
         self.received = None;
     }
 
-    fn begin(&mut self, request: &RawRequest, _numbers: &[u64], out: &mut Vec<u8>) -> usize {
+    fn begin(&mut self, request: &RawRequest, _values: Values<'_>, out: &mut Vec<u8>) -> usize {
         self.received = Some(0);
         out.extend_from_slice(&request.0);
         0
@@ -114,7 +114,7 @@ mod tests {
     fn awaiting(bytes: u64, checked: bool) -> Raw {
         let mut codec = Raw::new(ExpectedReply { bytes, checked });
         let mut out = Vec::new();
-        codec.begin(&RawRequest(pattern(600).into()), &[], &mut out);
+        codec.begin(&RawRequest(pattern(600).into()), Values::default(), &mut out);
         assert_eq!(out, pattern(600));
         codec
     }

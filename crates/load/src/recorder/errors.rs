@@ -4,7 +4,10 @@ use crate::error::ErrorKind;
 use std::collections::BTreeMap;
 
 /// Count per kind.
-type Counts = [u64; ErrorKind::ALL.len()];
+pub(super) type Counts = [u64; ErrorKind::ALL.len()];
+
+/// No errors.
+pub(super) const NONE: Counts = [0; ErrorKind::ALL.len()];
 
 /// Errors of a worker.
 #[derive(Clone, Debug)]
@@ -20,8 +23,7 @@ pub(super) struct Errors {
 
 impl Errors {
     pub(super) fn new() -> Self {
-        let none = [0; ErrorKind::ALL.len()];
-        Self { of_window: none, before: none, fallbacks: none, is_started: false }
+        Self { of_window: NONE, before: NONE, fallbacks: NONE, is_started: false }
     }
 
     /// The schedule starts: what has failed until now lies before the window. If it never starts, there is no window that it
@@ -66,12 +68,14 @@ impl Errors {
     }
 }
 
-fn by_name(counts: &Counts) -> BTreeMap<String, u64> {
+/// The counts in the form of the result schema.
+pub(super) fn by_name(counts: &Counts) -> BTreeMap<String, u64> {
     let seen = ErrorKind::ALL.into_iter().zip(counts).filter(|(_, count)| **count > 0);
     seen.map(|(kind, count)| (kind.name().to_owned(), *count)).collect()
 }
 
-fn add(sums: &mut Counts, counts: &Counts) {
+/// Adds counts.
+pub(super) fn add(sums: &mut Counts, counts: &Counts) {
     for (sum, count) in sums.iter_mut().zip(counts) {
         *sum += count;
     }

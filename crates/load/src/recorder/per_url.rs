@@ -1,6 +1,8 @@
 //! Requests and response times of each URL or kind of request, when several are measured apart.
 
+use super::errors::{self, Counts};
 use crate::clock::Nanos;
+use crate::error::ErrorKind;
 use results::{LatencyHistogram, UrlResult};
 use statistics::UnansweredWaits;
 
@@ -16,6 +18,18 @@ struct UrlRecord {
     /// `None` until the first response: of hundreds of kinds, some may be rare.
     response_time: Option<Box<LatencyHistogram>>,
     unanswered_waits: UnansweredWaits,
+    /// Responses by status: few in practice, so linear search is enough.
+    statuses: Vec<(u16, u64)>,
+    errors: Counts,
+}
+
+impl UrlRecord {
+    fn status(&mut self, status: u16, responses: u64) {
+        match self.statuses.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, count)) => *count += responses,
+            None => self.statuses.push((status, responses)),
+        }
+    }
 }
 
 impl PerUrl {
@@ -26,6 +40,8 @@ impl PerUrl {
             failed: 0,
             response_time: None,
             unanswered_waits: UnansweredWaits::default(),
+            statuses: Vec::new(),
+            errors: errors::NONE,
         };
         Self(vec![record; urls])
     }
@@ -47,15 +63,24 @@ impl PerUrl {
         }
     }
 
-    pub(super) fn completed(&mut self, url: usize, response_time: Nanos) {
+    pub(super) fn completed(&mut self, url: usize, response_time: Nanos, status: u16) {
         if let Some(record) = self.0.get_mut(url) {
+            record.status(status, 1);
             record.response_time.get_or_insert_default().record_ns(response_time);
         }
     }
 
-    pub(super) fn failed(&mut self, url: usize, waited: Nanos) {
+    /// Counts the status of a response that failed a check.
+    pub(super) fn status(&mut self, url: usize, status: u16) {
+        if let Some(record) = self.0.get_mut(url) {
+            record.status(status, 1);
+        }
+    }
+
+    pub(super) fn failed(&mut self, url: usize, waited: Nanos, kind: ErrorKind) {
         if let Some(record) = self.0.get_mut(url) {
             record.failed += 1;
+            record.errors[kind as usize] += 1;
             record.unanswered_waits.record_ns(waited, 1);
         }
     }
@@ -74,6 +99,8 @@ impl PerUrl {
                 mine.response_time.get_or_insert_default().merge(theirs);
             }
             mine.unanswered_waits.merge(&theirs.unanswered_waits);
+            theirs.statuses.iter().for_each(|(status, count)| mine.status(*status, *count));
+            errors::add(&mut mine.errors, &theirs.errors);
         }
     }
 
@@ -82,6 +109,8 @@ impl PerUrl {
         let none = LatencyHistogram::new();
         let result = |(url, record): (&String, &UrlRecord)| {
             let (times, waits) = (record.response_time.as_deref().unwrap_or(&none), &record.unanswered_waits);
+            // 0 means a response of a protocol without statuses.
+            let statuses = record.statuses.iter().filter(|(status, _)| *status > 0);
             UrlResult {
                 url: url.clone(),
                 sent: record.sent,
@@ -91,6 +120,8 @@ impl PerUrl {
                 response_time_us: times.summary_with(waits.count()),
                 censored_above_us: waits.above_us(times.count(), times.max_us(), 0),
                 unanswered_waits_us: waits.to_entries(),
+                status: statuses.map(|(status, count)| (status.to_string(), *count)).collect(),
+                errors: errors::by_name(&record.errors),
             }
         };
         urls.iter().zip(&self.0).map(result).collect()

@@ -4,7 +4,10 @@ use super::{GrpcRecord, Recorder};
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
 use crate::network::Security;
-use results::{Backlog, HistogramSummary, IdleCloses, RequestCounts, UrlResult, WarmupCounts};
+use crate::target::SessionKind;
+use results::{
+    Backlog, HistogramSummary, IdleCloses, RequestCounts, SessionResults, UrlResult, WarmupCounts,
+};
 use std::collections::BTreeMap;
 
 impl Recorder {
@@ -59,6 +62,11 @@ impl Recorder {
     /// The record of each URL, in the order given; empty unless asked for.
     pub(crate) fn url_results(&self, urls: &[String]) -> Vec<UrlResult> {
         self.per_url.results(urls)
+    }
+
+    /// Sessions in the form of the result schema; `None` without any. `names`: of the kinds of requests of all steps.
+    pub(crate) fn session_results(&self, kinds: &[SessionKind], names: &[&str]) -> Option<SessionResults> {
+        self.sessions.results(kinds, names)
     }
 
     /// Judges the statuses, except those that checks have judged: 400 and above are errors.

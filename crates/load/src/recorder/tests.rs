@@ -6,7 +6,15 @@ const MS: Nanos = 1_000_000;
 #[test]
 fn request_without_place_to_wait_has_waited_since_it_was_due() {
     let mut recorder = Recorder::new(0, SECOND, false).with_urls(2);
-    let chosen = Chosen { choice: 1, server: 0, request: 0, numbers: Vec::new(), lacks_data: false };
+    let chosen = Chosen {
+        choice: 1,
+        option: 0,
+        server: 0,
+        request: 0,
+        step: None,
+        numbers: Vec::new(),
+        lacks_data: false,
+    };
     recorder.crowded_out(5 * MS, 45 * MS, &chosen);
     let (times, above_us) = recorder.response_times();
     assert_eq!((times.count, times.censored, recorder.request_counts().unsent), (0, 1, 1));

@@ -1,6 +1,6 @@
 //! Headers and bodies of requests, as the user wrote them.
 
-use super::text::{Place, Text};
+use super::text::{Place, Text, Values};
 use http::header::{InvalidHeaderName, InvalidHeaderValue};
 use http::{HeaderName, HeaderValue};
 use std::fmt;
@@ -149,12 +149,12 @@ impl Body {
     }
 
     /// Bytes of one request.
-    pub(crate) fn bytes(&self, numbers: &[u64]) -> Arc<[u8]> {
+    pub(crate) fn bytes(&self, values: Values<'_>) -> Arc<[u8]> {
         match self {
             Self::Constant(bytes) => Arc::clone(bytes),
             Self::Varying(text) => {
-                let mut bytes = Vec::with_capacity(text.length(numbers));
-                text.write(numbers, &mut bytes);
+                let mut bytes = Vec::with_capacity(text.length(values));
+                text.write_with(values, &mut bytes);
                 bytes.into()
             }
         }
@@ -180,8 +180,9 @@ mod tests {
         for text in ["", "{\"a\": {1..x}}", "{1..}", "{2..1}", "{{}}", "a{1,2}", "{", "{0..1000000000}"] {
             assert_eq!(body(text), Body::from(text.as_bytes()), "{text}");
         }
-        let written =
-            |text: &str, numbers: &[u64]| String::from_utf8(body(text).bytes(numbers).to_vec()).unwrap();
+        let written = |text: &str, numbers: &[u64]| {
+            String::from_utf8(body(text).bytes(numbers.into()).to_vec()).unwrap()
+        };
         assert_eq!(written("{\"id\": {1..1000}}", &[42]), "{\"id\": 42}");
         assert_eq!(written("{{1..2}}{003..100}{", &[2, 7]), "{2}007{");
         let last = |place: Place| match place {

@@ -1,6 +1,6 @@
 //! Data of requests: sources of values by row or number, and the values that each request takes.
 
-use super::Order;
+use super::{Numbers, Order};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use results::percent_encode_except;
@@ -47,10 +47,9 @@ impl Rows {
     /// `%` stay.
     #[must_use]
     pub fn in_path(&self) -> Self {
-        let fits = |byte: u8| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte);
         let mut encoded = Self::default();
         for row in 0..self.ends.len() as u64 {
-            encoded.push(percent_encode_except(self.get(row), fits).as_bytes());
+            encoded.push(&in_path_form(self.get(row)));
         }
         encoded
     }
@@ -62,6 +61,12 @@ impl Rows {
         let start = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.bytes.get(start..end).unwrap_or_default()
     }
+}
+
+/// A value as a path or query can have it.
+pub(super) fn in_path_form(value: &[u8]) -> Vec<u8> {
+    let fits = |byte: u8| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte);
+    percent_encode_except(value, fits).into_bytes()
 }
 
 /// Values may be secrets.
@@ -103,6 +108,11 @@ impl Draws {
     /// The next request draws.
     pub(super) fn begin(&mut self) {
         self.request += 1;
+    }
+
+    /// A number of a range, drawn at random.
+    pub(super) fn number_in(&mut self, range: &Numbers) -> u64 {
+        self.random.random_range(range.first..=range.last)
     }
 
     /// The request's value of a source, the same however often it is asked for; `None` if the source has ended.

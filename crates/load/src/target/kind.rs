@@ -1,8 +1,11 @@
 //! Kinds of requests: several templates with weights, each checked and measured apart.
 
+use super::session::text_of;
 use super::{RequestTemplate, Text};
 use crate::error::ErrorKind;
+use crate::protocol::{Keep, KeptResponse};
 use results::ExpectedStatuses;
+use serde_json::Value;
 use std::ops::RangeInclusive;
 
 /// A kind of request.
@@ -19,29 +22,68 @@ pub struct RequestKind {
 }
 
 /// Name and checks of a kind of request.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Kind {
     /// Name in results.
     pub name: String,
     /// Path and query for results, as written.
     pub shown_path: String,
-    /// Right statuses; `None`: no check.
-    pub status: Option<ExpectedStatuses>,
-    /// Right sizes of responses, bytes, heads included.
-    pub bytes: RangeInclusive<u64>,
+    /// Checks of responses.
+    pub expect: Expectation,
 }
 
-impl Kind {
-    pub(super) fn has_checks(&self) -> bool {
-        self.status.is_some() || self.bytes != (0..=u64::MAX)
+/// Checks of responses, in the order in which they are made.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Expectation {
+    /// Right statuses; `None`: no check.
+    pub status: Option<ExpectedStatuses>,
+    /// Right sizes of responses, bytes, heads included; `None`: no check.
+    pub bytes: Option<RangeInclusive<u64>>,
+    /// Texts that bodies contain.
+    pub text: Vec<String>,
+    /// JSON pointers into bodies, and the values there: the text of a string, anything else as JSON.
+    pub json: Vec<(String, String)>,
+}
+
+impl Expectation {
+    /// True if anything is checked.
+    pub(super) fn is_any(&self) -> bool {
+        *self != Self::default()
     }
 
-    /// The first check that a response fails.
-    pub(crate) fn fault(&self, status: u16, bytes: u64) -> Option<ErrorKind> {
+    /// Parts of responses that the checks look into.
+    pub(crate) fn keep(&self) -> Keep {
+        Keep { body: !self.text.is_empty() || !self.json.is_empty(), fields: false }
+    }
+
+    /// The first check that a response fails. `kept`: its kept parts.
+    pub(crate) fn fault(&self, status: u16, bytes: u64, kept: Option<&KeptResponse>) -> Option<ErrorKind> {
         if self.status.as_ref().is_some_and(|expected| !expected.contains(status)) {
             return Some(ErrorKind::CheckStatus);
         }
-        (!self.bytes.contains(&bytes)).then_some(ErrorKind::CheckSize)
+        if self.bytes.as_ref().is_some_and(|expected| !expected.contains(&bytes)) {
+            return Some(ErrorKind::CheckSize);
+        }
+        let body = kept.map_or(&[][..], |kept| &kept.body);
+        if self.text.iter().any(|text| !contains(body, text)) {
+            return Some(ErrorKind::CheckText);
+        }
+        (!self.json.is_empty() && !self.has_values(body)).then_some(ErrorKind::CheckJson)
+    }
+
+    fn has_values(&self, body: &[u8]) -> bool {
+        let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
+        let is_there = |(pointer, expected): &(String, String)| {
+            body.pointer(pointer).is_some_and(|value| *text_of(value) == *expected.as_bytes())
+        };
+        self.json.iter().all(is_there)
+    }
+}
+
+fn contains(body: &[u8], text: &str) -> bool {
+    match std::str::from_utf8(body) {
+        Ok(body) => body.contains(text),
+        Err(_) => body.windows(text.len().max(1)).any(|window| window == text.as_bytes()),
     }
 }
 
@@ -51,15 +93,14 @@ mod tests {
 
     #[test]
     fn responses_are_checked_by_status_then_size() {
-        let kind = |status: &[&str], bytes| Kind {
-            name: "buy".to_owned(),
-            shown_path: "/".to_owned(),
+        let expect = |status: &[&str], bytes| Expectation {
             status: ExpectedStatuses::new(status.iter().map(|pattern| pattern.parse().unwrap()).collect()),
             bytes,
+            ..Expectation::default()
         };
-        let any = kind(&[], 0..=u64::MAX);
-        assert_eq!((any.fault(500, 0), any.fault(200, u64::MAX)), (None, None));
-        let strict = kind(&["2xx", "404"], 10..=20);
+        let any = expect(&[], None);
+        assert_eq!((any.fault(500, 0, None), any.fault(200, u64::MAX, None)), (None, None));
+        let strict = expect(&["2xx", "404"], Some(10..=20));
         for (status, bytes, fault) in [
             (204, 10, None),
             (404, 20, None),
@@ -68,7 +109,36 @@ mod tests {
             (200, 9, Some(ErrorKind::CheckSize)),
             (200, 21, Some(ErrorKind::CheckSize)),
         ] {
-            assert_eq!(strict.fault(status, bytes), fault, "{status} {bytes}");
+            assert_eq!(strict.fault(status, bytes, None), fault, "{status} {bytes}");
         }
+    }
+
+    #[test]
+    fn bodies_are_checked_for_texts_then_json() {
+        let pair = |pointer: &str, value: &str| (pointer.to_owned(), value.to_owned());
+        let expect = Expectation {
+            text: vec!["ok".to_owned(), "é".to_owned()],
+            json: vec![pair("/a/0", "é"), pair("/b", "1"), pair("/c", "null")],
+            ..Expectation::default()
+        };
+        assert!(expect.keep().body && !Expectation::default().keep().body);
+        let (text, json) = (Some(ErrorKind::CheckText), Some(ErrorKind::CheckJson));
+        for (body, fault) in [
+            (&br#"{"a": ["\xC3\xA9"], "ok": 1}"#[..], text),
+            ("{\"a\": [\"é\"], \"b\": 1, \"c\": null, \"ok\": 2}".as_bytes(), None),
+            ("{\"a\": [\"é\"], \"b\": 2, \"c\": null, \"ok\": 2}".as_bytes(), json),
+            ("{\"a\": [\"é\"], \"b\": 1, \"ok\": 2}".as_bytes(), json),
+            ("ok é".as_bytes(), json),
+            (b"ok \xff", text),
+            (b"", text),
+        ] {
+            let kept = KeptResponse { body: body.to_vec(), ..KeptResponse::default() };
+            assert_eq!(expect.fault(200, 0, Some(&kept)), fault, "{}", body.escape_ascii());
+        }
+        assert!(
+            contains("ok é\u{fffd}".as_bytes(), "é")
+                && contains(b"\xff ok", "ok")
+                && !contains(b"\xff", "ok")
+        );
     }
 }

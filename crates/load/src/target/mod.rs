@@ -4,23 +4,28 @@
 mod address;
 mod assignment;
 mod content;
+mod cookies;
 mod data;
 mod kind;
 mod resolve;
 mod selection;
+mod session;
 mod text;
 mod url;
 
 pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
+pub(crate) use cookies::CookieJar;
 pub use data::{Rows, Source};
-pub use kind::{Kind, RequestKind};
+pub use kind::{Expectation, Kind, RequestKind};
 pub use resolve::{resolve, resolve_kinds};
-pub(crate) use selection::{Chosen, Selector};
-pub use text::{Content, Numbers, Place, RangeError, Text};
+pub(crate) use selection::{Chosen, Selector, SessionStep};
+pub use session::{Extract, Origin, SessionKind, Step};
+pub use text::{Content, Numbers, Place, RangeError, Text, Values};
 pub use url::shown_url;
 
+use crate::protocol::Keep;
 use crate::protocol::grpc::{self, GrpcCall};
 use http::{HeaderName, Method};
 use rustls::pki_types::ServerName;
@@ -44,6 +49,8 @@ pub struct Targets {
     pub connections_per_server: Option<usize>,
     /// Data of the requests.
     pub sources: Vec<Source>,
+    /// Sessions that the choices are the steps of: see [`Self::with_sessions`]. Empty if requests are independent.
+    pub sessions: Vec<SessionKind>,
 }
 
 /// Protocol family of all servers of a run.
@@ -112,7 +119,7 @@ impl Targets {
     /// True if a kind of request has checks.
     pub(crate) fn have_checks(&self) -> bool {
         let mut kinds = self.choices.iter().filter_map(|choice| choice.kind.as_ref());
-        kinds.any(|kind| kind.has_checks())
+        kinds.any(|kind| kind.expect.is_any())
     }
 
     fn total_weight(&self) -> u64 {
@@ -121,6 +128,17 @@ impl Targets {
 }
 
 impl Choice {
+    /// Name of the kind of request, if it is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.kind.as_deref().map(|kind| kind.name.as_str())
+    }
+
+    /// An option with its index.
+    fn option(&self, index: usize) -> (usize, usize, usize) {
+        let (server, request) = self.options[index];
+        (index, server, request)
+    }
+
     /// Placeholders in its requests.
     fn places<'a>(&self, targets: &'a Targets) -> impl Iterator<Item = Place> + use<'a> {
         let (server, request) = self.options[0];
@@ -169,6 +187,10 @@ pub struct Request {
     pub body: Body,
     /// gRPC: the messages that a call sends instead of a body.
     pub call: Option<GrpcCall>,
+    /// Parts of responses that are kept for their checks.
+    pub(crate) keep: Keep,
+    /// The cookies of its session are sent, too.
+    pub(crate) sends_cookies: bool,
 }
 
 impl Request {
@@ -189,6 +211,14 @@ impl Request {
     #[must_use]
     pub fn header(&self, name: &HeaderName) -> Option<&Header> {
         self.headers.iter().find(|header| header.name() == name)
+    }
+
+    /// Host without its port.
+    pub(crate) fn host(&self) -> &str {
+        match self.authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => &self.authority,
+        }
     }
 
     /// Placeholders, in the order in which requests contain them: path, headers, body.

@@ -5,6 +5,7 @@ use super::{
     Address, Body, Choice, Family, Header, Order, Request, RequestKind, RequestTemplate, ServerPer, Source,
     Target, TargetError, Targets, Text,
 };
+use crate::protocol::Keep;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, USER_AGENT};
@@ -95,7 +96,10 @@ pub fn resolve_kinds(url: &str, kinds: &[RequestKind], sources: Vec<Source>) -> 
         }
         whole.path.append(path);
         let options = hosts.iter().map(|host| resolver.option(host, &whole));
-        let options = options.collect::<Result<_, _>>()?;
+        let options: Vec<(usize, usize)> = options.collect::<Result<_, _>>()?;
+        for (server, request) in &options {
+            resolver.servers[*server].requests[*request].keep = kind.expect.keep();
+        }
         if resolver.family != Some(Family::Http) {
             return Err(TargetError::KindsOfHttp(super::shown_url(url)));
         }
@@ -156,6 +160,7 @@ impl<'a> Resolver<'a> {
             server_per: ServerPer::default(),
             connections_per_server: None,
             sources,
+            sessions: Vec::new(),
         }
     }
 
@@ -285,6 +290,8 @@ fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTempla
         headers,
         body: template.body.clone(),
         call: None,
+        keep: Keep::default(),
+        sends_cookies: false,
     }
 }
 

@@ -6,7 +6,8 @@ use super::{Assignment, Choice, Numbers, Order, Place, ServerPer, Targets};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::Range;
 
 /// Streams of the random generator from here on are for requests; lower ones are for arrivals.
 const FIRST_STREAM: u64 = 1 << 32;
@@ -16,14 +17,27 @@ const FIRST_STREAM: u64 = 1 << 32;
 pub(crate) struct Chosen {
     /// Index of its URL among those given, or of its kind.
     pub(crate) choice: usize,
+    /// Index among the options of the choice.
+    pub(crate) option: usize,
     /// Index of the server.
     pub(crate) server: usize,
     /// Index among the server's requests.
     pub(crate) request: usize,
+    /// Its place in a session, if it belongs to one.
+    pub(crate) step: Option<SessionStep>,
     /// The numbers for its placeholders.
     pub(crate) numbers: Vec<u64>,
     /// Data for it have ended: it cannot be sent.
     pub(crate) lacks_data: bool,
+}
+
+/// Place of a request in a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SessionStep {
+    /// Number of the session in its thread.
+    pub(crate) session: u32,
+    /// The request arrived with its session; the others follow from responses.
+    pub(crate) is_first: bool,
 }
 
 /// Selects the requests of one thread.
@@ -127,7 +141,7 @@ impl Filling {
     fn fill(
         &mut self,
         choice: usize,
-        (server, request): (usize, usize),
+        (option, server, request): (usize, usize, usize),
         mut of_range: impl FnMut(&Numbers) -> u64,
     ) -> Chosen {
         let mut numbers = std::mem::take(&mut self.spare);
@@ -142,7 +156,7 @@ impl Filling {
             lacks_data |= value.is_none();
             numbers.push(value.unwrap_or_default());
         }
-        Chosen { choice, server, request, numbers, lacks_data }
+        Chosen { choice, option, server, request, step: None, numbers, lacks_data }
     }
 }
 
@@ -155,7 +169,8 @@ impl<'a> Selector<'a> {
         connections: &Assignment,
     ) -> Self {
         let only = matches!(&targets.choices[..], [choice] if choice.options.len() == 1)
-            && targets.choices[0].places(targets).next().is_none();
+            && targets.choices[0].places(targets).next().is_none()
+            && targets.sessions.is_empty();
         let random = || {
             let mut random = Box::new(ChaCha8Rng::seed_from_u64(seed));
             random.set_stream(FIRST_STREAM + thread as u64);
@@ -193,15 +208,24 @@ impl<'a> Selector<'a> {
         match &mut self.way {
             Way::Only => {
                 let (server, request) = targets.choices[0].options[0];
-                Chosen { choice: 0, server, request, numbers: Vec::new(), lacks_data: false }
+                Chosen {
+                    choice: 0,
+                    option: 0,
+                    server,
+                    request,
+                    step: None,
+                    numbers: Vec::new(),
+                    lacks_data: false,
+                }
             }
             Way::Random { random, cumulative_weights } => {
                 let total = cumulative_weights.last().copied().unwrap_or_default();
                 let point = random.random_range(0..total);
                 let index = cumulative_weights.partition_point(|end| *end <= point);
                 let choice = &targets.choices[index];
-                let option = choice.options[random.random_range(0..choice.options.len())];
-                self.filling.fill(index, option, |range| random.random_range(range.first..=range.last))
+                let option = random.random_range(0..choice.options.len());
+                self.filling
+                    .fill(index, choice.option(option), |range| random.random_range(range.first..=range.last))
             }
             Way::Turn { turns, taken, thread, threads } => {
                 let index = turns.next();
@@ -211,9 +235,9 @@ impl<'a> Selector<'a> {
                 // Every thread covers every server; passes over all servers are dealt out to the threads in
                 // turn.
                 let options = choice.options.len() as u64;
-                let option = choice.options[((number + *thread) % options) as usize];
+                let option = ((number + *thread) % options) as usize;
                 let mut rest = number / options * *threads + *thread;
-                self.filling.fill(index, option, |range| {
+                self.filling.fill(index, choice.option(option), |range| {
                     let number = range.first + rest % range.count();
                     rest /= range.count();
                     number
@@ -226,6 +250,40 @@ impl<'a> Selector<'a> {
         }
     }
 
+    /// Sources of the data of these choices.
+    pub(crate) fn sources(&self, choices: Range<usize>) -> Vec<usize> {
+        let places = self.filling.places[choices].iter().flatten();
+        let sources = places.filter_map(|place| match place {
+            Place::Data(source) => Some(*source),
+            Place::Range(_) => None,
+        });
+        sources.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The values of a session whose first request was chosen last, by source; `None` if one of these sources has ended. The others
+    /// have none.
+    pub(crate) fn session_values(&mut self, sources: &[usize]) -> Option<Vec<u64>> {
+        let mut values = vec![0; self.targets.sources.len()];
+        for source in sources {
+            values[*source] = self.filling.draws.take(*source)?;
+        }
+        Some(values)
+    }
+
+    /// A later request of a session, with the values of the session.
+    pub(crate) fn choose_step(&mut self, choice: usize, option: usize, values: &[u64]) -> Chosen {
+        let mut numbers = std::mem::take(&mut self.filling.spare);
+        numbers.clear();
+        for place in &self.filling.places[choice] {
+            numbers.push(match place {
+                Place::Range(range) => self.filling.draws.number_in(range),
+                Place::Data(source) => values[*source],
+            });
+        }
+        let (option, server, request) = self.targets.choices[choice].option(option);
+        Chosen { choice, option, server, request, step: None, numbers, lacks_data: false }
+    }
+
     /// Selects the request of the next slot for `server`, which the connection has determined.
     pub(crate) fn choose_of(&mut self, server: usize) -> Chosen {
         let Way::Connection { random, requests, .. } = &mut self.way else { return self.choose() };
@@ -235,7 +293,7 @@ impl<'a> Selector<'a> {
         let drawn = options.partition_point(|option| option.cumulative_weight <= point);
         let ServerRequest { choice, request, .. } = options[drawn.min(options.len() - 1)];
         let of_range = |range: &Numbers| random.random_range(range.first..=range.last);
-        self.filling.fill(choice, (server, request), of_range)
+        self.filling.fill(choice, (0, server, request), of_range)
     }
 }
 
@@ -271,7 +329,7 @@ mod tests {
         Body, Content, Kind, RequestKind, RequestTemplate, Source, Text, resolve, resolve_kinds,
     };
     use proptest::prelude::*;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     fn targets(urls: &[&str], order: Order) -> Targets {
         let urls: Vec<String> = urls.iter().map(|url| (*url).to_owned()).collect();
@@ -352,12 +410,7 @@ mod tests {
             text
         };
         let template = RequestTemplate { body: Body::of_text(of_data("id=")), ..RequestTemplate::default() };
-        let kind = |name: &str| Kind {
-            name: name.to_owned(),
-            shown_path: String::new(),
-            status: None,
-            bytes: 0..=u64::MAX,
-        };
+        let kind = |name: &str| Kind { name: name.to_owned(), ..Kind::default() };
         let plain = RequestTemplate::default();
         let kinds = [
             RequestKind { weight: 1, path: of_data("/"), template, kind: kind("buy") },

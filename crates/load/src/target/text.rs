@@ -1,6 +1,7 @@
 //! Text with placeholders that are filled per request: for numbers, such as `/get/{1..100}`, and for data.
 
-use super::data::Rows;
+use super::data::{Rows, in_path_form};
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -28,6 +29,51 @@ enum Piece {
         source: usize,
         content: Content,
     },
+    /// A value of the session.
+    OfSession {
+        value: usize,
+        /// Bytes that no path has are percent-encoded.
+        in_path: bool,
+    },
+    /// A line of a head with the cookies of the session; nothing without any.
+    CookieLine,
+}
+
+/// Values for the placeholders of one request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Values<'a> {
+    /// Numbers of ranges and data, in the order of their placeholders.
+    pub numbers: &'a [u64],
+    /// Values that the session of the request has extracted.
+    pub of_session: &'a [Box<[u8]>],
+    /// Cookies of the session, as in a header; empty for none.
+    pub cookies: &'a [u8],
+}
+
+impl<'a> From<&'a [u64]> for Values<'a> {
+    fn from(numbers: &'a [u64]) -> Self {
+        Self { numbers, ..Self::default() }
+    }
+}
+
+impl Values<'_> {
+    /// The values without this many numbers.
+    pub(crate) fn after(self, numbers: usize) -> Self {
+        Self { numbers: self.numbers.get(numbers..).unwrap_or_default(), ..self }
+    }
+
+    fn value_of_session(&self, value: usize, in_path: bool) -> Cow<'_, [u8]> {
+        let value = self.of_session.get(value).map_or(&[][..], |value| &**value);
+        if in_path { in_path_form(value).into() } else { value.into() }
+    }
+
+    fn cookie_line(&self, out: &mut Vec<u8>) {
+        if !self.cookies.is_empty() {
+            out.extend_from_slice(b"Cookie: ");
+            out.extend_from_slice(self.cookies);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
 }
 
 /// Content of a placeholder for data, by the number of its source.
@@ -115,7 +161,7 @@ impl Text {
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => parsed.push_with_ranges(literal),
-                Piece::Number(_) | Piece::Data { .. } => parsed.pieces.push(piece.clone()),
+                other => parsed.pieces.push(other.clone()),
             }
         }
         parsed
@@ -151,7 +197,7 @@ impl Text {
         for piece in &other.pieces {
             match piece {
                 Piece::Literal(literal) => self.push(literal),
-                Piece::Number(_) | Piece::Data { .. } => self.pieces.push(piece.clone()),
+                other => self.pieces.push(other.clone()),
             }
         }
     }
@@ -159,6 +205,16 @@ impl Text {
     /// Appends a placeholder for a value of a source.
     pub fn push_data(&mut self, source: usize, content: Content) {
         self.pieces.push(Piece::Data { source, content });
+    }
+
+    /// Appends a placeholder for a value of the session. `in_path`: bytes that no path has are percent-encoded.
+    pub fn push_of_session(&mut self, value: usize, in_path: bool) {
+        self.pieces.push(Piece::OfSession { value, in_path });
+    }
+
+    /// Appends the line of a head that has the cookies of the session.
+    pub(crate) fn push_cookie_line(&mut self) {
+        self.pieces.push(Piece::CookieLine);
     }
 
     /// The bytes if there are no placeholders.
@@ -173,15 +229,13 @@ impl Text {
     /// The text itself if it has no placeholders.
     #[must_use]
     pub fn constant(&self) -> Option<String> {
-        let mut bytes = Vec::new();
-        self.write(&[], &mut bytes);
-        if self.places().next().is_some() { None } else { String::from_utf8(bytes).ok() }
+        self.as_literal().and_then(|literal| String::from_utf8(literal.to_vec()).ok())
     }
 
-    /// The placeholders, in order.
+    /// The placeholders for numbers, in order.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Literal(_) => None,
+            Piece::Literal(_) | Piece::OfSession { .. } | Piece::CookieLine => None,
             Piece::Number(numbers) => Some(Place::Range(*numbers)),
             Piece::Data { source, .. } => Some(Place::Data(*source)),
         })
@@ -195,9 +249,9 @@ impl Text {
         })
     }
 
-    /// Length of the text with one of `numbers` per placeholder.
-    pub(crate) fn length(&self, numbers: &[u64]) -> usize {
-        let mut numbers = numbers.iter();
+    /// Length of the text with these values.
+    pub(crate) fn length(&self, values: Values<'_>) -> usize {
+        let mut numbers = values.numbers.iter();
         let digits_of = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
         let length = |piece: &Piece| match piece {
             Piece::Literal(literal) => literal.len(),
@@ -212,13 +266,24 @@ impl Text {
                     Content::Filler(sizes) => size_of(sizes, number),
                 }
             }
+            Piece::OfSession { value, in_path } => values.value_of_session(*value, *in_path).len(),
+            Piece::CookieLine => {
+                let mut line = Vec::new();
+                values.cookie_line(&mut line);
+                line.len()
+            }
         };
         self.pieces.iter().map(length).sum()
     }
 
     /// Appends the text to `out`, with one of `numbers` per placeholder.
     pub fn write(&self, numbers: &[u64], out: &mut Vec<u8>) {
-        let mut numbers = numbers.iter();
+        self.write_with(numbers.into(), out);
+    }
+
+    /// Appends the text with these values to `out`.
+    pub(crate) fn write_with(&self, values: Values<'_>, out: &mut Vec<u8>) {
+        let mut numbers = values.numbers.iter();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => out.extend_from_slice(literal),
@@ -235,6 +300,10 @@ impl Text {
                         Content::Filler(sizes) => out.resize(out.len() + size_of(sizes, number), b'x'),
                     }
                 }
+                Piece::OfSession { value, in_path } => {
+                    out.extend_from_slice(&values.value_of_session(*value, *in_path));
+                }
+                Piece::CookieLine => values.cookie_line(out),
             }
         }
     }
@@ -284,7 +353,7 @@ mod tests {
         let mut out = Vec::new();
         let text = Text::parse(text).unwrap();
         text.write(numbers, &mut out);
-        assert_eq!(text.length(numbers), out.len());
+        assert_eq!(text.length(numbers.into()), out.len());
         String::from_utf8(out).unwrap()
     }
 
@@ -312,13 +381,34 @@ mod tests {
             let mut out = Vec::new();
             text.write(&numbers, &mut out);
             assert_eq!(
-                (String::from_utf8(out).unwrap().as_str(), text.length(&numbers)),
+                (String::from_utf8(out).unwrap().as_str(), text.length(numbers.as_slice().into())),
                 (expected, expected.len())
             );
         }
         let places: Vec<Place> = text.places().collect();
         assert_eq!(places[1..], [0, 1, 2].map(Place::Data));
         assert_eq!(text.constant(), None);
+    }
+
+    #[test]
+    fn values_of_a_session_fill_their_placeholders_without_numbers() {
+        let mut text = Text::from("/{".to_owned());
+        text.push_of_session(1, true);
+        text.push_of_session(1, false);
+        text.push_cookie_line();
+        text.push_of_session(7, false);
+        let of_session = [Box::from(&b"a"[..]), Box::from(&b"b c"[..])];
+        for (cookies, line) in [("", ""), ("d=e", "Cookie: d=e\r\n")] {
+            let values = Values { numbers: &[], of_session: &of_session, cookies: cookies.as_bytes() };
+            let mut out = Vec::new();
+            text.write_with(values, &mut out);
+            let expected = format!("/{{b%20cb c{line}");
+            assert_eq!(
+                (String::from_utf8(out).unwrap().as_str(), text.length(values)),
+                (expected.as_str(), expected.len())
+            );
+        }
+        assert_eq!((text.places().count(), text.as_literal()), (0, None));
     }
 
     #[test]

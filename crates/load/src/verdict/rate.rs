@@ -19,11 +19,12 @@ const ALL_BUSY_FRACTION: f64 = 0.9;
 pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
+    let offered_unit = if result.sessions.is_some() { " sessions/s" } else { "/s" };
     if requests.unsent as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64 {
         verdict.saturated = true;
         let who = bound(result, context);
         let reason = format!(
-            "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent; {who}",
+            "saturated: {:.0}/s completed of {offered:.0}{offered_unit} offered; {} due requests were never sent; {who}",
             result.rate.completed, requests.unsent
         );
         // Waiting times depend on the length of the run. The cost of a completed request does not.
@@ -34,7 +35,8 @@ pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut
         let median = |lag: &HistogramSummary| lag.p50.unwrap_or_default();
         if median(&result.schedule_lag_us) - median(&result.generator_lag_us) > BEHIND_P50_US {
             verdict.saturated = true;
-            let reason = format!("saturated: the target did not keep up with {offered:.0}/s; {late}");
+            let reason =
+                format!("saturated: the target did not keep up with {offered:.0}{offered_unit}; {late}");
             verdict.spoil(reason, Figures::times());
         } else {
             verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
@@ -47,7 +49,7 @@ pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut
         let [early, late] = response_time_ns.map(|time: Nanos| time as f64 / 1e6);
         let who = bound(result, context);
         let reason = format!(
-            "saturated: {:.1}/s completed of {offered:.1}/s offered; unanswered requests grew throughout the window, from {from} \
+            "saturated: {:.1}/s completed of {offered:.1}{offered_unit} offered; unanswered requests grew throughout the window, from {from} \
              to {to}, and their typical times from {early:.1} to {late:.1} ms; {who}",
             result.rate.completed
         );

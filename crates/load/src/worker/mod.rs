@@ -13,6 +13,8 @@ mod receiving;
 mod retries;
 mod roaming;
 mod sending;
+mod sessions;
+mod steps;
 #[cfg(test)]
 mod stream_tests;
 mod unreachable;
@@ -28,7 +30,7 @@ use crate::recorder::Recorder;
 use crate::schedule::Schedule;
 use crate::second::SecondCounts;
 use crate::source::SourceTurns;
-use crate::target::{Assignment, Choice, Request, Selector, ServerPer, Target};
+use crate::target::{Assignment, Choice, Chosen, Request, Selector, ServerPer, SessionKind, Target};
 use crate::usage::{QueueWait, Switches, thread_cpu};
 use backlog::Backlogs;
 use buffers::Buffers;
@@ -37,6 +39,7 @@ use per_request::PerRequest;
 use pools::{Pools, Waiting};
 use results::Pacing;
 use retries::Retries;
+use sessions::Sessions;
 use std::io;
 use std::iter::zip;
 use std::num::NonZeroU64;
@@ -75,6 +78,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) targets: &'a [Target],
     /// URLs or kinds of requests, with the checks of their responses.
     pub(crate) choices: &'a [Choice],
+    /// Kinds of sessions, and the session and step of each choice; empty if requests are independent.
+    pub(crate) sessions: (&'a [SessionKind], Vec<(usize, usize)>),
+    /// Seed of think times, and the number of the thread.
+    pub(crate) seed: (u64, usize),
     pub(crate) server_per: ServerPer,
     /// Local addresses of the connections; `None`: as the kernel chooses.
     pub(crate) sources: Option<SourceTurns>,
@@ -119,6 +126,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     sources: Option<SourceTurns>,
     /// Selects the server and request of each slot.
     selector: Selector<'a>,
+    /// Present if sessions are due instead of requests.
+    sessions: Option<Sessions<'a>>,
     pools: Pools,
     /// Any free connection may take the next request, which is for its server: all connections are in the
     /// first pool.
@@ -209,6 +218,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             Pools::new(targets.len(), servers, *roaming)
         };
         let (backlogs, unreachable) = (Backlogs::new(pools.len()), vec![0; pools.len()]);
+        let (kinds, steps) = plan.sessions;
+        let sessions =
+            (!kinds.is_empty()).then(|| Sessions::new(kinds, (steps, &selector), timeline.end, plan.seed));
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
@@ -232,6 +244,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             per_request: None,
             sources: plan.sources,
             selector,
+            sessions,
             pools,
             one_pool,
             in_flight: 0,
@@ -245,7 +258,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             buffers: Buffers::default(),
             backlogs,
             following: false,
-            recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds).with_urls(plan.urls),
+            recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds)
+                .with_urls(plan.urls)
+                .with_sessions(kinds),
             pacer,
             reading_lag: 0,
             polled_at: 0,
@@ -318,7 +333,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             if stopped || self.has_sent_all(now) || self.gives_up_backlog(now) {
                 break now.min(self.timeline.end);
             }
-            let none_left = self.in_flight == 0 && self.pools.is_empty();
+            let is_idle = self.sessions.as_ref().is_none_or(Sessions::is_idle);
+            let none_left = self.in_flight == 0 && self.pools.is_empty() && is_idle;
             if let Some(last_answer) = self.schedule.used_up_since().filter(|_| none_left) {
                 break last_answer.clamp(self.timeline.window_start, self.timeline.end);
             }
@@ -376,7 +392,12 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
 
     fn skip_backlog_of_warmup(&mut self) {
         let at = self.timeline.window_start;
-        let skipped = self.schedule.skip_until(at) + self.pools.give_up(at).len() as u64;
+        let mut skipped = self.schedule.skip_until(at);
+        for Waiting { chosen, .. } in self.pools.give_up(at) {
+            skipped += 1;
+            self.cut_session(&chosen);
+        }
+        skipped += self.sessions.as_mut().map_or(0, |sessions| sessions.give_up(at).len() as u64);
         // A client whose request is dropped continues.
         if !self.schedule.is_open() {
             (0..skipped).for_each(|_| self.schedule.request_ended(at));
@@ -386,7 +407,12 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     /// Gives up what was due and not sent until `stopped_at`, and counts it with its wait until then.
     fn count_unsent(&mut self, stopped_at: Nanos) {
         for Waiting { due, chosen } in self.pools.give_up(Nanos::MAX) {
-            self.recorder.unsent(1, due, stopped_at.saturating_sub(due), || chosen.choice);
+            self.recorder.chosen_unsent(due, stopped_at.saturating_sub(due), &chosen);
+            self.cut_session(&chosen);
+        }
+        let steps = self.sessions.as_mut().map(|sessions| sessions.give_up(stopped_at));
+        for (due, choice) in steps.into_iter().flatten() {
+            self.recorder.step_unsent(stopped_at.saturating_sub(due), choice);
         }
         let mut at = self.schedule.next_due().unwrap_or(stopped_at);
         let step = (stopped_at.saturating_sub(at) / BACKLOG_STEPS).max(1);
@@ -397,9 +423,16 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         }
     }
 
+    /// The session of a request that is given up ends.
+    fn cut_session(&mut self, chosen: &Chosen) {
+        if let (Some(sessions), Some(step)) = (&mut self.sessions, chosen.step) {
+            sessions.cut(step);
+        }
+    }
+
     /// True if the end is reached and nothing due before it is left.
     fn has_sent_all(&self, now: Nanos) -> bool {
-        now >= self.timeline.end && self.schedule.next_due().is_none() && self.pools.is_empty()
+        now >= self.timeline.end && self.next_due().is_none() && self.pools.is_empty()
     }
 
     /// True if the remaining backlog at the end is dropped. In a closed loop it goes on while responses come: at most one request
@@ -410,7 +443,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         if now < end + END_GRACE || is_served {
             return false;
         }
-        let oldest = self.schedule.next_due().into_iter().chain(self.pools.oldest_due()).min();
+        let oldest = self.next_due().into_iter().chain(self.pools.oldest_due()).min();
         let backlog = oldest.map_or(0, |due| end.saturating_sub(due));
         backlog > end.saturating_sub(window_start) / CATCH_UP_SHARE || now >= end + timeout
     }

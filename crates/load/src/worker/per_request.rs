@@ -6,6 +6,7 @@
 use super::Worker;
 use super::connection::{Connection, Held, State};
 use super::roaming::Attempts;
+use super::sessions::StepOutcome;
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
 use crate::network::Network;
@@ -48,9 +49,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// connections: the request stays in the schedule.
     pub(super) fn open_for_next(&mut self, due: Nanos, now: Nanos) -> bool {
         let Some(slot) = self.spare_slot() else { return false };
+        let chosen = self.take_next(due);
         let Some(slots) = &mut self.per_request else { return false };
-        self.schedule.take();
-        let chosen = self.selector.choose();
         if chosen.lacks_data {
             slots.spare.push(slot);
             self.lacks_data(due, &chosen, now);
@@ -108,7 +108,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let Some(held) = self.connections[slot].held.take() else { return false };
         self.in_flight -= 1;
         self.recorder.failed(&held.flight, now, kind);
-        self.schedule.request_ended(now);
+        self.request_over(held.flight.step, StepOutcome::Failed, now);
         true
     }
 

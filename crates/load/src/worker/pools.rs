@@ -181,7 +181,15 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::worker) fn waiting(server: usize, due: Nanos) -> Waiting {
-        let chosen = Chosen { choice: 0, server, request: 0, numbers: Vec::new(), lacks_data: false };
+        let chosen = Chosen {
+            choice: 0,
+            option: 0,
+            server,
+            request: 0,
+            step: None,
+            numbers: Vec::new(),
+            lacks_data: false,
+        };
         Waiting { due, chosen }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::connection::State;
+use super::sessions::StepOutcome;
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Event, Network, wall_clock};
@@ -173,14 +174,20 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             self.in_flight -= 1;
             let kind = self.choices[flight.url].kind.as_deref();
-            if let Some(fault) = kind.and_then(|kind| kind.fault(end.status, end.bytes)) {
+            let expect = kind.map(|kind| &kind.expect);
+            let kept = expect.and_then(|_| self.connections[slot].codec.take_kept(end.stream));
+            let missing = self.receive_for_session(&flight, kept.as_deref());
+            let check = expect.and_then(|expect| expect.fault(end.status, end.bytes, kept.as_deref()));
+            let fault = check.or(missing);
+            if let Some(fault) = fault {
                 self.recorder.check_failed(&flight, now, end.status, fault);
             } else {
-                let is_judged = kind.is_some_and(|kind| kind.status.is_some());
+                let is_judged = expect.is_some_and(|expect| expect.status.is_some());
                 self.response_came(&flight, &end, is_judged, now);
             }
             // A client of a closed loop goes on when it has read the response, however late that was.
-            self.schedule.request_ended(now + self.reading_lag);
+            let outcome = if fault.is_some() { StepOutcome::Failed } else { StepOutcome::Done };
+            self.request_over(flight.step, outcome, now + self.reading_lag);
         }
         // A server that responds before it has read the request may never read the rest of it.
         let read = C::MULTIPLEXED || self.network.has_sent_all(slot);
@@ -209,7 +216,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if let Some(flight) = self.connections[slot].ended(stream) {
             self.in_flight -= 1;
             self.recorder.failed(&flight, now, kind);
-            self.schedule.request_ended(now);
+            self.request_over(flight.step, StepOutcome::Failed, now);
         }
         self.go_on(slot, now)
     }
@@ -266,13 +273,14 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
         let was_idle =
             matches!(kind, ErrorKind::Closed | ErrorKind::Reset) && self.connections[slot].was_idle();
-        for flight in self.connections[slot].all_ended() {
+        let ended: Vec<InFlightRequest> = self.connections[slot].all_ended().collect();
+        for flight in ended {
             if was_idle {
                 self.recorder.lost_on_idle(&flight);
             }
             self.in_flight -= 1;
             self.recorder.failed(&flight, now, kind);
-            self.schedule.request_ended(now);
+            self.request_over(flight.step, StepOutcome::Failed, now);
         }
         self.close_and_reopen(slot, now);
     }

@@ -5,6 +5,7 @@ use super::buffers::Buffers;
 use super::connection::Connection;
 use super::pools::Waiting;
 use super::retries::RETRY_PAUSE;
+use super::sessions::StepOutcome;
 use crate::clock::{Clock, Nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
@@ -26,7 +27,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.send_waiting(clock);
         let most = if N::IN_TURNS { MAX_SENDS_PER_SUBMISSION } else { MAX_SENDS_PER_TURN };
         let (mut turn, mut taken) = (None, 0);
-        while let Some(due) = self.schedule.next_due() {
+        while let Some(due) = self.next_due() {
             let now = turn.filter(|now| N::IN_TURNS && due <= *now).unwrap_or_else(|| clock.now());
             turn = Some(now);
             if due > now {
@@ -58,10 +59,12 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
         if self.pools.is_one() {
             let Some(slot) = self.next_free(0) else { return false };
-            self.schedule.take();
             let chosen = match self.one_pool {
-                false => self.selector.choose(),
-                true => self.selector.choose_of(self.connections[slot].target),
+                false => self.take_next(due),
+                true => {
+                    self.schedule.take();
+                    self.selector.choose_of(self.connections[slot].target)
+                }
             };
             if chosen.lacks_data {
                 self.queue(slot);
@@ -71,8 +74,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             return true;
         }
-        self.schedule.take();
-        let chosen = self.selector.choose();
+        let chosen = self.take_next(due);
         if chosen.lacks_data {
             self.lacks_data(due, &chosen, now);
             return true;
@@ -84,6 +86,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             // clients.
             None if self.schedule.is_open() && self.pools.is_crowded_by(chosen.server) => {
                 self.recorder.crowded_out(due, now, &chosen);
+                self.cut_session(&chosen);
             }
             None => {
                 self.backlogs.thread_stalled(chosen.server, due, now);
@@ -98,10 +101,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// The data of a request have ended: it fails unsent. A client of a closed loop pauses, and does not run through all the requests
     /// of the window at once.
     pub(super) fn lacks_data(&mut self, due: Nanos, chosen: &Chosen, now: Nanos) {
-        let flight = InFlightRequest::new(chosen.choice, due, now, now, 0);
+        let flight = InFlightRequest::new(chosen.choice, due, now, now, 0).of_step(chosen.step);
         self.recorder.sent(&flight);
         self.recorder.failed(&flight, now, ErrorKind::DataEnded);
-        self.schedule.request_ended(now + RETRY_PAUSE);
+        self.request_over(chosen.step, StepOutcome::Dropped, now + RETRY_PAUSE);
     }
 
     /// Sends requests that waited for connections which are free now, and has connections opened for those
@@ -169,7 +172,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     ) -> InFlightRequest {
         self.backlogs.thread_stalled(pool, due.max(free_since), sent);
         let sendable_at = self.backlogs.of(pool).sendable_at(due, free_since, sent);
-        InFlightRequest::new(chosen.choice, due, sendable_at, sent, 0)
+        InFlightRequest::new(chosen.choice, due, sendable_at, sent, 0).of_step(chosen.step)
     }
 
     /// Begins the request on an open connection. Returns it with its size.
@@ -177,7 +180,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let connection = &mut self.connections[slot];
         let before = out_of(connection, &mut self.buffers).len();
         let request = &self.requests[chosen.server][chosen.request];
-        let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
+        let values = match &mut self.sessions {
+            None => chosen.numbers.as_slice().into(),
+            Some(sessions) => sessions.values(chosen, self.targets),
+        };
+        let stream = connection.codec.begin(request, values, &mut connection.outgoing);
         let bytes = connection.outgoing.len() - before + connection.codec.blocked_bytes(stream);
         let flight = InFlightRequest { bytes, ..flight };
         connection.begun(stream, flight);

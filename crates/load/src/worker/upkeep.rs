@@ -3,11 +3,13 @@
 use super::connection::{Connection, State};
 use super::retries::Retries;
 use super::roaming::{Reassignment, Roaming};
-use super::{OnSecond, Worker};
+use super::sessions::StepOutcome;
+use super::{OnSecond, Timeline, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Network, Route};
 use crate::protocol::Codec;
+use crate::recorder::InFlightRequest;
 use crate::second::SecondCounts;
 use crate::source::SourceTurns;
 use crate::usage::QueueWait;
@@ -122,9 +124,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn fail_in_flight(&mut self, now: Nanos, kind: ErrorKind) {
         for slot in 0..self.connections.len() {
             self.fail_held(slot, kind, now);
-            for flight in self.connections[slot].all_ended() {
+            let ended: Vec<InFlightRequest> = self.connections[slot].all_ended().collect();
+            for flight in ended {
                 self.in_flight -= 1;
                 self.recorder.failed(&flight, now, kind);
+                self.session_goes_on(flight.step, StepOutcome::Failed, now);
             }
         }
     }
@@ -316,7 +320,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// True if connections are still needed.
     fn may_send_more(&self, now: Nanos) -> bool {
-        let has_waiting = || self.schedule.next_due().is_some() || !self.pools.is_empty();
+        let has_waiting = || self.next_due().is_some() || !self.pools.is_empty();
         self.following && (now < self.timeline.end || has_waiting())
     }
 }

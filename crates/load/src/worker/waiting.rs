@@ -20,7 +20,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 limit = limit.min(edge);
             }
         }
-        let next_due = self.schedule.next_due().filter(|due| *due < limit);
+        let next_due = self.next_due().filter(|due| *due < limit);
         let sendable = next_due.filter(|_| self.takes_requests());
         match self.pacer.wait_for(sendable, limit, self.in_flight > 0, now) {
             Wait::Sleep(until) => self.sleep(until, next_due, sendable.is_some(), clock),

@@ -74,7 +74,7 @@ pub fn capturing() -> (SocketAddr, JoinHandle<Vec<String>>) {
 }
 
 /// Head and body; `None` at the end of the connection.
-fn next_request(connection: &mut BufReader<TcpStream>) -> Option<String> {
+pub fn next_request(connection: &mut BufReader<TcpStream>) -> Option<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if connection.read_line(&mut head).expect("a head") == 0 {

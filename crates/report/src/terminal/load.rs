@@ -4,7 +4,10 @@
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
-use results::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SizeSummary, UrlResult};
+use results::{
+    FIRST_ERROR_STATUS, Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SessionCounts,
+    SessionResults, SizeSummary, UrlResult,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -132,7 +135,13 @@ fn rates(text: &mut String, result: &LoadResult) {
     let offered = result
         .rate
         .offered
-        .map(|rate| format!("offered {}, ", format::offered_rate(rate)))
+        .map(|rate| {
+            format!(
+                "offered {}{}, ",
+                format::offered_rate(rate),
+                if result.sessions.is_some() { " of sessions" } else { "" }
+            )
+        })
         .unwrap_or_default();
     let _ = writeln!(
         text,
@@ -215,9 +224,19 @@ fn apart(text: &mut String, result: &LoadResult) {
         };
         let [sent, failed, unsent] = [record.sent, record.failed, record.unsent].map(format::count);
         let (p50, p99) = (number(times.p50), number(times.p99));
-        let _ = writeln!(text, "{sent:>9} {failed:>9} {unsent:>9} {p50:>9} {p99:>9}  {}", plain(name));
+        let name = plain(name);
+        let _ =
+            writeln!(text, "{sent:>9} {failed:>9} {unsent:>9} {p50:>9} {p99:>9}  {name}{}", faults(record));
     }
     text.push('\n');
+}
+
+/// Errors of a URL or kind, and its statuses that are errors unless they are expected.
+fn faults(record: &UrlResult) -> String {
+    let is_error = |status: &str| status.parse().is_ok_and(|code: u16| code >= FIRST_ERROR_STATUS);
+    let mut counts = record.errors.clone();
+    counts.extend(record.status.clone().into_iter().filter(|(status, _)| is_error(status)));
+    if counts.is_empty() { String::new() } else { format!(" ({})", by_kind(&counts)) }
 }
 
 fn figures(times: &HistogramSummary) -> [Option<f64>; 5] {
@@ -240,6 +259,7 @@ fn counts(text: &mut String, result: &LoadResult) {
         let _ = write!(line, ", {} never sent", format::count(requests.unsent));
     }
     let _ = writeln!(text, "{:<14} {line}", "requests");
+    sessions(text, result);
     if !requests.status.is_empty() {
         let _ = writeln!(text, "{:<14} {}", "statuses", by_kind(&requests.status));
     }
@@ -259,6 +279,17 @@ fn counts(text: &mut String, result: &LoadResult) {
         messages(text, grpc, requests);
     }
     events(text, result);
+}
+
+/// A line for sessions and how they ended.
+fn sessions(text: &mut String, result: &LoadResult) {
+    let Some(SessionResults { counts, .. }) = &result.sessions else { return };
+    let SessionCounts { started, completed, failed, cut, failed_at } = counts;
+    let [started, completed, failed, cut] =
+        [started, completed, failed, cut].map(|count| format::count(*count));
+    let at = if failed_at.is_empty() { String::new() } else { format!(" ({})", by_kind(failed_at)) };
+    let line = format!("{started} started, {completed} completed, {failed} failed{at}, {cut} cut by the end");
+    let _ = writeln!(text, "{:<14} {line}", "sessions");
 }
 
 /// Lines for the events of streams of events.

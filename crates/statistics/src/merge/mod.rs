@@ -31,8 +31,8 @@ use placed::{
 };
 use results::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, IdleCloses, LOAD_SCHEMA, LatencyHistogram,
-    LoadResult, MergedPart, MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses,
-    WarmupCounts,
+    LoadResult, MergedPart, MergedResults, PacingUsage, Rates, RequestCounts, SessionResults, SizeSummary,
+    SpinPauses, WarmupCounts,
 };
 use std::collections::BTreeMap;
 use unanswered::Unanswered;
@@ -152,6 +152,9 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         series_histograms,
         per_url: per_url::per_url(&placed)?,
         kinds: per_url::kinds(&placed)?,
+        sessions: results()
+            .all(|result| result.sessions.is_some())
+            .then(|| SessionResults::merged(results().filter_map(|result| result.sessions.as_ref()))),
         verdict,
         objective: None,
         exports: results().flat_map(|result| result.exports.clone()).collect(),

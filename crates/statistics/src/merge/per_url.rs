@@ -2,7 +2,7 @@
 
 use super::placed::{Placed, distinct};
 use super::unanswered::{self, Unanswered};
-use super::{MergeError, times};
+use super::{MergeError, added, times};
 use results::{KindResult, LoadResult, UrlResult};
 
 /// Names of the distributions in errors.
@@ -59,6 +59,8 @@ fn sum(
         failed: total(|record| record.failed),
         censored_above_us: unanswered::above_us(&unanswered, &waits, &response_time_us)?,
         unanswered_waits_us: waits.to_entries(),
+        status: added(records().map(|record| &record.status)),
+        errors: added(records().map(|record| &record.errors)),
         response_time_us,
         url: records().next().map(|record| record.url.clone()).unwrap_or_default(),
     })

@@ -18,7 +18,7 @@ const MAX_REQUESTS_PER_CONNECTION: u64 = 1_000_000_000;
 /// A status, or a class of statuses.
 const STATUS: Kind = Kind::Either(&[
     Kind::Whole(200, 999),
-    Kind::Matching(|| r"^\s*([2-9][0-9]{2}|[2-9](xx|XX))\s*$".to_owned()),
+    Kind::Matching(|| r"^\s*([2-9][0-9]{2}|[2-5](xx|XX))\s*$".to_owned()),
 ]);
 const CLIENTS: Kind = Kind::Whole(1, MAX_CONNECTIONS as u64);
 

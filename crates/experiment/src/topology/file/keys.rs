@@ -35,7 +35,7 @@ pub(crate) fn definitions() -> Vec<(&'static str, Value)> {
         (STEP, json_schema::value(Kind::Either(&[Kind::Named(ONE_STEP), BRANCHES]))),
         (BRANCH, json_schema::value(Kind::Either(&[Kind::Named(ONE_STEP), STEPS]))),
         size_definition(),
-        (TIME, json_schema::value(Kind::Either(&[Kind::Duration, Kind::OneKey(&DISTRIBUTION_OF_TIMES)]))),
+        time_definition(),
         (RESERVED, json_schema::value(Kind::Map(&LIMITS))),
     ]
 }
@@ -43,6 +43,11 @@ pub(crate) fn definitions() -> Vec<(&'static str, Value)> {
 /// Definition of a constant or random size.
 pub(crate) fn size_definition() -> (&'static str, Value) {
     (SIZE, json_schema::value(Kind::Either(&[Kind::Size, Kind::OneKey(&DISTRIBUTION)])))
+}
+
+/// Definition of a constant or random time.
+pub(crate) fn time_definition() -> (&'static str, Value) {
+    (TIME, json_schema::value(Kind::Either(&[Kind::Duration, Kind::OneKey(&DISTRIBUTION_OF_TIMES)])))
 }
 
 const STEPS: Kind = Kind::List(0, &Kind::Named(STEP));
@@ -84,7 +89,7 @@ pub(super) const DISTRIBUTION: [Key; 3] = distribution(&Kind::Size, &LOG_NORMAL)
 const DISTRIBUTION_OF_TIMES: [Key; 3] = distribution(&Kind::Duration, &LOG_NORMAL_TIMES);
 
 pub(crate) const SIZES: Kind = Kind::Named(SIZE);
-const TIMES: Kind = Kind::Named(TIME);
+pub(crate) const TIMES: Kind = Kind::Named(TIME);
 
 pub(crate) const ROOT: [Key; 6] = [
     Key::new(

@@ -29,7 +29,7 @@ pub use limits::{
     MAX_WORKLOADS,
 };
 pub use names::{MAX_NAME_LENGTH, MAX_NAMESPACE_LENGTH, fits_path, label};
-pub(crate) use steps::size_up_to;
+pub(crate) use steps::{size_up_to, time_up_to};
 pub(crate) use writer::view;
 
 /// A topology file as read.

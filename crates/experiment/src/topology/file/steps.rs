@@ -14,8 +14,9 @@ use crate::topology::script::{
 };
 use crate::yaml::document::{Node, Value};
 use crate::yaml::section::{Field, Section, alternatives};
-use results::units::{UnitError, format_size, parse_fraction, parse_size};
+use results::units::{UnitError, format_duration, format_size, parse_fraction, parse_size};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
@@ -249,6 +250,11 @@ pub(super) fn size(field: &Field<'_>, dialect: Dialect) -> Result<Distribution> 
 /// Constant or random size of at most this many bytes.
 pub(crate) fn size_up_to(field: &Field<'_>, max_bytes: u64) -> Result<Distribution> {
     amount(field, |text| Dialect::Native.size(text), max_bytes as f64, &format_size(max_bytes))
+}
+
+/// Constant or random time of at most this long, seconds.
+pub(crate) fn time_up_to(field: &Field<'_>, max: Duration) -> Result<Distribution> {
+    amount(field, seconds, max.as_secs_f64(), &format_duration(max))
 }
 
 /// Amount: a quantity, or a map with one distribution.

@@ -6,8 +6,9 @@ mod response;
 pub(crate) use request::Http1Request;
 pub use response::ResponseParser;
 
-use super::{Codec, Parsed, ProtocolError, ResponseEnd};
+use super::{Codec, KeptResponse, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
+use crate::target::Values;
 
 /// The HTTP/1.1 state of one connection.
 pub(crate) struct Http1 {
@@ -38,10 +39,11 @@ impl Codec for Http1 {
         self.awaits = false;
     }
 
-    fn begin(&mut self, request: &Http1Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
+    fn begin(&mut self, request: &Http1Request, values: Values<'_>, out: &mut Vec<u8>) -> usize {
         self.awaits = true;
         self.parser.begin(request.head_only);
-        request.write(numbers, out);
+        self.parser.keep(request.keep);
+        request.write(values, out);
         0
     }
 
@@ -53,6 +55,10 @@ impl Codec for Http1 {
         let (taken, parsed) = self.parser.receive(bytes)?;
         self.awaits = !matches!(parsed, Parsed::Response(_));
         Ok((taken, parsed))
+    }
+
+    fn take_kept(&mut self, _stream: usize) -> Option<Box<KeptResponse>> {
+        self.parser.take_kept()
     }
 
     fn cancel(&mut self, _stream: usize, _out: &mut Vec<u8>) -> bool {

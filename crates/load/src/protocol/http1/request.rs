@@ -1,6 +1,7 @@
 //! A request in HTTP/1.1 form.
 
-use crate::target::{Body, Request, Text};
+use crate::protocol::Keep;
+use crate::target::{Body, Request, Text, Values};
 use http::Method;
 use http::header::{CONTENT_LENGTH, HOST};
 use std::io::Write as _;
@@ -14,6 +15,7 @@ pub(crate) struct Http1Request {
     body: Body,
     /// The response has no body because the method is `HEAD`.
     pub(super) head_only: bool,
+    pub(super) keep: Keep,
 }
 
 impl Http1Request {
@@ -29,6 +31,9 @@ impl Http1Request {
             head.append(header.value());
             head.push(b"\r\n");
         }
+        if request.sends_cookies {
+            head.push_cookie_line();
+        }
         if let Body::Constant(body) = &request.body {
             if request.may_have_body() && request.header(&CONTENT_LENGTH).is_none() {
                 head.push(format!("Content-Length: {}\r\n", body.len()).as_bytes());
@@ -40,18 +45,19 @@ impl Http1Request {
             head,
             body: request.body.clone(),
             head_only: request.method == Method::HEAD,
+            keep: request.keep,
         }
     }
 
-    pub(super) fn write(&self, numbers: &[u64], out: &mut Vec<u8>) {
-        self.head.write(numbers, out);
+    pub(super) fn write(&self, values: Values<'_>, out: &mut Vec<u8>) {
+        self.head.write_with(values, out);
         match &self.body {
             Body::Constant(body) => out.extend_from_slice(body),
             Body::Varying(body) => {
-                let numbers = numbers.get(self.head_gaps..).unwrap_or_default();
+                let values = values.after(self.head_gaps);
                 // Writing to memory cannot fail.
-                let _ = write!(out, "Content-Length: {}\r\n\r\n", body.length(numbers));
-                body.write(numbers, out);
+                let _ = write!(out, "Content-Length: {}\r\n\r\n", body.length(values));
+                body.write_with(values, out);
             }
         }
     }
@@ -69,7 +75,7 @@ mod tests {
     fn written_with(url: &str, template: &RequestTemplate, numbers: &[u64]) -> String {
         let servers = resolve(&[url.to_owned()], template).unwrap().servers;
         let mut bytes = Vec::new();
-        Http1Request::new(&servers[0].requests[0]).write(numbers, &mut bytes);
+        Http1Request::new(&servers[0].requests[0]).write(numbers.into(), &mut bytes);
         String::from_utf8(bytes).unwrap()
     }
 

@@ -1,7 +1,7 @@
 //! Consecutive responses on one connection, from bytes split at any positions.
 
 use super::super::events::EventScanner;
-use super::super::{Parsed, ProtocolError, ResponseEnd};
+use super::super::{Keep, KeptResponse, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
 use ::http1::{BodyError, Invalid, Response};
 
@@ -15,6 +15,8 @@ pub struct ResponseParser {
     events: EventScanner,
     /// End of the response whose last events were just reported.
     ended: Option<Result<ResponseEnd, ProtocolError>>,
+    /// Present for a response of which anything is kept.
+    kept: Option<Box<KeptResponse>>,
 }
 
 impl ResponseParser {
@@ -22,7 +24,7 @@ impl ResponseParser {
     #[must_use]
     pub fn new(head_only: bool) -> Self {
         let parser = ::http1::ResponseParser::for_many(MAX_HEAD_BYTES);
-        let mut parser = Self { parser, events: EventScanner::default(), ended: None };
+        let mut parser = Self { parser, events: EventScanner::default(), ended: None, kept: None };
         parser.begin(head_only);
         parser
     }
@@ -30,7 +32,22 @@ impl ResponseParser {
     /// Resets the parser for the next response. `head_only`: it has no body because the method is `HEAD`.
     pub fn begin(&mut self, head_only: bool) {
         self.parser.begin(head_only);
-        self.ended = None;
+        (self.ended, self.kept) = (None, None);
+    }
+
+    /// Keeps these parts of the response that was begun.
+    pub(crate) fn keep(&mut self, keep: Keep) {
+        self.kept = keep.begin();
+        if self.kept.is_some() {
+            self.parser.keep();
+        }
+    }
+
+    /// Takes what was kept of the response that has ended.
+    pub(crate) fn take_kept(&mut self) -> Option<Box<KeptResponse>> {
+        let mut kept = self.kept.take()?;
+        self.parser.kept_fields(|name, value| kept.field(name, value));
+        Some(kept)
     }
 
     /// Consumes bytes up to the end of the response, or to the next that is known of a stream of events; returns how many
@@ -44,7 +61,15 @@ impl ResponseParser {
             return ended.map(|end| (1.min(bytes.len()), Parsed::Response(end)));
         }
         let (was_stream, events, mut messages) = (self.parser.is_event_stream(), &mut self.events, 0);
-        let read = self.parser.receive_part(bytes, &mut |content| messages += events.receive(content));
+        let kept = &mut self.kept;
+        let read = self.parser.receive_part(bytes, &mut |content| {
+            if was_stream {
+                messages += events.receive(content);
+            }
+            if let Some(kept) = kept {
+                kept.content(content);
+            }
+        });
         let (taken, response) = read.map_err(protocol_error)?;
         let Some(response) = response else {
             let parsed = match (was_stream, messages) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::protocol::kept::MAX_KEPT_BODY_BYTES;
 use proptest::prelude::*;
 
 /// Feeds `bytes` in pieces of `piece` bytes; returns the responses and the number of bytes left over.
@@ -202,4 +203,54 @@ fn events_of_streams_are_counted_before_their_end() {
     // An empty body has no events.
     let none = format!("{head}Content-Length: 0\r\n\r\n");
     assert_eq!(stream_of(none.as_bytes(), 99), Ok((vec![Parsed::Response(end(none.len(), true))], None)));
+}
+
+#[test]
+fn kept_parts_are_those_of_the_final_response_however_it_comes() {
+    let head = "HTTP/1.1 103 Early Hints\r\nX-A: early\r\n\r\nHTTP/1.1 200 OK\r\nX-A: b\r\nSet-Cookie: c=d; Path=/\r\nx-a:  e \r\n";
+    let chunked =
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n4;a=b\r\nWiki\r\n5\r\npedia\r\n0\r\nX-T: u\r\n\r\n");
+    let sized = format!("{head}Content-Length: 9\r\n\r\nWikipedia");
+    let until_end = format!("{head}\r\nWikipedia");
+    let (body, fields) = (Keep { body: true, fields: false }, Keep { body: false, fields: true });
+    let mut parser = ResponseParser::new(false);
+    for bytes in [&chunked, &sized, &sized, &until_end] {
+        for (piece, keep) in (1..=bytes.len()).flat_map(|piece| [(piece, body), (piece, fields)]) {
+            parser.begin(false);
+            parser.keep(keep);
+            for mut part in bytes.as_bytes().chunks(piece) {
+                while !part.is_empty() {
+                    part = &part[parser.receive(part).expect("well-formed").0..];
+                }
+            }
+            parser.end().expect("complete");
+            let kept = parser.take_kept().expect("it is kept");
+            let values = |name: &str| {
+                let named = kept.fields.iter().filter(|(known, _)| **known == *name.as_bytes());
+                named.map(|(_, value)| std::str::from_utf8(value).unwrap()).collect::<Vec<_>>()
+            };
+            if keep.body {
+                assert_eq!(
+                    (&kept.body[..], kept.fields.len()),
+                    (&b"Wikipedia"[..], 0),
+                    "in pieces of {piece}"
+                );
+            } else {
+                assert_eq!(
+                    (kept.body.len(), values("x-a"), values("set-cookie")),
+                    (0, vec!["b", "e"], vec!["c=d; Path=/"])
+                );
+                assert!(values("x-t").is_empty(), "a trailer");
+            }
+        }
+    }
+    parser.begin(false);
+    assert!(parser.take_kept().is_none());
+}
+
+#[test]
+fn kept_body_is_bounded() {
+    let mut kept = Keep { body: true, fields: false }.begin().expect("it is kept");
+    (0..5).for_each(|_| kept.content(&vec![b'x'; MAX_KEPT_BODY_BYTES / 4 + 1]));
+    assert_eq!(kept.body.len(), MAX_KEPT_BODY_BYTES);
 }

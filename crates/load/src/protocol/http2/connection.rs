@@ -10,6 +10,7 @@ use super::violation::Violation;
 use crate::error::ErrorKind;
 use crate::protocol::grpc::OutgoingMessages;
 use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+use crate::target::Values;
 use http2::frame::{self, DEFAULT_WINDOW_BYTES, FrameHead, HEAD_BYTES, MAX_31_BITS, PREFACE, flag, kind};
 use http2::hpack::Decoder;
 use http2::{Answers, ErrorCode, push_fields};
@@ -156,11 +157,11 @@ impl Http2Connection {
 
     /// Starts a request, for which there must be room. Appends its bytes, with as much of the body as the
     /// peer's window allows, and returns its stream's number.
-    pub fn begin(&mut self, request: &Http2Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
+    pub fn begin(&mut self, request: &Http2Request, values: Values<'_>, out: &mut Vec<u8>) -> usize {
         let id = self.streams.next_id();
         let start = out.len();
         out.extend_from_slice(&[0; HEAD_BYTES]);
-        self.encoder.encode(&request.fields, numbers, out);
+        self.encoder.encode(&request.fields, values, out);
         let length = out.len() - start - HEAD_BYTES;
         let has_content = request.call.is_some() || request.has_body();
         let ends_stream = if has_content { 0 } else { flag::END_STREAM };
@@ -174,12 +175,12 @@ impl Http2Connection {
             push_fields(&block, ends_stream, id, self.peer.max_frame_bytes, out);
         }
         let window = i64::from(self.peer.stream_window_bytes);
-        let slot = self.streams.open(window, Response::to(request));
-        if has_content && !self.push_whole_body(slot, request, numbers, out) {
+        let slot = self.streams.open(window, Response::to(request), request.keep);
+        if has_content && !self.push_whole_body(slot, request, values, out) {
             let stream = self.streams.get(slot);
             match &request.call {
                 Some(call) => stream.messages = Some(call.outgoing(u64::from(id / 2))),
-                None => stream.body = Some(PendingBody::new(request.body(numbers), true)),
+                None => stream.body = Some(PendingBody::new(request.body(values), true)),
             }
             if !self.send_body(slot, out) {
                 self.waiting.push_back(id);
@@ -193,18 +194,18 @@ impl Http2Connection {
         &mut self,
         slot: usize,
         request: &Http2Request,
-        numbers: &[u64],
+        values: Values<'_>,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some((body, numbers)) = request.varying_body(numbers) else { return false };
+        let Some((body, values)) = request.varying_body(values) else { return false };
         let stream = self.streams.get(slot);
-        let (length, window) = (body.length(numbers), self.send_window.min(stream.send_window));
+        let (length, window) = (body.length(values), self.send_window.min(stream.send_window));
         if length > self.peer.max_frame_bytes || length as i64 > window {
             return false;
         }
         let head = FrameHead { length, kind: kind::DATA, flags: flag::END_STREAM, stream: stream.id };
         out.extend_from_slice(&head.to_bytes());
-        body.write(numbers, out);
+        body.write_with(values, out);
         stream.send_window -= length as i64;
         self.send_window -= length as i64;
         self.answers.account();

@@ -7,7 +7,7 @@
 //! counting. Paths and lengths, which differ between requests, and credentials are sent as literals each
 //! time.
 
-use crate::target::Text;
+use crate::target::{Text, Values};
 use http2::hpack::{DEFAULT_TABLE_BYTES, entry_bytes, integer, static_table, text};
 use std::ops::Range;
 
@@ -79,6 +79,8 @@ enum Part {
         /// Number of placeholders in the parts before.
         gaps_before: usize,
     },
+    /// The cookies of the session: nothing without any.
+    Cookies,
 }
 
 impl RequestFields {
@@ -120,11 +122,16 @@ impl RequestFields {
         self.parts.push(Part::Varying { name: start.into(), value: value.clone(), gaps_before });
     }
 
+    /// Adds the cookies of the session.
+    pub(super) fn push_cookies(&mut self) {
+        self.parts.push(Part::Cookies);
+    }
+
     /// Number of placeholders.
     pub(super) fn gaps(&self) -> usize {
         let gaps = |part: &Part| match part {
             Part::Varying { value, .. } => value.places().count(),
-            Part::Constant(_) | Part::Entry { .. } => 0,
+            Part::Constant(_) | Part::Entry { .. } | Part::Cookies => 0,
         };
         self.parts.iter().map(gaps).sum()
     }
@@ -140,10 +147,10 @@ impl RequestFields {
 }
 
 /// Appends a value with its length in front.
-fn push_value(value: &Text, numbers: &[u64], out: &mut Vec<u8>) {
+fn push_value(value: &Text, values: Values<'_>, out: &mut Vec<u8>) {
     out.push(0);
     let start = out.len();
-    value.write(numbers, out);
+    value.write_with(values, out);
     let bytes = out.len() - start;
     if bytes < 0x7f {
         out[start - 1] = bytes as u8;
@@ -205,8 +212,8 @@ impl Encoder {
         }
     }
 
-    /// Appends the field block of a request to `out`, with `numbers` in its placeholders.
-    pub(super) fn encode(&mut self, fields: &RequestFields, numbers: &[u64], out: &mut Vec<u8>) {
+    /// Appends the field block of a request to `out`, with `values` in its placeholders.
+    pub(super) fn encode(&mut self, fields: &RequestFields, values: Values<'_>, out: &mut Vec<u8>) {
         if let Some(bytes) = self.to_tell.take() {
             integer::encode(bytes, 5, 0x20, out);
         }
@@ -216,7 +223,13 @@ impl Encoder {
                 Part::Entry { number, literal } => self.entry(*number, &fields.bytes[literal.clone()], out),
                 Part::Varying { name, value, gaps_before } => {
                     out.extend_from_slice(name);
-                    push_value(value, numbers.get(*gaps_before..).unwrap_or_default(), out);
+                    push_value(value, values.after(*gaps_before), out);
+                }
+                Part::Cookies if values.cookies.is_empty() => {}
+                Part::Cookies => {
+                    // Never indexed: a secret (RFC 7541, section 7.1.3).
+                    integer::encode(static_table::find(b"cookie", b"").1.unwrap_or(0), 4, 0x10, out);
+                    text::encode(values.cookies, out);
                 }
             }
         }

@@ -47,7 +47,7 @@ fn compile(fields: &[Field], dictionary: &mut Dictionary) -> RequestFields {
 /// Encodes a request, checks it with a decoder, and returns the length of the block.
 fn sent(encoder: &mut Encoder, compiled: &RequestFields, peer: &mut Decoder, expected: &[Field]) -> usize {
     let mut block = Vec::new();
-    encoder.encode(compiled, &[], &mut block);
+    encoder.encode(compiled, Values::default(), &mut block);
     let mut all = All(Vec::new());
     peer.decode(&block, &mut all).expect("a block that can be read");
     let expected: Vec<_> =
@@ -102,7 +102,7 @@ fn dictionary_never_overflows_table() {
     let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
     for _ in 0..3 {
         let mut block = Vec::new();
-        encoder.encode(&compiled, &[], &mut block);
+        encoder.encode(&compiled, Values::default(), &mut block);
         let mut all = All(Vec::new());
         peer.decode(&block, &mut all).expect("a block that can be read");
         assert_eq!(all.0.len(), 100);
@@ -121,7 +121,7 @@ fn numbers_fill_placeholders_of_paths_of_any_length() {
         let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
         for number in [7, 100] {
             let mut block = Vec::new();
-            encoder.encode(&compiled, &[number], &mut block);
+            encoder.encode(&compiled, [number].as_slice().into(), &mut block);
             let mut all = All(Vec::new());
             peer.decode(&block, &mut all).expect("a block that can be read");
             let expected = path.replace("{1..100}", &number.to_string());
@@ -132,6 +132,24 @@ fn numbers_fill_placeholders_of_paths_of_any_length() {
     let mut constant = RequestFields::default();
     constant.push(b":path", b"/", &dictionary);
     let mut block = Vec::new();
-    Encoder::new(&dictionary).encode(&constant, &[], &mut block);
+    Encoder::new(&dictionary).encode(&constant, Values::default(), &mut block);
     assert_eq!(block, [0x84], "in the static table");
+}
+
+#[test]
+fn cookies_of_a_session_are_a_field_that_is_never_indexed() {
+    let mut dictionary = Dictionary::default();
+    let mut compiled = compile(&GET[..4], &mut dictionary);
+    compiled.push_cookies();
+    let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
+    sent(&mut encoder, &compiled, &mut peer, &GET[..4]);
+    for cookies in ["a=1; b=2", "a=2"] {
+        let (mut block, mut all) = (Vec::new(), All(Vec::new()));
+        encoder.encode(&compiled, Values { cookies: cookies.as_bytes(), ..Values::default() }, &mut block);
+        peer.decode(&block, &mut all).expect("a block that can be read");
+        assert_eq!(
+            (all.0.len(), all.0.last()),
+            (5, Some(&(b"cookie".to_vec(), cookies.as_bytes().to_vec())))
+        );
+    }
 }

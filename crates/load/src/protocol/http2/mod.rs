@@ -29,7 +29,8 @@ mod violation;
 pub use connection::Http2Connection;
 pub use request::{CommonFields, Http2Request};
 
-use super::{Codec, Parsed, ProtocolError, ResponseEnd};
+use super::{Codec, KeptResponse, Parsed, ProtocolError, ResponseEnd};
+use crate::target::Values;
 
 impl Codec for Http2Connection {
     type Request = Http2Request;
@@ -51,8 +52,8 @@ impl Codec for Http2Connection {
         self.open(out);
     }
 
-    fn begin(&mut self, request: &Http2Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
-        self.begin(request, numbers, out)
+    fn begin(&mut self, request: &Http2Request, values: Values<'_>, out: &mut Vec<u8>) -> usize {
+        self.begin(request, values, out)
     }
 
     fn blocked_bytes(&self, stream: usize) -> usize {
@@ -65,6 +66,10 @@ impl Codec for Http2Connection {
 
     fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
         self.receive(bytes, out)
+    }
+
+    fn take_kept(&mut self, stream: usize) -> Option<Box<KeptResponse>> {
+        self.streams.take_kept(stream)
     }
 
     fn cancel(&mut self, stream: usize, out: &mut Vec<u8>) -> bool {

@@ -118,6 +118,9 @@ impl Http2Connection {
         let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
         let stream = self.streams.get(slot);
         let (messages, outcome) = stream.response.content_read(content);
+        if let Some(kept) = &mut stream.kept {
+            kept.content(content);
+        }
         let messages = messages + stream.events.as_mut().map_or(0, |events| events.receive(content));
         let (id, waits) = (stream.id, stream.body.is_some());
         let told = (messages > 0).then_some(Parsed::Messages(slot, messages));
@@ -188,11 +191,18 @@ impl Http2Connection {
             self.decoder.decode(block, &mut NoFields)?;
             return Ok(None);
         };
-        let mut fields = self.streams.get(slot).response.fields();
+        let stream = self.streams.get(slot);
+        let mut fields = stream.response.fields(stream.kept.as_deref());
         self.decoder.decode(block, &mut fields)?;
-        let response = &mut self.streams.get(slot).response;
+        let stream = self.streams.get(slot);
+        let response = &mut stream.response;
         response.bytes += wire_bytes as u64;
-        match response.head_read(&fields, ends_stream) {
+        let is_head = response.status() == 0;
+        let outcome = response.head_read(&fields, ends_stream);
+        if let (Some(kept), true) = (&mut stream.kept, is_head && response.status() != 0) {
+            kept.fields = fields.take_kept();
+        }
+        match outcome {
             Err(kind) => Ok(Some(self.malformed(slot, kind, ends_stream, out))),
             Ok(()) if ends_stream => Ok(Some(self.response_ended(slot, out))),
             Ok(()) if response.is_event_stream(&fields) => {

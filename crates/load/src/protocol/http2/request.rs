@@ -1,8 +1,9 @@
 //! A request in HTTP/2 form.
 
 use super::encoder::{Dictionary, RequestFields};
+use crate::protocol::Keep;
 use crate::protocol::grpc::GrpcCall;
-use crate::target::{Body, Request, Text};
+use crate::target::{Body, Request, Text, Values};
 use http::Method;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub struct Http2Request {
     pub(super) call: Option<GrpcCall>,
     /// The response has no body because the method is `HEAD`.
     pub(super) head_only: bool,
+    pub(super) keep: Keep,
 }
 
 /// The fields that the requests of a run have in common: peers need to receive them only once per connection.
@@ -55,12 +57,16 @@ impl Http2Request {
             Value::Bytes(value) => fields.push(name, value, dictionary),
             Value::Text(value) => fields.push_varying(name, value),
         });
+        if request.sends_cookies {
+            fields.push_cookies();
+        }
         Self {
             gaps: fields.gaps(),
             fields,
             body: request.body.clone(),
             call: request.call.clone(),
             head_only: request.method == Method::HEAD,
+            keep: request.keep,
         }
     }
 
@@ -68,19 +74,17 @@ impl Http2Request {
         !self.body.is_empty()
     }
 
-    /// A body that varies, and of these numbers those in its placeholders.
-    pub(super) fn varying_body<'n>(&self, numbers: &'n [u64]) -> Option<(&Text, &'n [u64])> {
+    /// A body that varies, and of these values those in its placeholders.
+    pub(super) fn varying_body<'v>(&self, values: Values<'v>) -> Option<(&Text, Values<'v>)> {
         match &self.body {
-            Body::Varying(text) if self.call.is_none() => {
-                Some((text, numbers.get(self.gaps..).unwrap_or_default()))
-            }
+            Body::Varying(text) if self.call.is_none() => Some((text, values.after(self.gaps))),
             _ => None,
         }
     }
 
-    /// The body of the request with these numbers in its placeholders.
-    pub(super) fn body(&self, numbers: &[u64]) -> Arc<[u8]> {
-        self.body.bytes(numbers.get(self.gaps..).unwrap_or_default())
+    /// The body of the request with these values in its placeholders.
+    pub(super) fn body(&self, values: Values<'_>) -> Arc<[u8]> {
+        self.body.bytes(values.after(self.gaps))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::request::Http2Request;
 use crate::error::ErrorKind;
 use crate::protocol::grpc::{GrpcEnd, GrpcFields, GrpcResponse};
+use crate::protocol::{KeptField, KeptResponse};
 use http2::hpack::FieldReader;
 
 /// A response that is being received.
@@ -32,9 +33,10 @@ impl Response {
         Self { head_only: request.head_only, grpc, ..Self::default() }
     }
 
-    /// A reader for its fields.
-    pub(super) fn fields(&self) -> ResponseFields {
-        ResponseFields { grpc: self.grpc.map(|_| GrpcFields::default()), ..ResponseFields::default() }
+    /// A reader for its fields. `kept`: its kept parts.
+    pub(super) fn fields(&self, kept: Option<&KeptResponse>) -> ResponseFields {
+        let kept = kept.filter(|kept| kept.keep.fields).map(|_| Vec::new());
+        ResponseFields { grpc: self.grpc.map(|_| GrpcFields::default()), kept, ..ResponseFields::default() }
     }
 
     /// True if these fields are its final head, and announce a stream of events.
@@ -112,6 +114,15 @@ pub(super) struct ResponseFields {
     event_stream: bool,
     /// The fields of a gRPC call, if the response belongs to one.
     grpc: Option<GrpcFields>,
+    /// All regular fields, if they are kept.
+    kept: Option<Vec<KeptField>>,
+}
+
+impl ResponseFields {
+    /// Takes the kept fields; none if they are not kept.
+    pub(super) fn take_kept(&mut self) -> Vec<KeptField> {
+        self.kept.take().unwrap_or_default()
+    }
 }
 
 impl FieldReader for ResponseFields {
@@ -123,11 +134,15 @@ impl FieldReader for ResponseFields {
         }
         self.in_regular = true;
         self.malformed |= name.is_empty() || name.iter().any(u8::is_ascii_uppercase);
-        matches!(name, b"content-length" | b"content-type")
+        self.kept.is_some()
+            || matches!(name, b"content-length" | b"content-type")
             || (self.grpc.is_some() && GrpcFields::wants(name))
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(kept) = self.kept.as_mut().filter(|_| self.in_regular) {
+            kept.push((name.into(), value.into()));
+        }
         if name == b":status" {
             let status = match value {
                 [first @ b'1'..=b'9', rest @ ..]

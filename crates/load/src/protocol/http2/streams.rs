@@ -3,6 +3,7 @@
 use super::response::Response;
 use crate::protocol::events::EventScanner;
 use crate::protocol::grpc::OutgoingMessages;
+use crate::protocol::{Keep, KeptResponse};
 use http2::frame::MAX_31_BITS;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub(super) struct Stream {
     pub(super) response: Response,
     /// Events of the response, once it is known to be a stream of them.
     pub(super) events: Option<Box<EventScanner>>,
+    /// Kept parts of the response, until the next stream in this slot.
+    pub(super) kept: Option<Box<KeptResponse>>,
 }
 
 /// A body that waits for window.
@@ -122,11 +125,12 @@ impl Streams {
     }
 
     /// Opens the next stream. There must be an identifier left.
-    pub(super) fn open(&mut self, send_window: i64, response: Response) -> usize {
+    pub(super) fn open(&mut self, send_window: i64, response: Response, keep: Keep) -> usize {
         let id = self.next_id;
         self.next_id += 2;
         let (body, messages, events) = (None, None, None);
-        let stream = Stream { id, send_window, body, messages, received_bytes: 0, response, events };
+        let kept = keep.begin();
+        let stream = Stream { id, send_window, body, messages, received_bytes: 0, response, events, kept };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot] = stream;
@@ -166,6 +170,11 @@ impl Streams {
         self.slots.get(slot).and_then(|stream| stream.messages.as_ref()).map_or(0, OutgoingMessages::begun)
     }
 
+    /// Takes what was kept of the response in a slot.
+    pub(super) fn take_kept(&mut self, slot: usize) -> Option<Box<KeptResponse>> {
+        self.slots.get_mut(slot)?.kept.take()
+    }
+
     pub(super) fn get(&mut self, slot: usize) -> &mut Stream {
         &mut self.slots[slot]
     }
@@ -198,9 +207,9 @@ mod tests {
     #[test]
     fn streams_are_found_after_any_number_of_others() {
         let mut streams = Streams::new(3);
-        let lasting = streams.open(0, Response::default());
+        let lasting = streams.open(0, Response::default(), Keep::default());
         for round in 0..100 {
-            let slot = streams.open(0, Response::default());
+            let slot = streams.open(0, Response::default(), Keep::default());
             let id = streams.get(slot).id;
             assert_eq!(id, 3 + 2 * round);
             assert_eq!(streams.find(id), Some(slot));

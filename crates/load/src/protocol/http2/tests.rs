@@ -91,7 +91,7 @@ impl Client {
     }
 
     fn get(&mut self) -> usize {
-        self.connection.begin(&request(Method::GET, b""), &[], &mut self.out)
+        self.connection.begin(&request(Method::GET, b""), Values::default(), &mut self.out)
     }
 
     fn get_times(&mut self, times: usize) {
@@ -101,7 +101,7 @@ impl Client {
     }
 
     fn post(&mut self, body: &[u8]) -> usize {
-        self.connection.begin(&request(Method::POST, body), &[], &mut self.out)
+        self.connection.begin(&request(Method::POST, body), Values::default(), &mut self.out)
     }
 
     /// Everything reported for these bytes.
@@ -215,7 +215,7 @@ fn interim_heads_trailers_and_responses_without_a_body() {
     ]
     .concat();
     assert_eq!(client.receive(&bytes), Ok(vec![response(0, 200, bytes.len() as u64)]));
-    client.connection.begin(&request(Method::HEAD, b""), &[], &mut client.out);
+    client.connection.begin(&request(Method::HEAD, b""), Values::default(), &mut client.out);
     assert_eq!(client.receive(&headers(3, END_STREAM, &length)), Ok(vec![response(0, 200, 14)]));
     client.get();
     // `:status: 304` with the length of the body that it omits.
@@ -335,7 +335,7 @@ fn long_head_is_split_into_frames_within_peers_limit() {
     neutral.headers.push(Header::new("x-long", &"v".repeat(40_000)).unwrap());
     let request = Http2Request::new(&neutral, &CommonFields::default());
     let mut client = Client::greeted(1, &[]);
-    client.connection.begin(&request, &[], &mut client.out);
+    client.connection.begin(&request, Values::default(), &mut client.out);
     let said = client.said();
     let kinds: Vec<_> = said.iter().map(|frame| (frame.0, frame.1, frame.3.len().min(16_384))).collect();
     let (middle, last) = ((kind::CONTINUATION, 0, 16_384), kinds[said.len() - 2]);
@@ -356,7 +356,7 @@ fn ranges_in_path_headers_and_body_have_numbers_of_their_own() {
     let request = Http2Request::new(&neutral, &CommonFields::from_requests([neutral.clone()].iter()));
     let (mut client, mut decoder) = (Client::greeted(2, &[]), http2::hpack::Decoder::default());
     for numbers in [[7, 42, 43, 1000], [8, 1, 2, 3]] {
-        client.connection.begin(&request, &numbers, &mut client.out);
+        client.connection.begin(&request, numbers.as_slice().into(), &mut client.out);
         let said = client.said();
         let mut names = rules::Names::default();
         decoder.decode(&said[0].3, &mut names).unwrap();
@@ -384,7 +384,7 @@ fn connection_fields_are_omitted_and_host_becomes_authority() {
     }
     let request = Http2Request::new(&neutral, &CommonFields::default());
     let mut client = Client::greeted(1, &[]);
-    client.connection.begin(&request, &[], &mut client.out);
+    client.connection.begin(&request, Values::default(), &mut client.out);
     let said = client.said();
     let mut names = rules::Names::default();
     http2::hpack::Decoder::default().decode(&said[0].3, &mut names).unwrap();

@@ -12,6 +12,10 @@ use std::time::Duration;
 pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     let Some(objective) = &args.goal.objective else { return Ok(()) };
     check_timeout(objective, spec)?;
+    if objective.achieved.is_some() && !spec.targets.sessions.is_empty() {
+        return Err(Failure::usage("--objective: achieved is of requests, and sessions are offered")
+            .with_hint("rate=R requires R completed requests/s"));
+    }
     match &spec.schedule {
         ScheduleSpec::Open { .. } => check_requests(objective, spec),
         ScheduleSpec::Closed { .. } if objective.achieved.is_some() => {

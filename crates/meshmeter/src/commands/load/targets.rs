@@ -31,6 +31,11 @@ pub fn plan(args: &LoadArgs) -> Result<Planned, Failure> {
     if let (ServerPer::Connection, Some(Order::Turn)) = (args.targets.server_per, args.targets.order) {
         return Err(Failure::usage("--order turn: with --server-per connection requests are drawn"));
     }
+    if targets.server_per == ServerPer::Connection && !targets.sessions.is_empty() {
+        return Err(Failure::usage(
+            "--server-per connection: a session keeps its server, whatever its connections",
+        ));
+    }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
     options::check(args, targets.family)?;
     let protocol = match targets.family {

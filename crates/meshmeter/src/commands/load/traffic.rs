@@ -3,20 +3,30 @@
 use crate::cli::{GivenHeaders, LoadArgs};
 use crate::commands::run::files::{FilesBeside, meant, read_text};
 use crate::failure::Failure;
+use experiment::definition::MAX_RUN_DURATION;
 use experiment::topology::distribution::Distribution;
-use experiment::traffic::{self, AtEnd, Body, FILLER_SIZES, Piece, RequestKind, Template, TrafficFile};
-use load::{Content, Kind, Order, RangeError, RequestTemplate, Rows, Source, TargetError, Targets, Text};
+use experiment::traffic::{
+    self, AtEnd, Body, Extract, FILLER_SIZES, OnFailure, Piece, RequestKind, Template, Think, TrafficFile,
+};
+use load::{
+    Content, Expectation, Kind, Order, Origin, RangeError, RequestTemplate, Rows, SessionKind, Source, Step,
+    TargetError, Targets, Text,
+};
 use statistics::comparison::normal_quantile;
 use std::cell::OnceCell;
 use std::io::{ErrorKind, IsTerminal as _, stderr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The traffic file that is named instead of URLs; `None` for URLs.
 pub fn named(args: &LoadArgs) -> Result<Option<TrafficFile>, Failure> {
-    let Some(name) = args.urls.iter().find(|argument| is_file(argument)) else { return Ok(None) };
+    let Some(name) = args.urls.iter().find(|argument| is_file(argument)) else {
+        refuse_files(args)?;
+        return Ok(None);
+    };
     if args.urls.len() > 1 {
         let failure = Failure::usage(format!("`{name}` is a traffic file, which has all requests of a load"));
         return Err(failure.with_hint("name it alone, without URLs"));
@@ -48,6 +58,19 @@ fn is_file(argument: &str) -> bool {
             || first.contains('.') && !first.trim_matches('.').is_empty()
     });
     !is_of_host || Path::new(argument).exists()
+}
+
+/// Rejects a file that is not named as a traffic file is, and would be taken for a host.
+fn refuse_files(args: &LoadArgs) -> Result<(), Failure> {
+    let is_url = |argument: &str| argument.contains(':');
+    let file = args.urls.iter().find(|argument| !is_url(argument) && Path::new(argument).is_file());
+    file.map_or(Ok(()), |name| {
+        let failure = Failure::usage(format!("`{name}` is a file, without the extension of a traffic file"));
+        let names = EXTENSIONS.map(|extension| format!(".{extension}")).join(", ");
+        Err(failure.with_hint(format!(
+            "a traffic file ends with one of {names}; a host of this name is http://{name}"
+        )))
+    })
 }
 
 /// Rejects options that say what a traffic file says of each kind of request.
@@ -85,10 +108,23 @@ pub fn targets(args: &LoadArgs, file: &TrafficFile) -> Result<Targets, Failure> 
         stops: source.at_end == AtEnd::Stop,
     };
     let sources = file.sources.iter().map(source).collect();
-    load::resolve_kinds(&file.url, &kinds, sources).map_err(|error| match &error {
-        TargetError::Kind { .. } => Failure::from_usage(&error).with_hint("leave it out of `headers`"),
+    let targets = load::resolve_kinds(&file.url, &kinds, sources);
+    let targets = targets.map(|targets| targets.with_sessions(file.sessions.iter().map(session).collect()));
+    targets.map_err(|error| match &error {
+        TargetError::Kind { name, cause } => contradiction(file, name, cause)
+            .unwrap_or_else(|| Failure::from_usage(&error).with_hint("leave it out of --header")),
         _ => super::targets::failure(&error),
     })
+}
+
+/// A header of a kind of the file that cannot be sent, at its place. A kind named in an error is one of the file.
+fn contradiction(file: &TrafficFile, name: &str, cause: &TargetError) -> Option<Failure> {
+    let (TargetError::HeaderOfBody(header) | TargetError::RepeatedHeader(header)) = cause else {
+        return None;
+    };
+    let request = file.requests.iter().find(|request| request.name == name)?;
+    let place = request.headers.iter().rfind(|own| own.name.eq_ignore_ascii_case(header.as_str()))?;
+    Some(Failure::usage(place.error(cause.to_string()).render(stderr().is_terminal())))
 }
 
 fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<load::RequestKind, Failure> {
@@ -97,7 +133,8 @@ fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<loa
         about(Failure::from_usage(&error))
             .with_hint("a brace that does not belong to a range or to data is written %7B or %7D")
     })?;
-    let own = request.headers.iter().map(|(name, value)| load::Header::with_value(name, data.text(value)));
+    let own = request.headers.iter();
+    let own = own.map(|header| load::Header::with_value(&header.name, data.text(&header.value)));
     let mut headers =
         own.collect::<Result<Vec<_>, _>>().map_err(|error| about(Failure::from_usage(&error)))?;
     let common = GivenHeaders::of_requests(&args.header);
@@ -124,10 +161,43 @@ fn kind(args: &LoadArgs, data: &Values<'_>, request: &RequestKind) -> Result<loa
         kind: Kind {
             name: request.name.clone(),
             shown_path: request.shown_path.clone(),
-            status: expect.status.clone(),
-            bytes: expect.min_bytes.unwrap_or(0)..=expect.max_bytes.unwrap_or(u64::MAX),
+            expect: Expectation {
+                status: expect.status.clone(),
+                bytes: (expect.min_bytes.is_some() || expect.max_bytes.is_some())
+                    .then(|| expect.min_bytes.unwrap_or(0)..=expect.max_bytes.unwrap_or(u64::MAX)),
+                text: expect.text.clone(),
+                json: expect.json.clone(),
+            },
         },
     })
+}
+
+fn session(session: &traffic::SessionKind) -> SessionKind {
+    let time = |seconds: f64| Duration::from_secs_f64(seconds.min(MAX_RUN_DURATION.as_secs_f64()));
+    let step = |step: &traffic::Step| Step {
+        think: match &step.think {
+            Think::Drawn(Distribution::Fixed(seconds)) => vec![time(*seconds)],
+            Think::Drawn(times) => quantiles(times).map(time).collect(),
+            Think::Listed(times) => times.clone(),
+        },
+        extract: step.extract.iter().map(extract).collect(),
+        goes_on: step.on_failure == OnFailure::Continue,
+    };
+    SessionKind {
+        name: session.name.clone(),
+        weight: session.weight,
+        values: session.values,
+        steps: session.steps.iter().map(step).collect(),
+    }
+}
+
+fn extract(Extract { value, origin }: &Extract) -> load::Extract {
+    let origin = match origin {
+        traffic::Origin::Json(pointer) => Origin::Json(pointer.clone()),
+        traffic::Origin::Header(name) => Origin::Header(name.clone()),
+        traffic::Origin::Regex(regex) => Origin::Regex(regex.clone()),
+    };
+    load::Extract { value: *value, origin }
 }
 
 /// Data of a file in the form of the engine.
@@ -143,17 +213,18 @@ fn content(values: &traffic::Values) -> Content {
     match values {
         traffic::Values::Numbers => Content::Number,
         traffic::Values::Rows(rows) => Content::Rows(Arc::new(Rows::new(rows.iter()))),
-        traffic::Values::Filler(sizes) => Content::Filler(quantiles(sizes).collect()),
+        traffic::Values::Filler(sizes) => Content::Filler(quantiles(sizes).map(size).collect()),
     }
 }
 
-/// Evenly spaced quantiles of sizes, which have the distribution if they are drawn equally often.
-fn quantiles(sizes: &Distribution) -> impl Iterator<Item = usize> {
+/// Evenly spaced quantiles, which have the distribution if they are drawn equally often.
+fn quantiles(distribution: &Distribution) -> impl Iterator<Item = f64> {
     let fractions = (0..FILLER_SIZES).map(|step| (step as f64 + 0.5) / FILLER_SIZES as f64);
-    fractions.map(|fraction| {
-        let bytes = sizes.draw(fraction, normal_quantile(fraction));
-        bytes.round().min(load::MAX_BODY_BYTES as f64) as usize
-    })
+    fractions.map(|fraction| distribution.draw(fraction, normal_quantile(fraction)))
+}
+
+fn size(bytes: f64) -> usize {
+    bytes.round().min(load::MAX_BODY_BYTES as f64) as usize
 }
 
 impl<'f> Values<'f> {
@@ -169,6 +240,7 @@ impl<'f> Values<'f> {
             match piece {
                 Piece::Text(part) => text.append(&Text::from(part.clone()).with_ranges()),
                 Piece::Brace => text.push(b"{"),
+                Piece::Extracted(value) => text.push_of_session(*value, false),
                 Piece::Data(index) => {
                     text.push_data(self.file.data[*index].source, self.plain[*index].clone());
                 }
@@ -183,6 +255,7 @@ impl<'f> Values<'f> {
             match piece {
                 Piece::Text(part) => text.append(&Text::parse(part)?),
                 Piece::Brace => text.push(b"{"),
+                Piece::Extracted(value) => text.push_of_session(*value, true),
                 Piece::Data(index) => {
                     let encoded = || match &self.plain[*index] {
                         Content::Rows(rows) => Content::Rows(Arc::new(rows.in_path())),
@@ -203,7 +276,7 @@ mod tests {
 
     #[test]
     fn filler_has_the_sizes_of_its_distribution() {
-        let sizes = |distribution: Distribution| quantiles(&distribution).collect::<Vec<_>>();
+        let sizes = |distribution: Distribution| quantiles(&distribution).map(size).collect::<Vec<_>>();
         let all = sizes(Distribution::LogNormal { median: 1000.0, p99: 20_000.0 });
         let count =
             |below: usize| all.iter().filter(|size| **size < below).count() as f64 / FILLER_SIZES as f64;

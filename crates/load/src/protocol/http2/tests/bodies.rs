@@ -26,7 +26,7 @@ fn body_that_varies_is_sent_whole_if_there_is_room_and_in_pieces_otherwise() {
     let request = Http2Request::new(&neutral, &CommonFields::default());
     let mut client = Client::greeted(2, &[(4, 6)]);
     for (number, sent, rest) in [(123, (1, 6, true), None), (12_345, (3, 6, false), Some((3, 2, true)))] {
-        client.connection.begin(&request, &[number], &mut client.out);
+        client.connection.begin(&request, [number].as_slice().into(), &mut client.out);
         assert_eq!(client.sent_content(), [sent]);
         client.receive(&window_update(sent.0, 100)).unwrap();
         assert_eq!(client.sent_content(), Vec::from_iter(rest));

@@ -39,7 +39,7 @@ fn stream(count: u64, server_streams: bool) -> Http2Request {
 
 impl Client {
     fn call(&mut self, request: &Http2Request) -> usize {
-        self.connection.begin(request, &[], &mut self.out)
+        self.connection.begin(request, Values::default(), &mut self.out)
     }
 }
 
