@@ -4,10 +4,11 @@ mod command;
 
 use command::{NOBODY, Serving, meshmeter, run, said, start, stderr, stdout};
 use jiff::Timestamp;
-use results::LoadResult;
+use results::{Arrivals, LoadResult, RecordingFormat};
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;
+use tempfile::TempDir;
 
 fn result_of(arguments: &[&str]) -> LoadResult {
     let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
@@ -45,6 +46,95 @@ fn unlimited_rate_is_a_closed_loop_with_a_client_per_connection() {
         result_of(&["--rate", "unlimited", "--connections", "3", "--duration", "300ms", &server.url()]);
     assert_eq!((result.clients, result.rate.offered), (Some(3), None));
     assert!(result.requests.completed >= 3, "{:?}", result.requests);
+}
+
+/// A recording in a folder of its own.
+fn recording(content: &str) -> (TempDir, String) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("recording");
+    std::fs::write(&file, content).expect("written");
+    let name = file.to_str().expect("UTF-8").to_owned();
+    (folder, name)
+}
+
+#[test]
+fn instants_of_a_file_are_the_schedule() {
+    let server = Serving::start(&[]);
+    let (_folder, file) = recording("0\n0.1\n1.2\nnever\n0.6\n2\n");
+    let replay = ["--replay", &file, "--speed", "4", &server.url()];
+    let result = result_of(&replay);
+    assert_eq!((result.requests.scheduled, result.clients), (5, None));
+    assert!((result.duration_s - 0.625).abs() < 1e-6, "{}", result.duration_s);
+    assert_eq!(result.rate.offered, Some(5.0 / 0.625));
+    assert_eq!(server.requests(), result.requests.sent);
+    let Some(Arrivals::Replay(of)) = result.arrivals else { panic!("{:?}", result.arrivals) };
+    assert_eq!((of.format, of.requests, of.speed), (RecordingFormat::Instants, 5, 4.0));
+    let notes = result.verdict.notes.join("\n");
+    assert!(notes.contains("replay: 1 line of ") && notes.contains("left out, first was line 4"), "{notes}");
+    assert!(notes.contains("replay: 1 line was before an earlier one"), "{notes}");
+    // The first part is the warm-up, and the last one is cut.
+    let part = result_of(&[&["--warmup", "100ms", "--duration", "300ms"][..], &replay].concat());
+    assert_eq!(part.requests.scheduled, 2);
+    assert!(part.warmup.sent <= 2, "{:?}", part.warmup);
+    let shares = ["1/2", "2/2"].map(|share| result_of(&[&["--share", share][..], &replay].concat()));
+    assert_eq!(shares.map(|result| result.requests.scheduled), [3, 2]);
+}
+
+#[test]
+fn requests_of_a_log_are_sent_and_their_queries_not_shown() {
+    let server = Serving::start(&[]);
+    let line = |at: &str, method: &str, path: &str| {
+        format!(
+            "10.0.0.1 - - [10/Oct/2023:13:55:{at} -0700] \"{method} {path} HTTP/1.1\" 200 5 \"-\" \"curl\"\n"
+        )
+    };
+    let lines = [
+        line("36", "GET", "/?bytes=10&token=s3cret"),
+        line("36", "POST", "/"),
+        line("37", "GET", "/?bytes=20&token=s3cret"),
+    ];
+    let (_folder, file) = recording(&lines.concat());
+    let output =
+        run(&["load", "--progress", "off", "--json", "-", "--replay", &file, "--speed", "4", &server.url()]);
+    assert!(!stdout(&output).contains("s3cret"), "{}", stdout(&output));
+    let result: LoadResult = serde_json::from_slice(&output.stdout).expect("a result");
+    assert_eq!(result.requests.scheduled, 3);
+    assert!((result.duration_s - 0.5).abs() < 1e-6, "{}", result.duration_s);
+    let kinds: Vec<(&str, u64)> =
+        result.kinds.iter().map(|kind| (kind.name.as_str(), kind.requests.sent)).collect();
+    assert_eq!(kinds, [("GET", 2), ("POST", 1)]);
+    let notes = result.verdict.notes.join("\n");
+    assert!(notes.contains("times in whole seconds"), "{notes}");
+    assert!(notes.contains("1 request of the recording had a method with a body"), "{notes}");
+}
+
+#[test]
+fn recordings_that_cannot_be_replayed_are_usage_errors() {
+    let url = "http://127.0.0.1:1/";
+    let log = "[2024-01-01T00:00:00Z] \"GET / HTTP/1.1\" 200\n";
+    for (content, arguments, expected) in [
+        ("", &[url][..], "it has no requests"),
+        ("\u{0}\u{1}", &[url], "no line is understood, the first of them is line 1"),
+        (
+            "0\n259200\n",
+            &[url],
+            "takes 72h, and one run takes 24h at most; after its first 1 request there is none for 72h",
+        ),
+        ("0\n259200\n", &[url], "--speed 73 replays it within an hour"),
+        ("0\n1\n", &["--warmup", "1m", url], "no request is due in the window"),
+        ("0\n1\n", &["--rate", "1", url], "cannot be used with"),
+        ("0\n1\n", &["--arrival", "poisson", url], "a recording has its own arrivals"),
+        ("0\n1\n", &["--speed", "0", url], "from 0.001 to 1000000"),
+        (log, &["-X", "POST", url], "--method: the recording has the methods"),
+        (log, &[url, url], "goes to one URL"),
+        (log, &["http://127.0.0.1:1/{1..2}"], "has ranges of numbers"),
+        (log, &["tcp://127.0.0.1:1"], "replayed over HTTP"),
+    ] {
+        let (_folder, file) = recording(content);
+        let output = run(&[&["load", "--replay", &file], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{content:?} {arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{content:?} {arguments:?}: {}", stderr(&output));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `meshmeter.load/1`: result of one run of the load generator.
 
+use crate::arrivals::Arrivals;
 use crate::backlog::Backlog;
 use crate::build::Build;
 use crate::connection::{ConnectionSettings, IdleCloses};
@@ -69,6 +70,9 @@ pub struct LoadResult {
     /// Closed loop: number of clients; absent in open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
+    /// Open loop: arrivals, unless they come at even intervals; absent also in merged results of loads with different ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// Expected statuses: any other is an error. Absent if not given, which means those below 400, and in merged results of loads
     /// that expected different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]

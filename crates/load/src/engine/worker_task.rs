@@ -8,7 +8,7 @@ use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
-use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
+use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, ReplaySchedule, Schedule};
 use crate::second::SecondCounts;
 use crate::source::SourceTurns;
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
@@ -47,6 +47,10 @@ impl WorkerTask<'_> {
             ScheduleSpec::Open { stages, arrival } => {
                 let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
                 let schedule = OpenLoop::new(profile, *arrival, spec.seed, worker, workers);
+                self.follow(Box::new(schedule), io_backend)
+            }
+            ScheduleSpec::Replay(replay) => {
+                let schedule = ReplaySchedule::new(replay.clone(), timeline.end, (worker, workers));
                 self.follow(Box::new(schedule), io_backend)
             }
             ScheduleSpec::Closed { clients, think_time, .. } => {

@@ -7,6 +7,7 @@
 mod closed;
 mod open;
 mod profile;
+mod replay;
 
 pub use closed::ThinkTime;
 pub(crate) use closed::{ClosedLoop, ClosedLoopSettings};
@@ -14,6 +15,8 @@ pub(crate) use open::OpenLoop;
 pub use open::duration_of;
 pub(crate) use profile::RateProfile;
 pub use profile::RateStage;
+pub use replay::Replay;
+pub(crate) use replay::ReplaySchedule;
 
 use crate::clock::Nanos;
 use rand::RngExt as _;

@@ -43,25 +43,29 @@ impl Rows {
         self.ends.push(self.bytes.len());
     }
 
-    /// The texts as a path or query can have them: bytes that no URL has are percent-encoded. Delimiters such as `/`, `?`, `&` and
-    /// `%` stay.
+    /// The texts as a path or query can have them.
     #[must_use]
     pub fn in_path(&self) -> Self {
-        let fits = |byte: u8| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte);
         let mut encoded = Self::default();
         for row in 0..self.ends.len() as u64 {
-            encoded.push(percent_encode_except(self.get(row), fits).as_bytes());
+            encoded.push(path_text(self.get(row)).as_bytes());
         }
         encoded
     }
 
     /// The text of a row; empty beyond the last one.
-    pub(crate) fn get(&self, row: u64) -> &[u8] {
+    #[must_use]
+    pub fn get(&self, row: u64) -> &[u8] {
         let row = usize::try_from(row).unwrap_or(usize::MAX);
         let end = self.ends.get(row).copied().unwrap_or(0);
         let start = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.bytes.get(start..end).unwrap_or_default()
     }
+}
+
+/// Text as a path or query can have it: bytes that no URL has are percent-encoded. Delimiters such as `/`, `?`, `&` and `%` stay.
+pub(crate) fn path_text(text: &[u8]) -> String {
+    percent_encode_except(text, |byte| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte))
 }
 
 /// Values may be secrets.

@@ -6,6 +6,7 @@ mod assignment;
 mod content;
 mod data;
 mod kind;
+mod recorded;
 mod resolve;
 mod selection;
 mod text;
@@ -14,8 +15,10 @@ mod url;
 pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
+pub(crate) use data::path_text;
 pub use data::{Rows, Source};
 pub use kind::{Kind, RequestKind};
+pub use recorded::{Recorded, RecordedRequests, has_body, resolve_recording};
 pub use resolve::{resolve, resolve_kinds};
 pub(crate) use selection::{Chosen, Selector};
 pub use text::{Content, Numbers, Place, RangeError, Text};
@@ -44,6 +47,8 @@ pub struct Targets {
     pub connections_per_server: Option<usize>,
     /// Data of the requests.
     pub sources: Vec<Source>,
+    /// Sequence of the requests, if it was recorded.
+    pub recorded: Option<Recorded>,
 }
 
 /// Protocol family of all servers of a run.
@@ -199,7 +204,7 @@ impl Request {
 
     /// True if a server may expect a body, even an empty one.
     pub(crate) fn may_have_body(&self) -> bool {
-        !self.body.is_empty() || matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
+        !self.body.is_empty() || has_body(&self.method)
     }
 }
 
@@ -279,6 +284,9 @@ pub enum TargetError {
     /// The URL before the paths of kinds of requests.
     #[error("`{0}` is not a URL that paths can follow: it has a weight, a query or a fragment")]
     Base(String),
+    /// A recording names its requests.
+    #[error("`{0}` has ranges of numbers, and the requests are those of a recording")]
+    RangeOfRecording(String),
     /// More requests than the maximum of a run.
     #[error("with `{0}` there are more than 100000 requests, one for each kind and host")]
     TooManyRequests(String),

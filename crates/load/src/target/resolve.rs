@@ -156,6 +156,7 @@ impl<'a> Resolver<'a> {
             server_per: ServerPer::default(),
             connections_per_server: None,
             sources,
+            recorded: None,
         }
     }
 

@@ -372,7 +372,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
 
     fn skip_backlog_of_warmup(&mut self) {
         let at = self.timeline.window_start;
-        let skipped = self.schedule.skip_until(at) + self.pools.give_up(at).len() as u64;
+        let untaken = self.schedule.skip_until(at);
+        self.selector.skip(untaken);
+        let skipped = untaken + self.pools.give_up(at).len() as u64;
         // A client whose request is dropped continues.
         if !self.schedule.is_open() {
             (0..skipped).for_each(|_| self.schedule.request_ended(at));

@@ -129,6 +129,9 @@ fn rates(text: &mut String, result: &LoadResult) {
     if let Some(settings) = &result.connection_settings {
         let _ = writeln!(text, "{:<14} {}", "connections", plain(&settings.to_string()));
     }
+    if let Some(arrivals) = &result.arrivals {
+        let _ = writeln!(text, "{:<14} {}", "arrivals", plain(&arrivals.to_string()));
+    }
     let offered = result
         .rate
         .offered

@@ -103,6 +103,9 @@ fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
     differ("kinds of load", &|result| {
         if result.rate.offered.is_some() { "open loop" } else { "closed loop" }.to_owned()
     });
+    differ("arrivals", &|result| {
+        result.arrivals.as_ref().map_or_else(|| "even".to_owned(), ToString::to_string)
+    });
     differ("connections", &|result| result.connection_settings.clone().unwrap_or_default().to_string());
     differ("expected statuses", &|result| {
         result.expected_status.as_ref().map_or_else(|| "below 400".to_owned(), ToString::to_string)

@@ -7,12 +7,17 @@ use clap::builder::TypedValueParser;
 use jiff::Timestamp;
 use load::{Arrival, GeneratorShare, RateStage, ThinkTime};
 use results::units::parse_rate;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum number of generators that share a load.
 const MAX_GENERATORS: usize = 10_000;
 /// Maximum of --requests.
 const MAX_REQUESTS: u64 = 1_000_000_000;
+
+/// Values of --speed.
+const SPEEDS: RangeInclusive<f64> = 0.001..=1_000_000.0;
 
 /// Options for the schedule.
 #[derive(Debug, Args)]
@@ -31,6 +36,17 @@ pub struct ScheduleArgs {
     #[arg(long, value_name = "R[..R]:D,…", value_delimiter = ',', value_parser = parse_stage, conflicts_with = "duration",
           help_heading = "Load")]
     pub stages: Option<Vec<RateStage>>,
+
+    /// Open loop at the instants of a recording: an instant per line (seconds, or RFC 3339), an access log of
+    /// Envoy (text or JSON), nginx or Apache, or a HAR. Logs and HARs give methods and paths as well, which
+    /// follow the path of the URL; they have no bodies. --warmup is the recording's first part, and --duration
+    /// ends it early
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "think_time"], help_heading = "Load")]
+    pub replay: Option<PathBuf>,
+
+    /// Replay N times as fast as recorded
+    #[arg(long, value_name = "N", requires = "replay", value_parser = parse_speed, help_heading = "Load")]
+    pub speed: Option<f64>,
 
     /// Distribution of requests over time in an open loop
     #[arg(long, default_value = "uniform", value_parser = arrival_parser(), help_heading = "Load")]
@@ -129,6 +145,13 @@ fn parse_stage(text: &str) -> Result<RateStage, String> {
 /// The rate 0 is only allowed as a pause between two stages, or as an end of a ramp.
 fn parse_stage_rate(text: &str) -> Result<f64, String> {
     if text.trim() == "0" { Ok(0.0) } else { parse_positive_rate(text) }
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
+    speed.ok_or_else(|| {
+        format!("expected a number from {} to {}, such as 2 or 0.5", SPEEDS.start(), SPEEDS.end())
+    })
 }
 
 fn parse_think_time(text: &str) -> Result<ThinkTime, String> {

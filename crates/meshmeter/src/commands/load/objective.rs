@@ -13,7 +13,7 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     let Some(objective) = &args.goal.objective else { return Ok(()) };
     check_timeout(objective, spec)?;
     match &spec.schedule {
-        ScheduleSpec::Open { .. } => check_requests(objective, spec),
+        ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) => check_requests(objective, spec),
         ScheduleSpec::Closed { .. } if objective.achieved.is_some() => {
             Err(Failure::usage("--objective: achieved is of the offered rate, and a closed loop offers none")
                 .with_hint("rate=R requires R completed requests/s"))
@@ -41,7 +41,7 @@ pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failu
 /// A percentile based on a handful of requests is meaningless.
 fn check_requests(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
     let needed = objective.requests_needed(SAMPLES_BEYOND_A_PERCENTILE);
-    let rate = spec.schedule.mean_rate(spec.duration).unwrap_or_default();
+    let rate = spec.offered_rate().unwrap_or_default();
     let requests = rate * spec.duration.as_secs_f64();
     // The fraction is not exact in binary.
     if requests >= needed * 0.999 {
