@@ -3,13 +3,13 @@
 use crate::clock::{Nanos, SECOND, nanos};
 use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
-use crate::schedule::{Arrival, RateProfile, RateStage, Replay, ThinkTime};
+use crate::schedule::{Arrival, Bursts, RateProfile, RateStage, Replay, ThinkTime};
 use crate::share::{GeneratorShare, part};
 use crate::source::Sources;
 use crate::start::Start;
 use crate::target::{Assignment, Family, ServerPer, Targets};
 use crate::tls::TlsClient;
-use results::{Arrivals, ConnectionSettings, ExpectedStatuses, Pacing, SpokenProtocol};
+use results::{Arrivals, BurstArrivals, ConnectionSettings, ExpectedStatuses, Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -196,8 +196,12 @@ impl LoadSpec {
         // The schedule may last longer than the window.
         let since_start = since_start.min(nanos(self.duration));
         match &self.schedule {
-            ScheduleSpec::Open { stages, .. } => {
-                Some(RateProfile::new(stages, Duration::ZERO).requests_until(since_start))
+            ScheduleSpec::Open { stages, arrival } => {
+                // Those of the window depend on the ones before it.
+                let warmup = if let Arrival::Bursts(_) = arrival { self.warmup } else { Duration::ZERO };
+                let (start, end) = (nanos(warmup), nanos(warmup + self.duration));
+                let profile = RateProfile::planned(stages, *arrival, self.seed, warmup, end);
+                Some(profile.requests_until(start + since_start) - profile.requests_until(start))
             }
             ScheduleSpec::Replay(replay) => {
                 let start = nanos(self.warmup);
@@ -218,8 +222,14 @@ impl LoadSpec {
     pub(crate) fn arrivals(&self) -> Option<Arrivals> {
         match &self.schedule {
             ScheduleSpec::Open { arrival: Arrival::Poisson, .. } => Some(Arrivals::Poisson),
+            ScheduleSpec::Open { arrival: Arrival::Bursts(bursts), .. } => {
+                let Bursts { factor, share, length } = *bursts;
+                let (start, end) = (nanos(self.warmup), nanos(self.warmup + self.duration));
+                let (length_s, count) = (length.as_secs_f64(), bursts.count(self.seed, start, end));
+                Some(Arrivals::Bursts(BurstArrivals { factor, share, length_s, count }))
+            }
             ScheduleSpec::Replay(replay) => Some(Arrivals::Replay(replay.of.clone())),
-            ScheduleSpec::Open { .. } | ScheduleSpec::Closed { .. } => None,
+            ScheduleSpec::Open { arrival: Arrival::Uniform, .. } | ScheduleSpec::Closed { .. } => None,
         }
     }
 

@@ -34,6 +34,12 @@ fn number_of_requests_ends_open_and_closed_loops() {
     let poisson = ["--rate", "500", "--arrival", "poisson", "--requests", "101", "--warmup", "100ms"];
     let poisson = result_of(&[&poisson[..], &[&server.url()]].concat());
     assert_eq!(poisson.requests.scheduled, 101);
+    assert_eq!(poisson.arrivals, Some(Arrivals::Poisson));
+    let bursts = ["--arrival", "bursts:factor=9,length=20ms", "--rate", "500", "--requests", "101"];
+    let bursts = result_of(&[&bursts[..], &["--warmup", "100ms", "--duration", "1m", &server.url()]].concat());
+    assert_eq!(bursts.requests.scheduled, 101);
+    let Some(Arrivals::Bursts(of)) = bursts.arrivals else { panic!("{:?}", bursts.arrivals) };
+    assert_eq!((of.factor, of.share, of.length_s), (9.0, 0.1, 0.02));
     let closed = result_of(&["--clients", "4", "--requests", "101", &server.url()]);
     assert_eq!(closed.requests.sent, 101);
     assert!(closed.duration_s >= 0.02, "{}", closed.duration_s);
@@ -241,6 +247,10 @@ fn usage_errors_of_schedules_say_what_was_expected() {
         (&["--stages", "0..0:1s", url], "every stage has the rate 0"),
         (&["--stages", "100:1s", "--requests", "101", url], "only 100 of 101"),
         (&["--rate", "0", url], "is not a rate"),
+        (&["--rate", "100", "--arrival", "bursts:factor=1", url], "a factor above 1"),
+        (&["--rate", "100", "--arrival", "bursts:length=1us", url], "at most 50000 bursts"),
+        (&["--rate", "100", "--arrival", "burst", url], "possible values: uniform, poisson, bursts"),
+        (&["--search", "--objective", "p99=5ms", "--arrival", "bursts", url], "a probe has few bursts"),
         (&["--rate", "100", "--think-time", "10ms", url], "cannot be used with"),
         (&["--clients", "1", "--think-time", "gauss:10ms", url], "exp:10ms"),
         (&["--rate", "100", "--start-at", "noon", url], "+5s"),

@@ -45,7 +45,7 @@ impl WorkerTask<'_> {
         let (worker, workers) = spec.share.worker(self.thread, spec.threads);
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
-                let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
+                let profile = RateProfile::planned(stages, *arrival, spec.seed, spec.warmup, timeline.end);
                 let schedule = OpenLoop::new(profile, *arrival, spec.seed, worker, workers);
                 self.follow(Box::new(schedule), io_backend)
             }

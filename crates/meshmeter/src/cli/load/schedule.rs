@@ -2,11 +2,12 @@
 
 use super::{parse_run_duration, parse_run_duration_or_zero};
 use crate::cli::words::{one_of, word};
-use clap::Args;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Args, Command};
 use jiff::Timestamp;
-use load::{Arrival, GeneratorShare, RateStage, ThinkTime};
-use results::units::parse_rate;
+use load::{Arrival, Bursts, GeneratorShare, RateStage, ThinkTime};
+use results::units::{parse_fraction, parse_rate};
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,12 @@ const MAX_GENERATORS: usize = 10_000;
 /// Maximum of --requests.
 const MAX_REQUESTS: u64 = 1_000_000_000;
 
+/// Beginning of bursts with parameters.
+const BURSTS: &str = "bursts:";
+/// Bursts without parameters.
+const DEFAULT_BURSTS: Bursts = Bursts { factor: 5.0, share: 0.1, length: Duration::from_secs(1) };
+/// Maximum rate of bursts, of that between them.
+const MAX_BURST_FACTOR: f64 = 10_000.0;
 /// Values of --speed.
 const SPEEDS: RangeInclusive<f64> = 0.001..=1_000_000.0;
 
@@ -49,7 +56,7 @@ pub struct ScheduleArgs {
     pub speed: Option<f64>,
 
     /// Distribution of requests over time in an open loop
-    #[arg(long, default_value = "uniform", value_parser = arrival_parser(), help_heading = "Load")]
+    #[arg(long, value_name = "A", default_value = "uniform", value_parser = ArrivalParser, help_heading = "Load")]
     pub arrival: Arrival,
 
     /// Closed loop: time from a response until the client's next request is due. Such as 10ms, or exp:10ms
@@ -108,11 +115,63 @@ pub enum StartAt {
     StandardInput,
 }
 
-fn arrival_parser() -> impl TypedValueParser<Value = Arrival> {
-    one_of([
+/// Words of --arrival.
+fn arrivals() -> [(PossibleValue, Arrival); 3] {
+    let bursts = "At random, at a higher rate in bursts: bursts:factor=5,share=10%,length=1s are bursts of 5 times the rate between \
+                  them, 10 % of the time, exponentially distributed with a mean of 1s; the mean rate stays";
+    [
         (word("uniform", "At even intervals"), Arrival::Uniform),
         (word("poisson", "At random (Poisson process), like independent users"), Arrival::Poisson),
-    ])
+        (word("bursts", bursts), Arrival::Bursts(DEFAULT_BURSTS)),
+    ]
+}
+
+/// Parses a word, or bursts with parameters.
+#[derive(Clone)]
+struct ArrivalParser;
+
+impl TypedValueParser for ArrivalParser {
+    type Value = Arrival;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        if value.to_str().is_some_and(|text| text.starts_with(BURSTS)) {
+            parse_bursts.parse_ref(command, argument, value)
+        } else {
+            one_of(arrivals()).parse_ref(command, argument, value)
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(arrivals().into_iter().map(|(word, _)| word)))
+    }
+}
+
+fn parse_bursts(text: &str) -> Result<Arrival, String> {
+    let mut bursts = DEFAULT_BURSTS;
+    for parameter in text.strip_prefix(BURSTS).unwrap_or_default().split(',') {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        match name.trim() {
+            "factor" => {
+                let factor = value.parse().ok().filter(|factor| *factor > 1.0 && *factor <= MAX_BURST_FACTOR);
+                bursts.factor =
+                    factor.ok_or_else(|| format!("expected a factor above 1, at most {MAX_BURST_FACTOR}"))?;
+            }
+            "share" => {
+                bursts.share = parse_fraction(value).map_err(|error| error.to_string())?;
+                if bursts.share == 0.0 || bursts.share == 1.0 {
+                    return Err("expected a share between 0 and 1".to_owned());
+                }
+            }
+            "length" => bursts.length = parse_run_duration(value)?,
+            _ => return Err("expected such as bursts:factor=5,share=10%,length=1s".to_owned()),
+        }
+    }
+    Ok(Arrival::Bursts(bursts))
 }
 
 fn parse_offered_rate(text: &str) -> Result<OfferedRate, String> {
@@ -189,6 +248,33 @@ fn parse_share(text: &str) -> Result<GeneratorShare, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bursts_have_parameters_in_any_order() {
+        let length = Duration::from_millis(250);
+        let expected = Arrival::Bursts(Bursts { factor: 2.5, share: 0.25, length });
+        assert_eq!(parse_bursts("bursts:length=250ms,share=25%,factor=2.5"), Ok(expected));
+        assert_eq!(
+            parse_bursts("bursts:share=0.25"),
+            Ok(Arrival::Bursts(Bursts { share: 0.25, ..DEFAULT_BURSTS }))
+        );
+        for parameters in [
+            "",
+            "factor",
+            "factor=1",
+            "factor=inf",
+            "factor=NaN",
+            "share=0",
+            "share=100%",
+            "share=1",
+            "length=0s",
+            "length=2",
+            "size=3",
+            "factor=5;share=0.1",
+        ] {
+            assert!(parse_bursts(&format!("bursts:{parameters}")).is_err(), "{parameters}");
+        }
+    }
 
     #[test]
     fn shares_count_from_one() {

@@ -4,13 +4,16 @@ use crate::cli::{LoadArgs, OfferedRate, StartAt};
 use crate::failure::Failure;
 use experiment::definition::MAX_RUN_DURATION;
 use jiff::{SignedDuration, Timestamp};
-use load::{RateStage, ScheduleSpec, Start, StartSignal, ThinkTime};
+use load::{Arrival, RateStage, ScheduleSpec, Start, StartSignal, ThinkTime};
 use std::time::Duration;
 
 /// Length of the window if no option gives it.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// Minimum length of a probe in a search if no option gives it.
 const DEFAULT_PROBE: Duration = Duration::from_secs(5);
+
+/// Maximum number of bursts to be expected: each is a stage of the schedule.
+const MAX_BURSTS: f64 = 50_000.0;
 
 /// A schedule and the length of the window.
 pub struct Planned {
@@ -46,6 +49,13 @@ pub fn plan(
     };
     if stages.iter().all(|stage| stage.requests() == 0.0) {
         return Err(Failure::usage("every stage has the rate 0: nothing would be sent"));
+    }
+    if let Arrival::Bursts(bursts) = given.arrival {
+        let whole: Duration = stages.iter().map(|stage| stage.duration).sum();
+        if bursts.expected(given.warmup + whole) > MAX_BURSTS {
+            return Err(Failure::usage(format!("--arrival: a run has at most {MAX_BURSTS} bursts"))
+                .with_hint("longer bursts, or a shorter --duration"));
+        }
     }
     let duration = open_duration(args, &stages, threads)?;
     Ok(Planned { schedule: ScheduleSpec::Open { stages, arrival: given.arrival }, duration })
