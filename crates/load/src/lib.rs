@@ -34,7 +34,7 @@ pub use network::{IoBackendChoice, ProxyProtocol};
 pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};
 pub use recording::{Recording, RecordingError};
-pub use schedule::{Arrival, Bursts, RateStage, Replay, ThinkTime, duration_of};
+pub use schedule::{Arrival, Bursts, ClientStage, RateStage, Replay, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
 pub use share::GeneratorShare;
 pub use source::{SourceError, Sources};

@@ -3,7 +3,7 @@
 use crate::clock::{Nanos, SECOND, nanos};
 use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
-use crate::schedule::{Arrival, Bursts, RateProfile, RateStage, Replay, ThinkTime};
+use crate::schedule::{Arrival, Bursts, ClientStage, RateProfile, RateStage, Replay, ThinkTime};
 use crate::share::{GeneratorShare, part};
 use crate::source::Sources;
 use crate::start::Start;
@@ -176,6 +176,13 @@ pub enum ScheduleSpec {
         /// The window ends with the responses to this many requests, unless its duration ends it earlier.
         requests: Option<u64>,
     },
+    /// Closed loop whose number of clients changes. The warm-up has the first stage's number at its start.
+    ClientStages {
+        /// In sequence; not empty, with a client in one of them.
+        stages: Vec<ClientStage>,
+        /// Time between a response and the client's next request, which is due then.
+        think_time: ThinkTime,
+    },
 }
 
 impl LoadSpec {
@@ -207,7 +214,7 @@ impl LoadSpec {
                 let start = nanos(self.warmup);
                 Some((replay.due_before(start + since_start) - replay.due_before(start)) as f64)
             }
-            ScheduleSpec::Closed { .. } => None,
+            ScheduleSpec::Closed { .. } | ScheduleSpec::ClientStages { .. } => None,
         }
     }
 
@@ -229,7 +236,9 @@ impl LoadSpec {
                 Some(Arrivals::Bursts(BurstArrivals { factor, share, length_s, count }))
             }
             ScheduleSpec::Replay(replay) => Some(Arrivals::Replay(replay.of.clone())),
-            ScheduleSpec::Open { arrival: Arrival::Uniform, .. } | ScheduleSpec::Closed { .. } => None,
+            ScheduleSpec::Open { arrival: Arrival::Uniform, .. }
+            | ScheduleSpec::Closed { .. }
+            | ScheduleSpec::ClientStages { .. } => None,
         }
     }
 
@@ -262,10 +271,11 @@ impl LoadSpec {
         Assignment::new(&self.targets, self.connections, worker, workers)
     }
 
-    /// Number of clients of this generator; `None` in open loop.
+    /// Number of clients of this generator, the highest if it changes; `None` in open loop.
     pub(crate) fn own_clients(&self) -> Option<usize> {
-        match self.schedule {
-            ScheduleSpec::Closed { clients, .. } => Some(self.share.part(clients)),
+        match &self.schedule {
+            ScheduleSpec::Closed { clients, .. } => Some(self.share.part(*clients)),
+            ScheduleSpec::ClientStages { stages, .. } => Some(self.share.part(ClientStage::most(stages))),
             ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) => None,
         }
     }
@@ -277,8 +287,19 @@ impl LoadSpec {
             ScheduleSpec::Closed { requests, .. } => {
                 requests.map(|requests| self.share.part_of_requests(requests))
             }
-            ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) => None,
+            ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) | ScheduleSpec::ClientStages { .. } => None,
         }
+    }
+
+    /// Numbers of clients over time, of all generators, for results; empty if they do not change.
+    pub(crate) fn client_stages(&self) -> Vec<results::ClientStage> {
+        let ScheduleSpec::ClientStages { stages, .. } = &self.schedule else { return Vec::new() };
+        let stage = |stage: &ClientStage| results::ClientStage {
+            from: stage.from,
+            to: stage.to,
+            duration_s: stage.duration.as_secs_f64(),
+        };
+        stages.iter().map(stage).collect()
     }
 
     /// Rate offered by this generator, requests/s; `None` in closed loop.

@@ -4,7 +4,7 @@ mod command;
 
 use command::{NOBODY, Serving, meshmeter, run, said, start, stderr, stdout};
 use jiff::Timestamp;
-use results::{Arrivals, LoadResult, RecordingFormat};
+use results::{Arrivals, ClientStage, LoadResult, RecordingFormat};
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -36,7 +36,8 @@ fn number_of_requests_ends_open_and_closed_loops() {
     assert_eq!(poisson.requests.scheduled, 101);
     assert_eq!(poisson.arrivals, Some(Arrivals::Poisson));
     let bursts = ["--arrival", "bursts:factor=9,length=20ms", "--rate", "500", "--requests", "101"];
-    let bursts = result_of(&[&bursts[..], &["--warmup", "100ms", "--duration", "1m", &server.url()]].concat());
+    let bursts =
+        result_of(&[&bursts[..], &["--warmup", "100ms", "--duration", "1m", &server.url()]].concat());
     assert_eq!(bursts.requests.scheduled, 101);
     let Some(Arrivals::Bursts(of)) = bursts.arrivals else { panic!("{:?}", bursts.arrivals) };
     assert_eq!((of.factor, of.share, of.length_s), (9.0, 0.1, 0.02));
@@ -141,6 +142,21 @@ fn recordings_that_cannot_be_replayed_are_usage_errors() {
         assert_eq!(output.status.code(), Some(2), "{content:?} {arguments:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(expected), "{content:?} {arguments:?}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn clients_of_a_closed_loop_grow_over_the_window() {
+    let server = Serving::start(&["--delay", "1ms"]);
+    let result = result_of(&["--clients", "1..9", "--duration", "400ms", &server.url()]);
+    assert_eq!((result.clients, result.connections, result.rate.offered), (Some(9), 9, None));
+    let stage = |from, to, duration_s| ClientStage { from, to, duration_s };
+    assert_eq!(result.client_stages, [stage(1, 9, 0.4)]);
+    assert_eq!(result.requests.scheduled, result.requests.completed + result.requests.unsent);
+    let stages =
+        ["--clients", "2:100ms,2..0:200ms", "--warmup", "50ms", "--think-time", "5ms", &server.url()];
+    let result = result_of(&stages);
+    assert_eq!(result.client_stages, [stage(2, 2, 0.1), stage(2, 0, 0.2)]);
+    assert!((result.duration_s - 0.3).abs() < 1e-6, "{}", result.duration_s);
 }
 
 #[test]
@@ -253,6 +269,10 @@ fn usage_errors_of_schedules_say_what_was_expected() {
         (&["--search", "--objective", "p99=5ms", "--arrival", "bursts", url], "a probe has few bursts"),
         (&["--rate", "100", "--think-time", "10ms", url], "cannot be used with"),
         (&["--clients", "1", "--think-time", "gauss:10ms", url], "exp:10ms"),
+        (&["--clients", "0", url], "at least a client"),
+        (&["--clients", "1..9:1m", "--duration", "1m", url], "stages of clients have their own durations"),
+        (&["--clients", "1..9", "--requests", "9", url], "needs a time to change over"),
+        (&["--clients", "1..9", "--connections", "9", "--share", "1/10", url], "cannot be divided"),
         (&["--rate", "100", "--start-at", "noon", url], "+5s"),
         (&["--rate", "100", "--start-at", "2020-01-01T00:00:00Z", url], "is past"),
         (&["--rate", "100", "--start-at", "+1s", "--warmup", "2s", url], "warm-up"),

@@ -1,4 +1,4 @@
-//! Arrivals of an open loop.
+//! Arrivals of an open loop, and clients of a closed loop.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -59,6 +59,17 @@ pub enum RecordingFormat {
     CommonLog,
     /// HTTP archive of a browser.
     Har,
+}
+
+/// A stage of a closed loop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientStage {
+    /// Clients at its start.
+    pub from: usize,
+    /// Clients at its end; in between their number changes evenly.
+    pub to: usize,
+    /// Length, seconds.
+    pub duration_s: f64,
 }
 
 impl RecordingFormat {

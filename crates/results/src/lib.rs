@@ -81,7 +81,7 @@ mod url;
 mod verdict;
 
 pub use added_latency::{AddedLatency, AddedVerdicts};
-pub use arrivals::{Arrivals, BurstArrivals, RecordingFormat, ReplayArrivals};
+pub use arrivals::{Arrivals, BurstArrivals, ClientStage, RecordingFormat, ReplayArrivals};
 pub use backlog::{Backlog, BacklogSlice};
 pub use build::Build;
 pub use calibration::{

@@ -1,6 +1,6 @@
 //! `meshmeter.load/1`: result of one run of the load generator.
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, ClientStage};
 use crate::backlog::Backlog;
 use crate::build::Build;
 use crate::connection::{ConnectionSettings, IdleCloses};
@@ -67,9 +67,13 @@ pub struct LoadResult {
     /// Number of TLS sessions by the key of the server's certificate, such as `ECDSA P-256` or `RSA 2048`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tls_server_keys: BTreeMap<String, u64>,
-    /// Closed loop: number of clients; absent in open loop.
+    /// Closed loop: number of clients, the highest if it changes; absent in open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
+    /// Closed loop: numbers of clients over the window, of all generators that share the load; empty if they do not change, and in
+    /// merged results of loads with different ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_stages: Vec<ClientStage>,
     /// Open loop: arrivals, unless they come at even intervals; absent also in merged results of loads with different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,

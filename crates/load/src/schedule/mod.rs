@@ -5,12 +5,14 @@
 //! no memory, and each slot keeps the instant at which it was due.
 
 mod bursts;
+mod clients;
 mod closed;
 mod open;
 mod profile;
 mod replay;
 
 pub use bursts::Bursts;
+pub use clients::ClientStage;
 pub use closed::ThinkTime;
 pub(crate) use closed::{ClosedLoop, ClosedLoopSettings};
 pub(crate) use open::OpenLoop;

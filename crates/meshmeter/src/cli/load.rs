@@ -34,7 +34,7 @@ pub use output::{OutputArgs, ResultFileArgs};
 pub use pacing::PacingArgs;
 pub use raw::RawArgs;
 pub(in crate::cli) use schedule::parse_positive_rate;
-pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
+pub use schedule::{Clients, OfferedRate, ScheduleArgs, StartAt};
 pub use search::SearchArgs;
 pub use targets::TargetArgs;
 pub use tls::TlsHandshakeArgs;

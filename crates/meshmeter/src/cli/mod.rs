@@ -47,7 +47,7 @@ pub use lab::{
 };
 pub use learn::{LearnArgs, provenance_path};
 pub use load::{
-    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_CONNECTIONS, MergeArgs,
+    Bidirectional, Clients, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_CONNECTIONS, MergeArgs,
     OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
 };
 pub use man::ManArgs;

@@ -1,6 +1,6 @@
 //! `meshmeter load`.
 
-use crate::cli::{LoadArgs, LoadCommand, MAX_CONNECTIONS};
+use crate::cli::{Clients, LoadArgs, LoadCommand, MAX_CONNECTIONS};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::other_programs::OtherPrograms;
@@ -121,7 +121,7 @@ fn plan(args: &LoadArgs, mut replay: Option<Replay>) -> Result<LoadSpec, Failure
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
     let implied = implied::clients(args, DEFAULT_CONNECTIONS)?;
-    let clients = args.schedule.clients.map(|clients| clients as usize).or(implied);
+    let clients = args.schedule.clients.as_ref().map(Clients::most).or(implied);
     let connections = connections(args, clients, protocol, targets.servers.len());
     let share = args.schedule.share.unwrap_or_default();
     share::check(args, connections)?;

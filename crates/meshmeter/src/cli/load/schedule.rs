@@ -5,7 +5,7 @@ use crate::cli::words::{one_of, word};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command};
 use jiff::Timestamp;
-use load::{Arrival, Bursts, GeneratorShare, RateStage, ThinkTime};
+use load::{Arrival, Bursts, ClientStage, GeneratorShare, RateStage, ThinkTime};
 use results::units::{parse_fraction, parse_rate};
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Maximum number of generators that share a load.
 const MAX_GENERATORS: usize = 10_000;
+/// Maximum of --clients.
+const MAX_CLIENTS: usize = 100_000;
 /// Maximum of --requests.
 const MAX_REQUESTS: u64 = 1_000_000_000;
 
@@ -34,9 +36,10 @@ pub struct ScheduleArgs {
     #[arg(long, value_name = "R", value_parser = parse_offered_rate, allow_negative_numbers = true, help_heading = "Load")]
     pub rate: Option<OfferedRate>,
 
-    /// Clients that each send their next request after a response: closed loop
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
-    pub clients: Option<u32>,
+    /// Clients that each send their next request after a response: closed loop. Their number may change evenly
+    /// over the window, such as 1..200, or in stages, such as 1..200:1m,200:5m
+    #[arg(long, value_name = "N[..N[:D,…]]", value_parser = parse_clients, help_heading = "Load")]
+    pub clients: Option<Clients>,
 
     /// Open loop in stages, such as 500:30s,0:5s,500..2000:1m: a rate is held for its duration, two rates are
     /// a ramp from one to the other, 0 is a pause
@@ -102,6 +105,28 @@ pub enum OfferedRate {
     PerSecond(f64),
     /// As many as the connections carry.
     Unlimited,
+}
+
+/// Values of `--clients`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Clients {
+    /// As many all the time.
+    Constant(usize),
+    /// From one number to another over the window.
+    Ramp(usize, usize),
+    /// In stages.
+    Stages(Vec<ClientStage>),
+}
+
+impl Clients {
+    /// The highest number.
+    pub fn most(&self) -> usize {
+        match self {
+            Self::Constant(clients) => *clients,
+            Self::Ramp(from, to) => *from.max(to),
+            Self::Stages(stages) => ClientStage::most(stages),
+        }
+    }
 }
 
 /// Opening time of the measured window.
@@ -201,6 +226,34 @@ fn parse_stage(text: &str) -> Result<RateStage, String> {
     Ok(RateStage::ramp(start_rate, end_rate, parse_run_duration(duration)?))
 }
 
+fn parse_clients(text: &str) -> Result<Clients, String> {
+    let clients = match text.contains(':') {
+        true => Clients::Stages(text.split(',').map(parse_client_stage).collect::<Result<_, _>>()?),
+        false => match parse_client_numbers(text)? {
+            (from, to) if from == to => Clients::Constant(from),
+            (from, to) => Clients::Ramp(from, to),
+        },
+    };
+    if (1..=MAX_CLIENTS).contains(&clients.most()) {
+        Ok(clients)
+    } else {
+        Err(format!("expected at least a client, and at most {MAX_CLIENTS}"))
+    }
+}
+
+fn parse_client_stage(text: &str) -> Result<ClientStage, String> {
+    let (numbers, duration) =
+        text.split_once(':').ok_or("every stage has clients and a duration, such as 1..200:1m,200:5m")?;
+    let (from, to) = parse_client_numbers(numbers)?;
+    Ok(ClientStage { from, to, duration: parse_run_duration(duration)? })
+}
+
+fn parse_client_numbers(text: &str) -> Result<(usize, usize), String> {
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse().map_err(|_| format!("`{text}` is not a number of clients"));
+    Ok((number(from)?, number(to)?))
+}
+
 /// The rate 0 is only allowed as a pause between two stages, or as an end of a ramp.
 fn parse_stage_rate(text: &str) -> Result<f64, String> {
     if text.trim() == "0" { Ok(0.0) } else { parse_positive_rate(text) }
@@ -248,6 +301,24 @@ fn parse_share(text: &str) -> Result<GeneratorShare, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_are_a_number_a_ramp_or_stages() {
+        let stage = |from, to, seconds| ClientStage { from, to, duration: Duration::from_secs(seconds) };
+        for (text, expected) in [
+            ("16", Clients::Constant(16)),
+            ("1..200", Clients::Ramp(1, 200)),
+            ("5..0", Clients::Ramp(5, 0)),
+            ("1..200:1m,200:5s", Clients::Stages(vec![stage(1, 200, 60), stage(200, 200, 5)])),
+        ] {
+            assert_eq!(parse_clients(text), Ok(expected), "{text}");
+        }
+        for text in
+            ["", "0", "0..0", "-1", "100001", "1..", "1..200:", "1..200:1m,200", "0:1s", "1.5", "1..2..3"]
+        {
+            assert!(parse_clients(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn bursts_have_parameters_in_any_order() {

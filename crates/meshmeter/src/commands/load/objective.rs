@@ -14,11 +14,11 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     check_timeout(objective, spec)?;
     match &spec.schedule {
         ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) => check_requests(objective, spec),
-        ScheduleSpec::Closed { .. } if objective.achieved.is_some() => {
+        ScheduleSpec::Closed { .. } | ScheduleSpec::ClientStages { .. } if objective.achieved.is_some() => {
             Err(Failure::usage("--objective: achieved is of the offered rate, and a closed loop offers none")
                 .with_hint("rate=R requires R completed requests/s"))
         }
-        ScheduleSpec::Closed { .. } => Ok(()),
+        ScheduleSpec::Closed { .. } | ScheduleSpec::ClientStages { .. } => Ok(()),
     }
 }
 
