@@ -145,6 +145,18 @@ fn recordings_that_cannot_be_replayed_are_usage_errors() {
 }
 
 #[test]
+fn profile_of_a_day_is_compressed() {
+    let server = Serving::start(&[]);
+    let (_folder, file) = recording("time,rate\n00:00,100\n06:00,300\n18:00,300\n");
+    let profile = ["--profile", &file, "--duration", "1s", &server.url()];
+    let result = result_of(&profile);
+    assert_eq!((result.requests.scheduled, result.rate.offered), (250, Some(250.0)));
+    assert_eq!(server.requests(), result.requests.sent);
+    let steps = result_of(&[&["--profile-steps", "--profile-scale", "0.5"][..], &profile].concat());
+    assert_eq!(steps.requests.scheduled, 125);
+}
+
+#[test]
 fn clients_of_a_closed_loop_grow_over_the_window() {
     let server = Serving::start(&["--delay", "1ms"]);
     let result = result_of(&["--clients", "1..9", "--duration", "400ms", &server.url()]);
@@ -269,6 +281,8 @@ fn usage_errors_of_schedules_say_what_was_expected() {
         (&["--search", "--objective", "p99=5ms", "--arrival", "bursts", url], "a probe has few bursts"),
         (&["--rate", "100", "--think-time", "10ms", url], "cannot be used with"),
         (&["--clients", "1", "--think-time", "gauss:10ms", url], "exp:10ms"),
+        (&["--profile", "/nowhere/day.csv", url], "the profile `/nowhere/day.csv`: No such file"),
+        (&["--rate", "1", "--profile-scale", "2", url], "--profile <FILE>"),
         (&["--clients", "0", url], "at least a client"),
         (&["--clients", "1..9:1m", "--duration", "1m", url], "stages of clients have their own durations"),
         (&["--clients", "1..9", "--requests", "9", url], "needs a time to change over"),

@@ -34,7 +34,7 @@ pub use output::{OutputArgs, ResultFileArgs};
 pub use pacing::PacingArgs;
 pub use raw::RawArgs;
 pub(in crate::cli) use schedule::parse_positive_rate;
-pub use schedule::{Clients, OfferedRate, ScheduleArgs, StartAt};
+pub use schedule::{Clients, OfferedRate, ScheduleArgs, StartAt, parse_stage_rate};
 pub use search::SearchArgs;
 pub use targets::TargetArgs;
 pub use tls::TlsHandshakeArgs;
@@ -47,7 +47,7 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 
 /// Load URLs and measure response times from when each request was due
 ///
-/// --rate, --stages and --replay are an open loop: requests are due at these rates or instants, whatever the
+/// --rate, --stages, --profile and --replay are an open loop: requests are due at these rates or instants, whatever the
 /// target does, so a target that falls behind is visible in the response times. --clients is a closed loop: each client sends
 /// its next request after a response. Without any of these the load is a closed loop with a client per
 /// connection, and the result names a rate for an open loop.
@@ -59,7 +59,7 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    group = ArgGroup::new("load").args(["rate", "clients", "stages", "replay", "search"]),
+    group = ArgGroup::new("load").args(["rate", "clients", "stages", "profile", "replay", "search"]),
     after_help = "Examples:\n  meshmeter load localhost:8080\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
                   meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \

@@ -27,6 +27,7 @@ mod metrics;
 mod objective;
 mod options;
 mod outputs;
+mod profile;
 mod raw;
 mod replay;
 mod schedule;

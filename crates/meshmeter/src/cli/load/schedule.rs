@@ -25,6 +25,8 @@ const BURSTS: &str = "bursts:";
 const DEFAULT_BURSTS: Bursts = Bursts { factor: 5.0, share: 0.1, length: Duration::from_secs(1) };
 /// Maximum rate of bursts, of that between them.
 const MAX_BURST_FACTOR: f64 = 10_000.0;
+/// Values of --profile-scale.
+const SCALES: RangeInclusive<f64> = 0.000_001..=1_000_000.0;
 /// Values of --speed.
 const SPEEDS: RangeInclusive<f64> = 0.001..=1_000_000.0;
 
@@ -47,6 +49,20 @@ pub struct ScheduleArgs {
           help_heading = "Load")]
     pub stages: Option<Vec<RateStage>>,
 
+    /// Open loop at the rates of a file over time: a line of a time and a rate each, such as 08:30,500. Times are
+    /// of a day, which begins again, or from the beginning (90m, or seconds); the rate changes evenly from one
+    /// to the next. --duration compresses it: 24 hours into 10m
+    #[arg(long, value_name = "FILE", help_heading = "Load")]
+    pub profile: Option<PathBuf>,
+
+    /// Each rate of the profile until the next one, instead of even changes
+    #[arg(long, requires = "profile", help_heading = "Load")]
+    pub profile_steps: bool,
+
+    /// Multiply the rates of the profile
+    #[arg(long, value_name = "F", requires = "profile", value_parser = parse_scale, help_heading = "Load")]
+    pub profile_scale: Option<f64>,
+
     /// Open loop at the instants of a recording: an instant per line (seconds, or RFC 3339), an access log of
     /// Envoy (text or JSON), nginx or Apache, or a HAR. Logs and HARs give methods and paths as well, which
     /// follow the path of the URL; they have no bodies. --warmup is the recording's first part, and --duration
@@ -64,7 +80,7 @@ pub struct ScheduleArgs {
 
     /// Closed loop: time from a response until the client's next request is due. Such as 10ms, or exp:10ms
     /// for exponentially distributed times with that mean
-    #[arg(long, value_name = "[exp:]D", value_parser = parse_think_time, conflicts_with_all = ["rate", "stages"], help_heading = "Load")]
+    #[arg(long, value_name = "[exp:]D", value_parser = parse_think_time, conflicts_with_all = ["rate", "stages", "profile"], help_heading = "Load")]
     pub think_time: Option<ThinkTime>,
 
     /// Requests to send in the measured window, which ends after them, or after --duration if that is given
@@ -255,14 +271,22 @@ fn parse_client_numbers(text: &str) -> Result<(usize, usize), String> {
 }
 
 /// The rate 0 is only allowed as a pause between two stages, or as an end of a ramp.
-fn parse_stage_rate(text: &str) -> Result<f64, String> {
+pub fn parse_stage_rate(text: &str) -> Result<f64, String> {
     if text.trim() == "0" { Ok(0.0) } else { parse_positive_rate(text) }
 }
 
+fn parse_scale(text: &str) -> Result<f64, String> {
+    parse_within(text, &SCALES)
+}
+
 fn parse_speed(text: &str) -> Result<f64, String> {
-    let speed = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
-    speed.ok_or_else(|| {
-        format!("expected a number from {} to {}, such as 2 or 0.5", SPEEDS.start(), SPEEDS.end())
+    parse_within(text, &SPEEDS)
+}
+
+fn parse_within(text: &str, range: &RangeInclusive<f64>) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        format!("expected a number from {} to {}, such as 2 or 0.5", range.start(), range.end())
     })
 }
 

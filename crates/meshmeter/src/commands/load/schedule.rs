@@ -1,5 +1,6 @@
 //! Schedule of requests: from the options to what the engine follows.
 
+use super::profile;
 use crate::cli::{Clients, LoadArgs, OfferedRate, StartAt};
 use crate::failure::Failure;
 use experiment::definition::MAX_RUN_DURATION;
@@ -38,8 +39,12 @@ pub fn plan(
         // Measures the capacity; the probes are open loops of their own.
         return Ok(closed(args, at_once, given.duration.unwrap_or(DEFAULT_PROBE)));
     }
-    let stages = match (&given.stages, given.rate, &given.clients) {
-        (Some(stages), _, _) => stages.clone(),
+    let stages = match &given.profile {
+        Some(path) => Some(profile::stages(given, path)?),
+        None => given.stages.clone(),
+    };
+    let stages = match (stages, given.rate, &given.clients) {
+        (Some(stages), _, _) => stages,
         (None, Some(OfferedRate::PerSecond(rate)), _) => vec![RateStage::steady(rate, bound)],
         (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, at_once, bound)),
         (None, None, Some(Clients::Constant(clients))) => return Ok(closed(args, *clients, bound)),
