@@ -69,11 +69,14 @@ mod tests {
     #[test]
     fn clients_come_and_go_at_even_times() {
         let up_and_down = [stage(1, 5, 4), stage(5, 5, 2), stage(5, 1, 8), stage(3, 3, 1)];
-        let of = |client| presence(&up_and_down, Duration::from_secs(10), client);
+        let of = |client| {
+            let times = presence(&up_and_down, Duration::from_secs(10), client).into_iter();
+            times.map(|time| (time.start, time.end)).collect::<Vec<_>>()
+        };
         let half = SECOND / 2;
-        assert_eq!(of(0), [0..25 * SECOND]);
-        assert_eq!(of(1), [10 * SECOND + half..23 * SECOND, 24 * SECOND..25 * SECOND]);
-        assert_eq!(of(4), [13 * SECOND + half..17 * SECOND]);
+        assert_eq!(of(0), [(0, 25 * SECOND)]);
+        assert_eq!(of(1), [(10 * SECOND + half, 23 * SECOND), (24 * SECOND, 25 * SECOND)]);
+        assert_eq!(of(4), [(13 * SECOND + half, 17 * SECOND)]);
         assert_eq!(of(5), []);
         assert_eq!(ClientStage::most(&up_and_down), 5);
     }

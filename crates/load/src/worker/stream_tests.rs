@@ -119,8 +119,16 @@ fn measured_times(requests: u64, segments: &[Segment]) -> Recorder {
     };
     let quota = Some(Arc::new(AtomicU64::new(requests)));
     let (window_start, end, think_time) = (0, timeline.end, ThinkTime::NONE);
-    let settings =
-        ClosedLoopSettings { clients: 1, threads: 1, think_time, seed: 1, window_start, end, quota };
+    let settings = ClosedLoopSettings {
+        clients: 1,
+        stages: Vec::new(),
+        threads: 1,
+        think_time,
+        seed: 1,
+        window_start,
+        end,
+        quota,
+    };
     let schedule = Box::new(ClosedLoop::new(settings, 0));
     let selector = Selector::new(&targets, 1, (0, 1), &assignment);
     // All segments arrive after the start, in which the request is due: however long the worker takes to send it.
