@@ -77,7 +77,10 @@ fn instants_of_a_file_are_the_schedule() {
     let Some(Arrivals::Replay(of)) = result.arrivals else { panic!("{:?}", result.arrivals) };
     assert_eq!((of.format, of.requests, of.speed), (RecordingFormat::Instants, 5, 4.0));
     let notes = result.verdict.notes.join("\n");
-    assert!(notes.contains("replay: 1 line of ") && notes.contains("left out, first was line 4"), "{notes}");
+    assert!(
+        notes.contains("replay: 1 line of ") && notes.contains("left out; the first is line 4"),
+        "{notes}"
+    );
     assert!(notes.contains("replay: 1 line was before an earlier one"), "{notes}");
     // The first part is the warm-up, and the last one is cut.
     let part = result_of(&[&["--warmup", "100ms", "--duration", "300ms"][..], &replay].concat());
@@ -282,7 +285,8 @@ fn usage_errors_of_schedules_say_what_was_expected() {
         (&["--rate", "100", "--think-time", "10ms", url], "cannot be used with"),
         (&["--clients", "1", "--think-time", "gauss:10ms", url], "exp:10ms"),
         (&["--profile", "/nowhere/day.csv", url], "the profile `/nowhere/day.csv`: No such file"),
-        (&["--rate", "1", "--profile-scale", "2", url], "--profile <FILE>"),
+        (&["--rate", "1", "--profile-scale", "2", url], "are for --profile"),
+        (&["--rate", "1", "--speed", "2", url], "--speed is for --replay"),
         (&["--clients", "0", url], "at least a client"),
         (&["--clients", "1..9:1m", "--duration", "1m", url], "stages of clients have their own durations"),
         (&["--clients", "1..9", "--requests", "9", url], "needs a time to change over"),

@@ -56,11 +56,11 @@ pub struct ScheduleArgs {
     pub profile: Option<PathBuf>,
 
     /// Each rate of the profile until the next one, instead of even changes
-    #[arg(long, requires = "profile", help_heading = "Load")]
+    #[arg(long, help_heading = "Load")]
     pub profile_steps: bool,
 
     /// Multiply the rates of the profile
-    #[arg(long, value_name = "F", requires = "profile", value_parser = parse_scale, help_heading = "Load")]
+    #[arg(long, value_name = "F", value_parser = parse_scale, help_heading = "Load")]
     pub profile_scale: Option<f64>,
 
     /// Open loop at the instants of a recording: an instant per line (seconds, or RFC 3339), an access log of
@@ -71,7 +71,7 @@ pub struct ScheduleArgs {
     pub replay: Option<PathBuf>,
 
     /// Replay N times as fast as recorded
-    #[arg(long, value_name = "N", requires = "replay", value_parser = parse_speed, help_heading = "Load")]
+    #[arg(long, value_name = "N", value_parser = parse_speed, help_heading = "Load")]
     pub speed: Option<f64>,
 
     /// Distribution of requests over time in an open loop

@@ -26,7 +26,12 @@ pub struct Replay {
 /// Reads the recording, if one is given.
 pub fn read(args: &LoadArgs) -> Result<Option<Replay>, Failure> {
     let given = &args.schedule;
-    let Some(path) = &given.replay else { return Ok(None) };
+    let Some(path) = &given.replay else {
+        return match given.speed {
+            Some(_) => Err(Failure::usage("--speed is for --replay")),
+            None => Ok(None),
+        };
+    };
     if given.arrival != Arrival::Uniform {
         return Err(Failure::usage("--arrival: a recording has its own arrivals"));
     }
@@ -100,7 +105,7 @@ impl Replay {
         let mut notes = Vec::new();
         if *ignored > 0 {
             notes.push(format!(
-                "replay: {} of {file} {} not understood and left out, first {} {}",
+                "replay: {} of {file} {} not understood and left out; the first is {} {}",
                 counted(*ignored, one[0], one[1]),
                 was(*ignored),
                 one[0],

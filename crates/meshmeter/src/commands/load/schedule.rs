@@ -41,6 +41,9 @@ pub fn plan(
     }
     let stages = match &given.profile {
         Some(path) => Some(profile::stages(given, path)?),
+        None if given.profile_steps || given.profile_scale.is_some() => {
+            return Err(Failure::usage("--profile-steps and --profile-scale are for --profile"));
+        }
         None => given.stages.clone(),
     };
     let stages = match (stages, given.rate, &given.clients) {
