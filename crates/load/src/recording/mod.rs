@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, Cursor, Read as _};
 use std::time::Duration;
 
+const MILLISECOND: u64 = SECOND / 1000;
 /// Maximum number of requests.
 const MAX_REQUESTS: usize = 10_000_000;
 /// Maximum length of all different paths together, bytes.
@@ -27,8 +28,8 @@ const MAX_LINES_WITHOUT_ENTRY: u64 = 10_000;
 /// First bytes of a file, of which its format is known.
 const HEAD_BYTES: u64 = 4096;
 /// Limits of the time after the last request, which is the mean interval between requests otherwise.
-const TIME_AFTER_LAST: [u64; 2] = [SECOND / 1000, SECOND];
-/// Stream of the random generator for times within a second; those of threads have lower numbers.
+const TIME_AFTER_LAST: [u64; 2] = [MILLISECOND, SECOND];
+/// Stream of the random generator for times within a second or millisecond; those of threads have lower numbers.
 const RANDOM_STREAM: u64 = 1 << 40;
 
 /// Methods of requests that are sent again. Others, such as those that scanners send, are not understood.
@@ -48,7 +49,7 @@ const METHODS: [Method; 8] = [
 pub struct Recording {
     /// Format of the file.
     pub format: RecordingFormat,
-    /// Due times since the first request, or since the beginning of its second; nanoseconds.
+    /// Due times since the first request, or since the beginning of its second or millisecond; nanoseconds.
     pub instants: Vec<u64>,
     /// Length: until one mean interval after the last request, or until the end of its second.
     pub length: Duration,
@@ -86,7 +87,8 @@ pub enum RecordingError {
 }
 
 impl Recording {
-    /// Reads a recording. Times of whole seconds are spread over their second at random, by `seed`.
+    /// Reads a recording. Times of whole seconds (common logs) or milliseconds (other logs and HARs) are spread over these at random,
+    /// by `seed`.
     ///
     /// # Errors
     /// Returns an error if reading fails, if there are no requests, or more than fit into memory.
@@ -220,6 +222,18 @@ impl Collected {
         }
     }
 
+    /// Time between two instants that the file can tell apart; absent if they are exact.
+    fn resolution(&self, format: RecordingFormat) -> Option<u64> {
+        match format {
+            RecordingFormat::CommonLog => Some(SECOND),
+            RecordingFormat::Instants => None,
+            RecordingFormat::Envoy | RecordingFormat::EnvoyJson | RecordingFormat::Har => {
+                let are_whole = self.entries.iter().all(|(at, _)| at % MILLISECOND as i64 == 0);
+                are_whole.then_some(MILLISECOND)
+            }
+        }
+    }
+
     fn into_recording(mut self, seed: u64) -> Result<Recording, RecordingError> {
         if self.out_of_order > 0 {
             // Entries of one instant keep their order.
@@ -234,20 +248,20 @@ impl Collected {
         };
         let since_first = |at: i64| at.abs_diff(*first);
         let mut instants: Vec<u64> = self.entries.iter().map(|(at, _)| since_first(*at)).collect();
+        if let Some(resolution) = self.resolution(format) {
+            spread(&mut instants, resolution, seed);
+        }
         let span = since_first(last);
-        let length = if format == RecordingFormat::CommonLog {
-            spread(&mut instants, seed);
-            span.saturating_add(SECOND)
-        } else {
-            let [least, most] = TIME_AFTER_LAST;
-            let intervals = instants.len() as u64 - 1;
-            span.saturating_add(if span == 0 { most } else { (span / intervals).clamp(least, most) })
+        let [least, most] = TIME_AFTER_LAST;
+        let after_last = match instants.len() as u64 - 1 {
+            _ if format == RecordingFormat::CommonLog || span == 0 => most,
+            intervals => (span / intervals).clamp(least, most),
         };
         let requests = (!self.distinct.is_empty()).then(|| self.requests());
         Ok(Recording {
             format,
             instants,
-            length: Duration::from_nanos(length),
+            length: Duration::from_nanos(span.saturating_add(after_last)),
             requests,
             ignored: self.ignored,
             first_ignored: self.first_ignored,
@@ -256,15 +270,15 @@ impl Collected {
     }
 }
 
-/// Spreads the instants of each second over it, in their order.
-fn spread(instants: &mut [u64], seed: u64) {
+/// Spreads the requests of one instant over the time until the next that can be written, in their order.
+fn spread(instants: &mut [u64], resolution: u64, seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(RANDOM_STREAM);
-    for second in instants.chunk_by_mut(|one, next| one == next) {
-        for instant in second.iter_mut() {
-            *instant = instant.saturating_add(random.random_range(0..SECOND));
+    for together in instants.chunk_by_mut(|one, next| one == next) {
+        for instant in together.iter_mut() {
+            *instant = instant.saturating_add(random.random_range(0..resolution));
         }
-        second.sort_unstable();
+        together.sort_unstable();
     }
 }
 

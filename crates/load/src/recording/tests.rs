@@ -13,6 +13,11 @@ fn instants_ms(recording: &Recording) -> Vec<f64> {
     recording.instants.iter().map(|instant| *instant as f64 / 1e6).collect()
 }
 
+/// Instants in whole milliseconds, over which requests are spread.
+fn whole_ms(recording: &Recording) -> Vec<u64> {
+    recording.instants.iter().map(|instant| instant / MILLISECOND).collect()
+}
+
 /// Methods and paths, in order of time.
 fn requests(recording: &Recording) -> Vec<String> {
     let requests = recording.requests.as_ref().expect("it has requests");
@@ -50,7 +55,11 @@ fn envoy_logs_are_read_as_text_and_json() {
 "#;
     let recording = read(text).unwrap();
     assert_eq!(requests(&recording), ["GET /a", "POST /cart?id=7", "GET /?x"]);
-    assert_eq!(instants_ms(&recording), [0.0, 20.0, 50.0]);
+    assert_eq!(whole_ms(&recording), [0, 20, 50]);
+    assert!(recording.instants[1] != 20 * MILLISECOND);
+    // Times with more digits are exact.
+    let exact = text.replace(".050Z", ".050001Z");
+    assert_eq!(instants_ms(&read(exact).unwrap()), [0.0, 20.0, 50.001]);
     assert_eq!((recording.ignored, recording.first_ignored, recording.out_of_order), (3, 2, 1));
     let json = r#"
 {"authority":"shop","method":"GET","path":"/a b","response_code":200,"start_time":"2024-01-01T00:00:00.001Z","duration":null}
@@ -110,7 +119,7 @@ fn har_has_its_entries_and_nothing_else_of_them() {
     let recording = read(&har).unwrap();
     assert_eq!(requests(&recording), ["PUT /", "GET /x?y=z"]);
     assert_eq!((recording.ignored, recording.first_ignored, recording.out_of_order), (2, 3, 1));
-    assert_eq!(instants_ms(&recording), [0.0, 100.0]);
+    assert_eq!(whole_ms(&recording), [0, 100]);
     assert!(!format!("{recording:?}").contains("secret"));
     // A file that was cut.
     assert!(matches!(read(&har[..har.len() - 1]), Err(RecordingError::Har(_))));
