@@ -124,6 +124,7 @@ fn recordings_that_cannot_be_replayed_are_usage_errors() {
     let log = "[2024-01-01T00:00:00Z] \"GET / HTTP/1.1\" 200\n";
     for (content, arguments, expected) in [
         ("", &[url][..], "it has no requests"),
+        ("1\nwords\nmore\n", &[url], "the first of them is line 2, and only 1 are instants"),
         ("\u{0}\u{1}", &[url], "no line is understood, the first of them is line 1"),
         (
             "0\n259200\n",

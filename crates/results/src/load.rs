@@ -164,7 +164,7 @@ pub struct LoadResult {
     /// Each URL apart, in the order given (`--per-url`); empty unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_url: Vec<UrlResult>,
-    /// Each kind of request of a traffic file, in its order; empty without one.
+    /// Each kind of request of a traffic file, in its order, or method of a recording; empty without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindResult>,
     /// Whether these figures may be used.

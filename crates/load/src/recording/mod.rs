@@ -27,6 +27,8 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 const MAX_LINES_WITHOUT_ENTRY: u64 = 10_000;
 /// First bytes of a file, of which its format is known.
 const HEAD_BYTES: u64 = 4096;
+/// First bytes of compressed files: gzip and zstd.
+const COMPRESSED: [&[u8]; 2] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd"];
 /// Limits of the time after the last request, which is the mean interval between requests otherwise.
 const TIME_AFTER_LAST: [u64; 2] = [MILLISECOND, SECOND];
 /// Stream of the random generator for times within a second or millisecond; those of threads have lower numbers.
@@ -75,6 +77,21 @@ pub enum RecordingError {
     /// There are lines, and none is an entry.
     #[error("no line is understood, the first of them is line {0}")]
     NotUnderstood(u64),
+    /// Instants among more lines that are none: lines of any file may happen to be numbers.
+    #[error(
+        "{ignored} of its lines are not understood, the first of them is line {first}, and only {understood} are instants"
+    )]
+    FewInstants {
+        /// Lines that are instants.
+        understood: usize,
+        /// Lines that are not.
+        ignored: u64,
+        /// The first of these.
+        first: u64,
+    },
+    /// Compressed by gzip or zstd.
+    #[error("it is compressed")]
+    Compressed,
     /// A HAR whose JSON is not valid, or has no entries.
     #[error("it begins as a HAR and is not one")]
     Har(#[source] serde_json::Error),
@@ -95,6 +112,9 @@ impl Recording {
     pub fn read(mut input: impl BufRead, seed: u64) -> Result<Self, RecordingError> {
         let mut head = Vec::new();
         input.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+        if COMPRESSED.iter().any(|magic| head.starts_with(magic)) {
+            return Err(RecordingError::Compressed);
+        }
         let start = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let is_har = har::begins(&head[start..]);
         let mut whole = Cursor::new(&head[start..]).chain(input);
@@ -246,6 +266,10 @@ impl Collected {
                 first => RecordingError::NotUnderstood(first),
             });
         };
+        let (understood, ignored, first_line) = (self.entries.len(), self.ignored, self.first_ignored);
+        if format == RecordingFormat::Instants && ignored > understood as u64 {
+            return Err(RecordingError::FewInstants { understood, ignored, first: first_line });
+        }
         let since_first = |at: i64| at.abs_diff(*first);
         let mut instants: Vec<u64> = self.entries.iter().map(|(at, _)| since_first(*at)).collect();
         if let Some(resolution) = self.resolution(format) {
@@ -263,8 +287,8 @@ impl Collected {
             instants,
             length: Duration::from_nanos(span.saturating_add(after_last)),
             requests,
-            ignored: self.ignored,
-            first_ignored: self.first_ignored,
+            ignored,
+            first_ignored: first_line,
             out_of_order: self.out_of_order,
         })
     }

@@ -39,7 +39,10 @@ fn instants_are_seconds_or_rfc_3339_since_the_first() {
     let recording = read("2024-02-29T23:59:59.5Z\n2024-03-01T01:00:00+01:00\n").unwrap();
     assert_eq!(instants_ms(&recording), [0.0, 500.0]);
     // A negative number is before zero, and no number is beyond what 64 bits hold.
-    assert_eq!(instants_ms(&read("-0.5\n-.25\n1e3\nnan\n0.25\n99999999999999").unwrap()), [0.0, 750.0]);
+    assert_eq!(
+        instants_ms(&read("-0.5\n-.25\n1e3\n-0.25\n0\n0.25\n99999999999999").unwrap()),
+        [0.0, 250.0, 500.0, 750.0]
+    );
     assert_eq!(read("7").unwrap().length, Duration::from_secs(1));
     assert_eq!(read("0\n0.0000001").unwrap().length, Duration::from_nanos(1_000_100));
 }
@@ -134,6 +137,11 @@ fn files_without_requests_are_errors() {
     assert!(matches!(read("\nhello\nworld\n"), Err(RecordingError::NotUnderstood(2))));
     let binary: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
     assert!(matches!(read(binary), Err(RecordingError::NotUnderstood(_))));
+    assert!(matches!(
+        read("words\n1\nmore words\n"),
+        Err(RecordingError::FewInstants { understood: 1, ignored: 2, first: 1 })
+    ));
+    assert!(matches!(read(b"\x1f\x8b\x08\n0\n"), Err(RecordingError::Compressed)));
     // A device has no end, and a long line of something that is not one is left out.
     let endless = std::io::BufReader::new(std::io::repeat(b'0'));
     assert!(matches!(Recording::read(endless, 1), Err(RecordingError::NotUnderstood(1))));

@@ -7,13 +7,17 @@ use crate::input;
 use experiment::definition::MAX_RUN_DURATION;
 use http::Method;
 use load::{
-    Arrival, RecordedRequests, Recording, RequestTemplate, ScheduleSpec, ServerPer, TargetError, Targets,
+    Arrival, RecordedRequests, Recording, RecordingError, RequestTemplate, ScheduleSpec, ServerPer,
+    TargetError, Targets,
 };
 use report::format::counted;
 use results::units::format_duration;
 use results::{RecordingFormat, ReplayArrivals};
 use std::io::BufReader;
 use std::time::Duration;
+
+const FORMATS: &str = "expected an instant per line (seconds, or 2026-11-20T12:00:00.5Z), an access log of Envoy, nginx or Apache in its \
+                       default format, Envoy's JSON with start_time, method and path, or a HAR";
 
 /// A recording that was read, and what a result says of it.
 pub struct Replay {
@@ -38,10 +42,15 @@ pub fn read(args: &LoadArgs) -> Result<Option<Replay>, Failure> {
     let about = format!("replay `{}`", path.display());
     let file = input::open(path).map_err(|error| Failure::usage(error.to_string()).about(&about))?;
     let recording = Recording::read(BufReader::new(file), given.seed).map_err(|error| {
-        Failure::from_usage(&error).about(&about).with_hint(
-            "expected an instant per line (seconds, or 2026-11-20T12:00:00.5Z), an access log of Envoy, nginx or Apache in its \
-             default format, Envoy's JSON with start_time, method and path, or a HAR",
-        )
+        let failure = Failure::from_usage(&error).about(&about);
+        match error {
+            RecordingError::Read(_) => failure,
+            RecordingError::TooManyRequests | RecordingError::TooManyPaths => {
+                failure.with_hint("replay a part of it")
+            }
+            RecordingError::Compressed => failure.with_hint("--replay <(zcat FILE) replays what it contains"),
+            _ => failure.with_hint(FORMATS),
+        }
     })?;
     let speed = given.speed.unwrap_or(1.0);
     let of = ReplayArrivals {
