@@ -42,8 +42,9 @@ pub use spec::{LoadSpec, Opening, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
     Address, Body, Choice, Content, Family, Header, HeaderError, Kind, Numbers, Order, Place, RangeError,
-    Recorded, RecordedRequests, Request, RequestKind, RequestTemplate, Rows, ServerPer, Source, Target, TargetError, Targets,
-    Text, UnixSocketError, has_body, resolve, resolve_kinds, resolve_recording, shown_url,
+    Recorded, RecordedRequests, Request, RequestKind, RequestTemplate, Rows, ServerPer, Source, Target,
+    TargetError, Targets, Text, UnixSocketError, has_body, resolve, resolve_kinds, resolve_recording,
+    shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 
