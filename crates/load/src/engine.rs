@@ -10,7 +10,7 @@ use crate::clock::nanos;
 use crate::error::LoadError;
 use crate::network::io_backends;
 use crate::pacing::SpareCpu;
-use crate::spec::{LoadSpec, ScheduleSpec};
+use crate::spec::LoadSpec;
 use crate::start::Start;
 use crate::worker::Timeline;
 use results::LoadResult;
@@ -43,8 +43,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         timeout: nanos(spec.timeout),
         connecting: nanos(spec.connecting()),
     };
-    let (network, io_backends) =
-        io_backends(spec.network, spec.threads, matches!(spec.schedule, ScheduleSpec::Closed { .. }))?;
+    let (network, io_backends) = io_backends(spec.network, spec.threads, spec.own_clients().is_some())?;
     if let Start::At(start) = spec.start {
         observer.progress(Progress::Waiting);
         start::await_connecting(start - spec.warmup, spec.connecting(), stop)?;

@@ -15,6 +15,7 @@ mod network;
 mod pacing;
 mod protocol;
 mod recorder;
+mod recording;
 mod schedule;
 mod second;
 mod share;
@@ -32,7 +33,8 @@ pub use error::{ErrorKind, LoadError};
 pub use network::{IoBackendChoice, ProxyProtocol};
 pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};
-pub use schedule::{Arrival, RateStage, ThinkTime, duration_of};
+pub use recording::{Recording, RecordingError};
+pub use schedule::{Arrival, Bursts, ClientStage, RateStage, Replay, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
 pub use share::GeneratorShare;
 pub use source::{SourceError, Sources};
@@ -40,8 +42,9 @@ pub use spec::{LoadSpec, Opening, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
     Address, Body, Choice, Content, Expectation, Extract, Family, Header, HeaderError, Kind, Numbers, Order,
-    Origin, Place, RangeError, Request, RequestKind, RequestTemplate, Rows, ServerPer, SessionKind, Source,
-    Step, Target, TargetError, Targets, Text, UnixSocketError, resolve, resolve_kinds, shown_url,
+    Origin, Place, RangeError, Recorded, RecordedRequests, Request, RequestKind, RequestTemplate, Rows, ServerPer,
+    SessionKind, Source, Step, Target, TargetError, Targets, Text, UnixSocketError, has_body, resolve, resolve_kinds,
+    resolve_recording, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 

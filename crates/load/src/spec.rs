@@ -3,13 +3,13 @@
 use crate::clock::{Nanos, SECOND, nanos};
 use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
-use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
+use crate::schedule::{Arrival, Bursts, ClientStage, RateProfile, RateStage, Replay, ThinkTime};
 use crate::share::{GeneratorShare, part};
 use crate::source::Sources;
 use crate::start::Start;
 use crate::target::{Assignment, Family, ServerPer, Targets};
 use crate::tls::TlsClient;
-use results::{ConnectionSettings, ExpectedStatuses, Pacing, SpokenProtocol};
+use results::{Arrivals, BurstArrivals, ConnectionSettings, ExpectedStatuses, Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -165,6 +165,8 @@ pub enum ScheduleSpec {
         /// Distribution of requests at a given rate.
         arrival: Arrival,
     },
+    /// Open loop: at the instants of a recording.
+    Replay(Replay),
     /// Closed loop: each client sends its next request after a response and a think time.
     Closed {
         /// Number of clients; at least 1.
@@ -173,6 +175,13 @@ pub enum ScheduleSpec {
         think_time: ThinkTime,
         /// The window ends with the responses to this many requests, unless its duration ends it earlier.
         requests: Option<u64>,
+    },
+    /// Closed loop whose number of clients changes. The warm-up has the first stage's number at its start.
+    ClientStages {
+        /// In sequence; not empty, with a client in one of them.
+        stages: Vec<ClientStage>,
+        /// Time between a response and the client's next request, which is due then.
+        think_time: ThinkTime,
     },
 }
 
@@ -189,10 +198,51 @@ impl LoadSpec {
 
     /// Requests, or sessions, of this generator that are due in the window until this time of it; `None` in closed loop.
     pub(crate) fn due_until(&self, since_start: Nanos) -> Option<f64> {
-        let ScheduleSpec::Open { stages, .. } = &self.schedule else { return None };
-        // Stages may last longer than the window.
-        let profile = RateProfile::new(stages, Duration::ZERO).ending_at(nanos(self.duration));
-        Some(profile.requests_until(since_start) / self.share.of() as f64)
+        Some(self.offered_until(since_start)? / self.share.of() as f64)
+    }
+
+    /// Requests of all generators that are due in the window until this time of it; `None` in closed loop.
+    fn offered_until(&self, since_start: Nanos) -> Option<f64> {
+        // The schedule may last longer than the window.
+        let since_start = since_start.min(nanos(self.duration));
+        match &self.schedule {
+            ScheduleSpec::Open { stages, arrival } => {
+                // Those of the window depend on the ones before it.
+                let warmup = if let Arrival::Bursts(_) = arrival { self.warmup } else { Duration::ZERO };
+                let (start, end) = (nanos(warmup), nanos(warmup + self.duration));
+                let profile = RateProfile::planned(stages, *arrival, self.seed, warmup, end);
+                Some(profile.requests_until(start + since_start) - profile.requests_until(start))
+            }
+            ScheduleSpec::Replay(replay) => {
+                let start = nanos(self.warmup);
+                Some((replay.due_before(start + since_start) - replay.due_before(start)) as f64)
+            }
+            ScheduleSpec::Closed { .. } | ScheduleSpec::ClientStages { .. } => None,
+        }
+    }
+
+    /// Mean rate of all generators over the window, requests/s; `None` in closed loop.
+    #[must_use]
+    pub fn offered_rate(&self) -> Option<f64> {
+        let requests = self.offered_until(nanos(self.duration))?;
+        Some(if self.duration.is_zero() { 0.0 } else { requests / self.duration.as_secs_f64() })
+    }
+
+    /// Arrivals of an open loop for results; `None` for even intervals.
+    pub(crate) fn arrivals(&self) -> Option<Arrivals> {
+        match &self.schedule {
+            ScheduleSpec::Open { arrival: Arrival::Poisson, .. } => Some(Arrivals::Poisson),
+            ScheduleSpec::Open { arrival: Arrival::Bursts(bursts), .. } => {
+                let Bursts { factor, share, length } = *bursts;
+                let (start, end) = (nanos(self.warmup), nanos(self.warmup + self.duration));
+                let (length_s, count) = (length.as_secs_f64(), bursts.count(self.seed, start, end));
+                Some(Arrivals::Bursts(BurstArrivals { factor, share, length_s, count }))
+            }
+            ScheduleSpec::Replay(replay) => Some(Arrivals::Replay(replay.of.clone())),
+            ScheduleSpec::Open { arrival: Arrival::Uniform, .. }
+            | ScheduleSpec::Closed { .. }
+            | ScheduleSpec::ClientStages { .. } => None,
+        }
     }
 
     /// Number of connections of this generator before the start.
@@ -224,11 +274,12 @@ impl LoadSpec {
         Assignment::new(&self.targets, self.connections, worker, workers)
     }
 
-    /// Number of clients of this generator; `None` in open loop.
+    /// Number of clients of this generator, the highest if it changes; `None` in open loop.
     pub(crate) fn own_clients(&self) -> Option<usize> {
-        match self.schedule {
-            ScheduleSpec::Closed { clients, .. } => Some(self.share.part(clients)),
-            ScheduleSpec::Open { .. } => None,
+        match &self.schedule {
+            ScheduleSpec::Closed { clients, .. } => Some(self.share.part(*clients)),
+            ScheduleSpec::ClientStages { stages, .. } => Some(self.share.part(ClientStage::most(stages))),
+            ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) => None,
         }
     }
 
@@ -239,13 +290,24 @@ impl LoadSpec {
             ScheduleSpec::Closed { requests, .. } => {
                 requests.map(|requests| self.share.part_of_requests(requests))
             }
-            ScheduleSpec::Open { .. } => None,
+            ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) | ScheduleSpec::ClientStages { .. } => None,
         }
+    }
+
+    /// Numbers of clients over time, of all generators, for results; empty if they do not change.
+    pub(crate) fn client_stages(&self) -> Vec<results::ClientStage> {
+        let ScheduleSpec::ClientStages { stages, .. } = &self.schedule else { return Vec::new() };
+        let stage = |stage: &ClientStage| results::ClientStage {
+            from: stage.from,
+            to: stage.to,
+            duration_s: stage.duration.as_secs_f64(),
+        };
+        stages.iter().map(stage).collect()
     }
 
     /// Rate offered by this generator, requests/s or sessions/s; `None` in closed loop.
     pub(crate) fn own_rate(&self) -> Option<f64> {
-        Some(self.schedule.mean_rate(self.duration)? / self.share.of() as f64)
+        Some(self.offered_rate()? / self.share.of() as f64)
     }
 }
 
@@ -254,13 +316,5 @@ impl ScheduleSpec {
     #[must_use]
     pub fn closed(clients: usize) -> Self {
         Self::Closed { clients, think_time: ThinkTime::NONE, requests: None }
-    }
-
-    /// Mean rate over a window of this length, requests/s; `None` in closed loop.
-    #[must_use]
-    pub fn mean_rate(&self, window: Duration) -> Option<f64> {
-        let Self::Open { stages, .. } = self else { return None };
-        let requests = RateProfile::new(stages, Duration::ZERO).requests_until(nanos(window));
-        Some(if window.is_zero() { 0.0 } else { requests / window.as_secs_f64() })
     }
 }

@@ -86,6 +86,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     notes::empty_streams(result, &mut verdict);
     notes::crowded_out(&context, &mut verdict);
     notes::number(result, &context, &mut verdict);
+    notes::few_bursts(result, &mut verdict);
     notes::clock(result, &context, &mut verdict);
     verdict
 }

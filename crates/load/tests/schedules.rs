@@ -1,14 +1,16 @@
 //! Schedules through the whole engine: ramps, think time, a fixed number of requests, an agreed start, the
 //! seed.
 
+mod recording_servers;
 mod servers;
 mod specs;
 
 use load::{
-    Arrival, GeneratorShare, LoadError, LoadSpec, Observer, Progress, RateStage, RequestTemplate,
-    ScheduleSpec, Start, StartSignal, ThinkTime,
+    Arrival, GeneratorShare, LoadError, LoadSpec, Observer, Progress, RateStage, Recording, Replay,
+    RequestTemplate, ScheduleSpec, Start, StartSignal, ThinkTime,
 };
-use results::LoadResult;
+use recording_servers::{Closing, RecordingServer};
+use results::{LoadResult, ReplayArrivals};
 use servers::{OK, TestServer, reply};
 use specs::Silent;
 use std::sync::Barrier;
@@ -41,6 +43,47 @@ fn ramp_sends_area_under_its_rate() {
     assert!(requests.unsent <= 5 || result.verdict.saturated, "{requests:?}");
     assert_eq!(server.requests.load(Ordering::SeqCst), requests.completed);
     assert_eq!(result.rate.offered, Some(250.0));
+}
+
+#[test]
+fn recorded_requests_are_sent_once_each_and_begin_with_the_warm_up() {
+    let lines = (0..100).map(|number| {
+        format!("[2024-01-01T00:00:00.{:03}Z] \"GET /{number}?a=b HTTP/1.1\" 200\n", number * 5)
+    });
+    let recording = Recording::read(lines.collect::<String>().as_bytes(), 1).expect("a log");
+    let requests = recording.requests.expect("logs have requests");
+    let server = RecordingServer::on_tcp(Closing::Never);
+    let of = ReplayArrivals {
+        file: "access.log".to_owned(),
+        format: recording.format,
+        requests: 100,
+        speed: 1.0,
+        ignored: 0,
+        out_of_order: 0,
+    };
+    let schedule = ScheduleSpec::Replay(Replay { instants: recording.instants.into(), of });
+    let template = RequestTemplate::default();
+    let warmup = Duration::from_millis(100);
+    let mut spec = specs::spec(&[server.url()], &template, schedule, recording.length - warmup);
+    spec.targets = load::resolve_recording(&server.url(), &template, requests).expect("a good URL");
+    (spec.warmup, spec.threads) = (warmup, 2);
+    let result = run(&spec);
+    assert_eq!(result.requests.scheduled, 80);
+    assert_eq!(result.kinds.iter().map(|kind| kind.requests.sent).sum::<u64>(), result.requests.sent);
+    let heads: Vec<String> = server.seen().into_iter().flat_map(|seen| seen.requests).collect();
+    let mut numbers: Vec<u64> = heads
+        .iter()
+        .map(|head| head.strip_prefix("GET /").and_then(|rest| rest.split('?').next()).expect("a path"))
+        .map(|number| number.parse().expect("a number"))
+        .collect();
+    numbers.sort_unstable();
+    // A machine that stalls as the window opens drops some of the warm-up, and later ones keep their paths.
+    let measured: Vec<u64> = numbers.iter().copied().filter(|number| *number >= 20).collect();
+    assert_eq!(measured.len() as u64, result.requests.sent);
+    assert!(numbers.windows(2).all(|two| two[0] < two[1]), "{numbers:?}");
+    if result.requests.unsent == 0 {
+        assert_eq!(measured, (20..100).collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! parsing and formatting of quantities, and [`exposition`] Prometheus' text format.
 
 mod added_latency;
+mod arrivals;
 mod backlog;
 mod build;
 mod calibration;
@@ -81,6 +82,7 @@ mod url;
 mod verdict;
 
 pub use added_latency::{AddedLatency, AddedVerdicts};
+pub use arrivals::{Arrivals, BurstArrivals, ClientStage, RecordingFormat, ReplayArrivals};
 pub use backlog::{Backlog, BacklogSlice};
 pub use build::Build;
 pub use calibration::{

@@ -1,5 +1,6 @@
 //! `meshmeter.load/1`: result of one run of the load generator.
 
+use crate::arrivals::{Arrivals, ClientStage};
 use crate::backlog::Backlog;
 use crate::build::Build;
 use crate::connection::{ConnectionSettings, IdleCloses};
@@ -67,9 +68,16 @@ pub struct LoadResult {
     /// Number of TLS sessions by the key of the server's certificate, such as `ECDSA P-256` or `RSA 2048`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tls_server_keys: BTreeMap<String, u64>,
-    /// Closed loop: number of clients; absent in open loop.
+    /// Closed loop: number of clients, the highest if it changes; absent in open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
+    /// Closed loop: numbers of clients over the window, of all generators that share the load; empty if they do not change, and in
+    /// merged results of loads with different ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_stages: Vec<ClientStage>,
+    /// Open loop: arrivals, unless they come at even intervals; absent also in merged results of loads with different ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// Expected statuses: any other is an error. Absent if not given, which means those below 400, and in merged results of loads
     /// that expected different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +165,7 @@ pub struct LoadResult {
     /// Each URL apart, in the order given (`--per-url`); empty unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_url: Vec<UrlResult>,
-    /// Each kind of request of a traffic file, in its order; empty without one.
+    /// Each kind of request of a traffic file, in its order, or method of a recording; empty without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindResult>,
     /// Sessions, if a traffic file has any: then `rate.offered` is of them.

@@ -211,6 +211,8 @@ impl Coordinator<'_> {
             tls_sessions: recorder.tls_sessions(),
             tls_server_keys: recorder.tls_server_keys(),
             clients: self.spec.own_clients(),
+            client_stages: self.spec.client_stages(),
+            arrivals: self.spec.arrivals(),
             expected_status: self.spec.expected_status.clone(),
             rate: Rates {
                 offered: self.spec.own_rate(),

@@ -8,7 +8,9 @@ use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
-use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
+use crate::schedule::{
+    ClientStage, ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, ReplaySchedule, Schedule, ThinkTime,
+};
 use crate::second::SecondCounts;
 use crate::source::SourceTurns;
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
@@ -45,23 +47,41 @@ impl WorkerTask<'_> {
         let (worker, workers) = spec.share.worker(self.thread, spec.threads);
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
-                let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
+                let profile = RateProfile::planned(stages, *arrival, spec.seed, spec.warmup, timeline.end);
                 let schedule = OpenLoop::new(profile, *arrival, spec.seed, worker, workers);
                 self.follow(Box::new(schedule), io_backend)
             }
+            ScheduleSpec::Replay(replay) => {
+                let schedule = ReplaySchedule::new(replay.clone(), timeline.end, (worker, workers));
+                self.follow(Box::new(schedule), io_backend)
+            }
             ScheduleSpec::Closed { clients, think_time, .. } => {
-                let settings = ClosedLoopSettings {
-                    clients: *clients,
-                    threads: workers,
-                    think_time: *think_time,
-                    seed: spec.seed,
-                    window_start: timeline.window_start,
-                    end: timeline.end,
-                    quota: self.quota.clone(),
-                };
-                self.follow(Box::new(ClosedLoop::new(settings, worker)), io_backend)
+                self.follow_clients((*clients, Vec::new()), *think_time, io_backend)
+            }
+            ScheduleSpec::ClientStages { stages, think_time } => {
+                self.follow_clients((ClientStage::most(stages), stages.clone()), *think_time, io_backend)
             }
         }
+    }
+
+    fn follow_clients(
+        &self,
+        (clients, stages): (usize, Vec<ClientStage>),
+        think_time: ThinkTime,
+        io_backend: IoBackend,
+    ) -> io::Result<WorkerOutcome> {
+        let (worker, workers) = self.spec.share.worker(self.thread, self.spec.threads);
+        let settings = ClosedLoopSettings {
+            clients,
+            stages,
+            threads: workers,
+            think_time,
+            seed: self.spec.seed,
+            window_start: self.timeline.window_start,
+            end: self.timeline.end,
+            quota: self.quota.clone(),
+        };
+        self.follow(Box::new(ClosedLoop::new(settings, worker)), io_backend)
     }
 
     fn follow(&self, schedule: Box<dyn Schedule>, io_backend: IoBackend) -> io::Result<WorkerOutcome> {

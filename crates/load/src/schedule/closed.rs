@@ -1,11 +1,12 @@
 //! Closed loop: each client sends its next request after a response and a think time.
 
+use super::clients::{ClientStage, presence};
 use super::{Schedule, exponential};
 use crate::clock::{Nanos, nanos};
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha8Rng;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,8 +39,10 @@ impl ThinkTime {
 /// Settings shared by all clients of all threads.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedLoopSettings {
-    /// Clients of all threads together.
+    /// Clients of all threads together; with stages, their highest number.
     pub(crate) clients: usize,
+    /// Numbers of clients over time after the warm-up; empty if the number does not change.
+    pub(crate) stages: Vec<ClientStage>,
     pub(crate) threads: usize,
     pub(crate) think_time: ThinkTime,
     pub(crate) seed: u64,
@@ -55,23 +58,41 @@ pub(crate) struct ClosedLoop {
     /// When each waiting client sends next, earliest first; at most one entry per client. Entries in the
     /// window have already taken their request from the quota.
     ready: BinaryHeap<Reverse<Nanos>>,
+    /// Times at which a client leaves, whichever it is, in order.
+    departures: VecDeque<Nanos>,
     random: Box<ChaCha8Rng>,
     last_ended: Nanos,
 }
 
 impl ClosedLoop {
     /// The clients assigned to `thread`. They are dealt out round-robin, and start one after the other,
-    /// spread over the mean think time or a millisecond, whichever is longer.
+    /// spread over the mean think time or a millisecond, whichever is longer, and so do those that come later at one instant.
     pub(crate) fn new(settings: ClosedLoopSettings, thread: usize) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
         random.set_stream(thread as u64);
         let (clients, threads) = (settings.clients, settings.threads);
         let spread = nanos(settings.think_time.mean()).max(START_SPREAD);
-        let mut schedule =
-            Self { settings, ready: BinaryHeap::new(), random: Box::new(random), last_ended: 0 };
+        let mut schedule = Self {
+            settings,
+            ready: BinaryHeap::new(),
+            departures: VecDeque::new(),
+            random: Box::new(random),
+            last_ended: 0,
+        };
+        let mut departures = Vec::new();
         for client in (thread..clients).step_by(threads) {
-            schedule.add((u128::from(spread) * client as u128 / clients as u128) as Nanos);
+            let offset = (u128::from(spread) * client as u128 / clients as u128) as Nanos;
+            let ClosedLoopSettings { stages, window_start, .. } = &schedule.settings;
+            if stages.is_empty() {
+                schedule.add(offset);
+                continue;
+            }
+            let times = presence(stages, Duration::from_nanos(*window_start), client);
+            departures.extend(times.iter().map(|time| time.end));
+            times.iter().for_each(|time| schedule.ready.push(Reverse(time.start + offset)));
         }
+        departures.sort_unstable();
+        schedule.departures = departures.into();
         schedule
     }
 
@@ -113,7 +134,9 @@ impl Schedule for ClosedLoop {
     fn request_ended(&mut self, at: Nanos) {
         self.last_ended = at;
         let due = at.saturating_add(self.think());
-        self.add(due);
+        if self.departures.pop_front_if(|departure| *departure <= due).is_none() {
+            self.add(due);
+        }
     }
 
     fn skip_until(&mut self, at: Nanos) -> u64 {
@@ -138,6 +161,7 @@ mod tests {
     fn settings(clients: usize, threads: usize) -> ClosedLoopSettings {
         ClosedLoopSettings {
             clients,
+            stages: Vec::new(),
             threads,
             think_time: ThinkTime::NONE,
             seed: 1,
@@ -176,6 +200,48 @@ mod tests {
             starts.sort_unstable();
             let expected: Vec<Nanos> = (0..10).map(|client| client * spread / 10).collect();
             assert_eq!(starts, expected);
+        }
+    }
+
+    /// Requests of one client each take a millisecond: their number in each part of the run.
+    fn requests_by_part(stages: &[ClientStage], part: Nanos, parts: usize) -> Vec<usize> {
+        let settings = ClosedLoopSettings {
+            stages: stages.to_vec(),
+            window_start: part,
+            end: part * parts as u64,
+            ..settings(ClientStage::most(stages), 3)
+        };
+        let mut requests = vec![0; parts];
+        for thread in 0..3 {
+            let mut schedule = ClosedLoop::new(settings.clone(), thread);
+            let mut responses = BinaryHeap::new();
+            loop {
+                let due = schedule.next_due();
+                match responses.peek() {
+                    Some(Reverse(at)) if due.is_none_or(|due| *at <= due) => {
+                        schedule.request_ended(*at);
+                        responses.pop();
+                    }
+                    _ => {
+                        let Some(due) = due else { break };
+                        requests[(due / part) as usize] += 1;
+                        schedule.take();
+                        responses.push(Reverse(due + 1_000_000));
+                    }
+                }
+            }
+        }
+        requests
+    }
+
+    #[test]
+    fn clients_of_stages_come_and_go() {
+        let stage = |from, to, ms| ClientStage { from, to, duration: Duration::from_millis(ms) };
+        let stages = [stage(2, 8, 200), stage(8, 4, 100), stage(0, 0, 100), stage(6, 6, 200)];
+        let requests = requests_by_part(&stages, 100_000_000, 7);
+        // In the warm-up two clients, then by the mean number of each part; each sends a thousand requests per second.
+        for (requests, expected) in requests.into_iter().zip([200, 350, 650, 600, 0, 600, 600]) {
+            assert!(usize::abs_diff(requests, expected) <= 15, "{requests}, expected {expected}");
         }
     }
 

@@ -4,29 +4,38 @@
 //! is free. Slots that cannot be taken in time wait in the schedule itself. So a backlog of any length takes
 //! no memory, and each slot keeps the instant at which it was due.
 
+mod bursts;
+mod clients;
 mod closed;
 mod open;
 mod profile;
+mod replay;
 
+pub use bursts::Bursts;
+pub use clients::ClientStage;
 pub use closed::ThinkTime;
 pub(crate) use closed::{ClosedLoop, ClosedLoopSettings};
 pub(crate) use open::OpenLoop;
 pub use open::duration_of;
 pub(crate) use profile::RateProfile;
 pub use profile::RateStage;
+pub use replay::Replay;
+pub(crate) use replay::ReplaySchedule;
 
 use crate::clock::Nanos;
 use rand::RngExt as _;
 use rand::rngs::ChaCha8Rng;
 
 /// Distribution of requests at a given rate.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Arrival {
     /// At even intervals.
     #[default]
     Uniform,
     /// Like independent users: exponentially distributed intervals.
     Poisson,
+    /// As Poisson, at a rate that is higher in bursts.
+    Bursts(Bursts),
 }
 
 /// Slots at which requests are due, in order of time.

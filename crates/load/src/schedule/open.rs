@@ -21,7 +21,7 @@ enum Arrivals {
 }
 
 impl OpenLoop {
-    /// The share of `thread` among `threads`.
+    /// The share of `thread` among `threads`. `profile`: with the bursts, if there are any.
     pub(crate) fn new(
         profile: RateProfile,
         arrival: Arrival,
@@ -31,7 +31,7 @@ impl OpenLoop {
     ) -> Self {
         let arrivals = match arrival {
             Arrival::Uniform => Arrivals::Uniform { ordinal: thread as u64, step: threads as u64 },
-            Arrival::Poisson => {
+            Arrival::Poisson | Arrival::Bursts(_) => {
                 let mut random = ChaCha8Rng::seed_from_u64(seed);
                 random.set_stream(thread as u64);
                 Arrivals::Poisson { position: 0.0, mean_gap: threads as f64, random: Box::new(random) }
@@ -122,7 +122,7 @@ pub fn duration_of(
     seed: u64,
     threads: usize,
 ) -> Option<Duration> {
-    let profile = RateProfile::new(stages, warmup);
+    let profile = RateProfile::planned(stages, arrival, seed, warmup, Nanos::MAX);
     let window_start = nanos(warmup);
     let mut schedules: Vec<OpenLoop> =
         (0..threads).map(|thread| OpenLoop::new(profile.clone(), arrival, seed, thread, threads)).collect();

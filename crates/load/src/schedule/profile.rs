@@ -1,5 +1,6 @@
 //! Rates over time, and the inverse: when is the k-th request due?
 
+use super::{Arrival, Bursts};
 use crate::clock::{Nanos, SECOND, nanos};
 use std::time::Duration;
 
@@ -55,6 +56,10 @@ struct CumulativeStage {
 }
 
 impl CumulativeStage {
+    fn rate_at(&self, instant: Nanos) -> f64 {
+        self.start_rate + self.growth * (instant - self.start) as f64 / SECOND as f64
+    }
+
     /// Requests from the start of the stage until `offset_s` seconds later: the area under the rate.
     fn requests_in(&self, offset_s: f64) -> f64 {
         offset_s * (self.start_rate + self.growth * offset_s / 2.0)
@@ -90,6 +95,41 @@ impl RateProfile {
     /// Cuts off everything at `end` and later.
     pub(crate) fn ending_at(self, end: Nanos) -> Self {
         Self { end: self.end.min(end), ..self }
+    }
+
+    /// The profile until `end` of a run, with its bursts if `arrival` has any.
+    pub(crate) fn planned(
+        stages: &[RateStage],
+        arrival: Arrival,
+        seed: u64,
+        warmup: Duration,
+        end: Nanos,
+    ) -> Self {
+        let profile = Self::new(stages, warmup).ending_at(end);
+        match arrival {
+            Arrival::Bursts(bursts) => profile.in_bursts(bursts, seed),
+            Arrival::Uniform | Arrival::Poisson => profile,
+        }
+    }
+
+    /// Rates that change with bursts: each stage in as many pieces.
+    fn in_bursts(&self, bursts: Bursts, seed: u64) -> Self {
+        let mut pieces = Self { stages: Vec::new(), end: 0, total_requests: 0.0 };
+        let mut periods = bursts.periods(seed).peekable();
+        for (index, stage) in self.stages.iter().enumerate() {
+            let stage_end = self.stages.get(index + 1).map_or(self.end, |next| next.start.min(self.end));
+            while pieces.end < stage_end
+                && let Some(period) = periods.peek()
+            {
+                let (start, end) = (pieces.end, period.end.min(stage_end));
+                let [from, to] = [start, end].map(|at| period.level * stage.rate_at(at).max(0.0));
+                pieces.push(RateStage::ramp(from, to, Duration::from_nanos(end - start)));
+                if end == period.end {
+                    periods.next();
+                }
+            }
+        }
+        pieces
     }
 
     fn push(&mut self, stage: RateStage) {

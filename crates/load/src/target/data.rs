@@ -43,19 +43,19 @@ impl Rows {
         self.ends.push(self.bytes.len());
     }
 
-    /// The texts as a path or query can have them: bytes that no URL has are percent-encoded. Delimiters such as `/`, `?`, `&` and
-    /// `%` stay.
+    /// The texts as a path or query can have them.
     #[must_use]
     pub fn in_path(&self) -> Self {
         let mut encoded = Self::default();
         for row in 0..self.ends.len() as u64 {
-            encoded.push(&in_path_form(self.get(row)));
+            encoded.push(path_text(self.get(row)).as_bytes());
         }
         encoded
     }
 
     /// The text of a row; empty beyond the last one.
-    pub(crate) fn get(&self, row: u64) -> &[u8] {
+    #[must_use]
+    pub fn get(&self, row: u64) -> &[u8] {
         let row = usize::try_from(row).unwrap_or(usize::MAX);
         let end = self.ends.get(row).copied().unwrap_or(0);
         let start = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -63,10 +63,9 @@ impl Rows {
     }
 }
 
-/// A value as a path or query can have it.
-pub(super) fn in_path_form(value: &[u8]) -> Vec<u8> {
-    let fits = |byte: u8| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte);
-    percent_encode_except(value, fits).into_bytes()
+/// Text as a path or query can have it: bytes that no URL has are percent-encoded. Delimiters such as `/`, `?`, `&` and `%` stay.
+pub(crate) fn path_text(text: &[u8]) -> String {
+    percent_encode_except(text, |byte| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte))
 }
 
 /// Values may be secrets.

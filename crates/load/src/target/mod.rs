@@ -7,6 +7,7 @@ mod content;
 mod cookies;
 mod data;
 mod kind;
+mod recorded;
 mod resolve;
 mod selection;
 mod session;
@@ -17,8 +18,10 @@ pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
 pub(crate) use cookies::CookieJar;
+pub(crate) use data::path_text;
 pub use data::{Rows, Source};
 pub use kind::{Expectation, Kind, RequestKind};
+pub use recorded::{Recorded, RecordedRequests, has_body, resolve_recording};
 pub use resolve::{resolve, resolve_kinds};
 pub(crate) use selection::{Chosen, Selector, SessionStep};
 pub use session::{Extract, Origin, SessionKind, Step};
@@ -51,6 +54,8 @@ pub struct Targets {
     pub sources: Vec<Source>,
     /// Sessions that the choices are the steps of: see [`Self::with_sessions`]. Empty if requests are independent.
     pub sessions: Vec<SessionKind>,
+    /// Sequence of the requests, if it was recorded.
+    pub recorded: Option<Recorded>,
 }
 
 /// Protocol family of all servers of a run.
@@ -229,7 +234,7 @@ impl Request {
 
     /// True if a server may expect a body, even an empty one.
     pub(crate) fn may_have_body(&self) -> bool {
-        !self.body.is_empty() || matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
+        !self.body.is_empty() || has_body(&self.method)
     }
 }
 
@@ -309,6 +314,9 @@ pub enum TargetError {
     /// The URL before the paths of kinds of requests.
     #[error("`{0}` is not a URL that paths can follow: it has a weight, a query or a fragment")]
     Base(String),
+    /// A recording names its requests.
+    #[error("`{0}` has ranges of numbers, and the requests are those of a recording")]
+    RangeOfRecording(String),
     /// More requests than the maximum of a run.
     #[error("with `{0}` there are more than 100000 requests, one for each kind and host")]
     TooManyRequests(String),

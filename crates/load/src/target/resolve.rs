@@ -161,6 +161,7 @@ impl<'a> Resolver<'a> {
             connections_per_server: None,
             sources,
             sessions: Vec::new(),
+            recorded: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! connection happens to be free, so that a slow server gets its share.
 
 use super::data::Draws;
-use super::{Assignment, Choice, Numbers, Order, Place, ServerPer, Targets};
+use super::{Assignment, Choice, Numbers, Order, Place, Recorded, ServerPer, Targets};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::cmp::{Ordering, Reverse};
@@ -43,7 +43,7 @@ pub(crate) struct SessionStep {
 /// Selects the requests of one thread.
 pub(crate) struct Selector<'a> {
     targets: &'a Targets,
-    way: Way,
+    way: Way<'a>,
     filling: Filling,
 }
 
@@ -56,7 +56,7 @@ struct Filling {
     spare: Vec<u64>,
 }
 
-enum Way {
+enum Way<'a> {
     /// There is only one request, and it has no numbers.
     Only,
     Random {
@@ -70,6 +70,14 @@ enum Way {
         taken: Vec<u64>,
         thread: u64,
         threads: u64,
+    },
+    /// The turns of one thread of several in a recorded sequence.
+    Recorded {
+        sequence: &'a Recorded,
+        next: usize,
+        threads: usize,
+        /// For ranges.
+        random: Box<ChaCha8Rng>,
     },
     /// See [`ServerPer::Connection`].
     Connection {
@@ -176,17 +184,18 @@ impl<'a> Selector<'a> {
             random.set_stream(FIRST_STREAM + thread as u64);
             random
         };
-        let way = match targets.order {
+        let way = match (&targets.recorded, targets.order) {
+            (Some(sequence), _) => Way::Recorded { sequence, next: thread, threads, random: random() },
             _ if only => Way::Only,
             _ if targets.server_per == ServerPer::Connection => Way::Connection {
                 random: random(),
                 servers: connections.servers.clone(),
                 requests: requests_by_server(targets),
             },
-            Order::Random => {
+            (None, Order::Random) => {
                 Way::Random { random: random(), cumulative_weights: cumulative(&targets.choices) }
             }
-            Order::Turn => {
+            (None, Order::Turn) => {
                 let mut turns = Turns::new(&targets.choices);
                 // Threads start at different positions of the round.
                 (0..thread % targets.choices.len()).for_each(|_| _ = turns.next());
@@ -195,6 +204,13 @@ impl<'a> Selector<'a> {
             }
         };
         Self { targets, way, filling: Filling::new(targets, seed, (thread, threads)) }
+    }
+
+    /// The next slots of the schedule are dropped.
+    pub(crate) fn skip(&mut self, slots: u64) {
+        if let Way::Recorded { next, threads, .. } = &mut self.way {
+            *next += slots as usize * *threads;
+        }
     }
 
     /// Takes back a request that was sent.
@@ -242,6 +258,16 @@ impl<'a> Selector<'a> {
                     rest /= range.count();
                     number
                 })
+            }
+            Way::Recorded { sequence, next, threads, random } => {
+                let (index, row) = sequence.at(*next);
+                *next += *threads;
+                let option = targets.choices[index].options[0];
+                let of_range = |range: &Numbers| random.random_range(range.first..=range.last);
+                let mut chosen = self.filling.fill(index, option, of_range);
+                // A recorded path is the first placeholder.
+                chosen.numbers[0] = row;
+                chosen
             }
             Way::Connection { random, servers, .. } => {
                 let server = servers[random.random_range(0..servers.len())];

@@ -1,6 +1,6 @@
 //! Text with placeholders that are filled per request: for numbers, such as `/get/{1..100}`, and for data.
 
-use super::data::{Rows, in_path_form};
+use super::data::{Rows, path_text};
 use std::borrow::Cow;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Values<'_> {
 
     fn value_of_session(&self, value: usize, in_path: bool) -> Cow<'_, [u8]> {
         let value = self.of_session.get(value).map_or(&[][..], |value| &**value);
-        if in_path { in_path_form(value).into() } else { value.into() }
+        if in_path { path_text(value).into_bytes().into() } else { value.into() }
     }
 
     fn cookie_line(&self, out: &mut Vec<u8>) {

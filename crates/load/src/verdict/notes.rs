@@ -1,9 +1,11 @@
 //! Remarks that do not affect the figures.
 
 use super::RunContext;
-use results::{GrpcMessages, IdleCloses, LoadResult, Verdict};
+use results::{Arrivals, BurstArrivals, GrpcMessages, IdleCloses, LoadResult, Verdict};
 use std::time::Duration;
 
+/// With fewer bursts than this, their share of the time is left to chance.
+const MIN_BURSTS: u64 = 20;
 /// With more than this fraction of the messages read with the one before, their times are noted to be unknown …
 const READ_TOGETHER: f64 = 0.01;
 /// … if they may be longer than this, microseconds.
@@ -168,6 +170,18 @@ pub(super) fn number(result: &LoadResult, context: &RunContext<'_>, verdict: &mu
         verdict
             .notes
             .push(format!("requests: {} of {wanted} were sent when the time was over", result.requests.sent));
+    }
+}
+
+/// Notes that the rate is another than the given one for the few bursts that a window has.
+pub(super) fn few_bursts(result: &LoadResult, verdict: &mut Verdict) {
+    let Some(Arrivals::Bursts(BurstArrivals { count, .. })) = result.arrivals else { return };
+    if count < MIN_BURSTS {
+        verdict.notes.push(format!(
+            "bursts: {count} in the window, so that its offered rate is {:.0}/s by chance (a longer window, or shorter bursts, come \
+             closer to the given rate)",
+            result.rate.offered.unwrap_or_default()
+        ));
     }
 }
 

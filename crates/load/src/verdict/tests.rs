@@ -1,7 +1,7 @@
 use super::*;
 use results::{
-    Figure, Figures, GrpcMessages, HistogramSummary, LatencyHistogram, Pacing, PacingUsage, Rates,
-    RequestCounts, StreamEvents, WarmupCounts,
+    Arrivals, BurstArrivals, Figure, Figures, GrpcMessages, HistogramSummary, LatencyHistogram, Pacing,
+    PacingUsage, Rates, RequestCounts, StreamEvents, WarmupCounts,
 };
 use std::time::Duration;
 
@@ -450,6 +450,19 @@ fn messages_read_together_are_noted() {
             StreamEvents { read_together: 300, read_together_within_us: 2000.0, ..StreamEvents::default() };
         (result.event_gap_us, result.events) = (Some(times(0, 100)), Some(within));
     });
+}
+
+#[test]
+fn few_bursts_are_noted() {
+    let bursts = |count| {
+        move |result: &mut LoadResult| {
+            let bursts = BurstArrivals { factor: 5.0, share: 0.1, length_s: 1.0, count };
+            result.arrivals = Some(Arrivals::Bursts(bursts));
+        }
+    };
+    expect(&[], &["bursts"], bursts(19));
+    expect(&[], &[], bursts(20));
+    expect(&[], &[], |result| result.arrivals = Some(Arrivals::Poisson));
 }
 
 #[test]

@@ -392,7 +392,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
 
     fn skip_backlog_of_warmup(&mut self) {
         let at = self.timeline.window_start;
-        let mut skipped = self.schedule.skip_until(at);
+        let untaken = self.schedule.skip_until(at);
+        self.selector.skip(untaken);
+        let mut skipped = untaken;
         for Waiting { chosen, .. } in self.pools.give_up(at) {
             skipped += 1;
             self.cut_session(&chosen);

@@ -144,7 +144,16 @@ fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64,
     };
     let quota = Some(Arc::new(AtomicU64::new(requests)));
     let (window_start, end, think_time) = (0, timeline.end, ThinkTime::NONE);
-    let settings = ClosedLoopSettings { clients, threads: 1, think_time, seed: 1, window_start, end, quota };
+    let settings = ClosedLoopSettings {
+        clients,
+        stages: Vec::new(),
+        threads: 1,
+        think_time,
+        seed: 1,
+        window_start,
+        end,
+        quota,
+    };
     let schedule = Box::new(ClosedLoop::new(settings, 0));
     let selector = Selector::new(&targets, 1, (0, 1), &assignment);
     let start = Instant::now().checked_sub(SERVICE_TIME).expect("a machine that runs for a while");

@@ -34,7 +34,7 @@ pub use output::{OutputArgs, ResultFileArgs};
 pub use pacing::PacingArgs;
 pub use raw::RawArgs;
 pub(in crate::cli) use schedule::parse_positive_rate;
-pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
+pub use schedule::{Clients, OfferedRate, ScheduleArgs, StartAt, parse_stage_rate};
 pub use search::SearchArgs;
 pub use targets::TargetArgs;
 pub use tls::TlsHandshakeArgs;
@@ -47,8 +47,8 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 
 /// Load URLs and measure response times from when each request was due
 ///
-/// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, so a
-/// target that falls behind is visible in the response times. --clients is a closed loop: each client sends
+/// --rate, --stages, --profile and --replay are an open loop: requests are due at these rates or instants, whatever the
+/// target does, so a target that falls behind is visible in the response times. --clients is a closed loop: each client sends
 /// its next request after a response. Without any of these the load is a closed loop with a client per
 /// connection, and the result names a rate for an open loop.
 ///
@@ -59,12 +59,13 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    group = ArgGroup::new("load").args(["rate", "clients", "stages", "search"]),
+    group = ArgGroup::new("load").args(["rate", "clients", "stages", "profile", "replay", "search"]),
     after_help = "Examples:\n  meshmeter load localhost:8080\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
                   meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \
                   meshmeter load --search --objective p99=5ms,errors=0.1% --json curve.json http://127.0.0.1:8080/\n  \
                   meshmeter load --rate 1000 traffic.yaml   (kinds of requests with data)\n  \
+                  meshmeter load --replay access.log --speed 2 http://127.0.0.1:8080\n  \
                   meshmeter load --rate 1000 --connect-to 127.0.0.1:8443 'https://shop-{1..100}.example/get/{1..10}'\n  \
                   meshmeter load --clients 8 --body-size 100 --reply-size 10KB tcp://127.0.0.1:9000\n  \
                   meshmeter load --rate 100 grpc://127.0.0.1:8080   (the health check)\n  \

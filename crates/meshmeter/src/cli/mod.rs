@@ -47,8 +47,9 @@ pub use lab::{
 };
 pub use learn::{LearnArgs, provenance_path};
 pub use load::{
-    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_CONNECTIONS, MergeArgs,
-    OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
+    Bidirectional, Clients, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_CONNECTIONS,
+    MergeArgs, OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, ScheduleArgs, StartAt,
+    parse_stage_rate,
 };
 pub use man::ManArgs;
 pub use noise::NoiseArgs;

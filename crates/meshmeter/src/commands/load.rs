@@ -1,6 +1,6 @@
 //! `meshmeter load`.
 
-use crate::cli::{LoadArgs, LoadCommand, MAX_CONNECTIONS};
+use crate::cli::{Clients, LoadArgs, LoadCommand, MAX_CONNECTIONS};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::other_programs::OtherPrograms;
@@ -9,6 +9,7 @@ use crate::progress::LoadProgress;
 use failures::{cannot_run, unreachable, unreachable_failure};
 use load::{DEFAULT_LAG_TOLERANCE, LoadSpec, Observer, Progress, Protocol, Start};
 use outputs::Outputs;
+use replay::Replay;
 use results::{ExpectedStatuses, LoadResult, Pacing};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,7 +27,9 @@ mod metrics;
 mod objective;
 mod options;
 mod outputs;
+mod profile;
 mod raw;
+mod replay;
 mod schedule;
 mod search;
 mod share;
@@ -43,7 +46,9 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if let Some(LoadCommand::Merge(args)) = &args.command {
         return merge::run(args);
     }
-    let spec = plan(args)?;
+    let replay = replay::read(args)?;
+    let notes_of_replay = replay.as_ref().map(Replay::notes).unwrap_or_default();
+    let spec = plan(args, replay)?;
     connecting::check_limits(&spec)?;
     if let Some(objective) = args.goal.objective.filter(|_| args.search.search) {
         return search::run(args, objective, spec);
@@ -65,6 +70,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     watching.progress.finish();
     watching.outputs.finish_metrics(&mut result);
     note_others(&watching.others, &spec, &mut result);
+    result.verdict.notes.extend(notes_of_replay);
     if implied::clients(args, DEFAULT_CONNECTIONS)?.is_some() {
         implied::note(&mut result);
     }
@@ -108,15 +114,15 @@ impl Observer for Watching<'_> {
 }
 
 /// Turns the options into a load.
-fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
+fn plan(args: &LoadArgs, mut replay: Option<Replay>) -> Result<LoadSpec, Failure> {
     destination::check(&destination::named(&args.output.files))?;
-    let targets::Planned { urls, mut targets, protocol } = targets::plan(args)?;
+    let targets::Planned { urls, mut targets, protocol } = targets::plan(args, replay.as_mut())?;
     let opening = connecting::plan(args, &mut targets)?;
     let protocol = if opening.per_request { protocol.with_one_stream() } else { protocol };
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
     let implied = implied::clients(args, DEFAULT_CONNECTIONS)?;
-    let clients = args.schedule.clients.map(|clients| clients as usize).or(implied);
+    let clients = args.schedule.clients.as_ref().map(Clients::most).or(implied);
     let connections = connections(args, clients, protocol, targets.servers.len());
     let share = args.schedule.share.unwrap_or_default();
     share::check(args, connections)?;
@@ -127,8 +133,10 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         args.targets.connections_per_server.map_or(connections, |most| connections.min(most as usize));
     let most_threads = (most_threads / share.of()).max(1);
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(most_threads);
-    let schedule::Planned { schedule, duration } =
-        schedule::plan(args, at_once(args, connections, protocol), threads * share.of(), implied)?;
+    let schedule::Planned { schedule, duration } = match replay {
+        Some(replay) => replay.plan(args)?,
+        None => schedule::plan(args, at_once(args, connections, protocol), threads * share.of(), implied)?,
+    };
     Ok(LoadSpec {
         urls,
         targets,

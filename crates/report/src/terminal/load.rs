@@ -116,7 +116,11 @@ fn rates(text: &mut String, result: &LoadResult) {
         let _ = writeln!(text, "{:<14} {together}", "sum of");
     }
     let loop_kind = match result.clients {
-        Some(clients) => format!("closed loop, {}", format::counted(clients as u64, "client", "clients")),
+        Some(clients) => {
+            let least = result.client_stages.iter().map(|stage| stage.from.min(stage.to)).min();
+            let least = least.map_or_else(String::new, |least| format!("{least} to "));
+            format!("closed loop, {least}{}", format::counted(clients as u64, "client", "clients"))
+        }
         None if result.rate.offered.is_none() => "open and closed loops".to_owned(),
         None => "open loop".to_owned(),
     };
@@ -131,6 +135,9 @@ fn rates(text: &mut String, result: &LoadResult) {
     );
     if let Some(settings) = &result.connection_settings {
         let _ = writeln!(text, "{:<14} {}", "connections", plain(&settings.to_string()));
+    }
+    if let Some(arrivals) = &result.arrivals {
+        let _ = writeln!(text, "{:<14} {}", "arrivals", plain(&arrivals.to_string()));
     }
     let offered = result
         .rate

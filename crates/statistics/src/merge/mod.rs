@@ -99,6 +99,17 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         tls_sessions: added(results().map(|result| &result.tls_sessions)),
         tls_server_keys: added(results().map(|result| &result.tls_server_keys)),
         clients: results().map(|result| result.clients).reduce(both).flatten(),
+        client_stages: if results().all(|result| result.client_stages == first.part.result.client_stages) {
+            first.part.result.client_stages.clone()
+        } else {
+            Vec::new()
+        },
+        arrivals: first
+            .part
+            .result
+            .arrivals
+            .clone()
+            .filter(|arrivals| results().all(|result| result.arrivals.as_ref() == Some(arrivals))),
         expected_status: first
             .part
             .result

@@ -5,8 +5,8 @@ use crate::unanswered_waits::UnansweredWaits;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use results::{
-    Backlog, BacklogSlice, ConnectionSettings, ExpectedStatuses, Figure, Figures, IdleCloses, SeriesPoint,
-    StreamEvents, UrlResult, Verdict,
+    Arrivals, Backlog, BacklogSlice, BurstArrivals, ClientStage, ConnectionSettings, ExpectedStatuses,
+    Figure, Figures, IdleCloses, SeriesPoint, StreamEvents, UrlResult, Verdict,
 };
 use std::time::Duration;
 
@@ -170,6 +170,27 @@ fn responses_are_timed_by_the_kernel_if_those_of_every_generator_are() {
         merged.generator.pacing.expect("both waited alike").answers_timed_by_kernel
     };
     assert_eq!([[true, true], [true, false], [false, true]].map(timed), [true, false, false]);
+}
+
+#[test]
+fn arrivals_and_stages_of_clients_are_kept_if_alike() {
+    let merged_of = |arrivals: [Arrivals; 2]| {
+        let parts = arrivals.into_iter().zip(["a", "b"]).map(|(arrivals, name)| {
+            let mut part = part(name, 0, &[vec![100; 10]]);
+            part.result.started_at = format!("2026-11-20T10:00:00.00{}Z", u8::from(name == "b"));
+            part.result.arrivals = Some(arrivals);
+            part.result.client_stages = vec![ClientStage { from: 1, to: 9, duration_s: 2.5 }];
+            part
+        });
+        merge(parts.collect()).expect("they fit together")
+    };
+    let alike = merged_of([Arrivals::Poisson, Arrivals::Poisson]);
+    assert_eq!((alike.arrivals, alike.client_stages.len()), (Some(Arrivals::Poisson), 1));
+    let bursts = BurstArrivals { factor: 5.0, share: 0.1, length_s: 1.0, count: 7 };
+    let different = merged_of([Arrivals::Poisson, Arrivals::Bursts(bursts)]);
+    assert_eq!(different.arrivals, None);
+    let notes = different.verdict.notes.join("\n");
+    assert!(notes.contains("different arrivals: Poisson process; bursts of 5 times"), "{notes}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::placed::{Placed, distinct};
 use super::series::is_exact;
 use crate::backlog::{Growth, growth};
-use results::{Backlog, Figures, LoadResult, Verdict};
+use results::{Backlog, ClientStage, Figures, LoadResult, Verdict};
 
 /// Generators whose common window is a smaller fraction of the whole did not load the target as one: outside
 /// of it the rates do not add up.
@@ -102,6 +102,13 @@ fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
     });
     differ("kinds of load", &|result| {
         if result.rate.offered.is_some() { "open loop" } else { "closed loop" }.to_owned()
+    });
+    differ("stages of clients", &|result| {
+        let stage = |stage: &ClientStage| format!("{}..{}:{}s", stage.from, stage.to, stage.duration_s);
+        result.client_stages.iter().map(stage).collect::<Vec<_>>().join(",")
+    });
+    differ("arrivals", &|result| {
+        result.arrivals.as_ref().map_or_else(|| "even".to_owned(), ToString::to_string)
     });
     differ("connections", &|result| result.connection_settings.clone().unwrap_or_default().to_string());
     differ("expected statuses", &|result| {

@@ -11,7 +11,8 @@ use results::LoadResult;
 /// Returns an error if several generators share the load: each would have to guess the same total.
 pub fn clients(args: &LoadArgs, default_connections: usize) -> Result<Option<usize>, Failure> {
     let given = &args.schedule;
-    if given.rate.is_some() || given.clients.is_some() || given.stages.is_some() || args.search.search {
+    let is_rate = given.rate.is_some() || given.stages.is_some() || given.profile.is_some();
+    if is_rate || given.clients.is_some() || given.replay.is_some() || args.search.search {
         return Ok(None);
     }
     if given.share.is_some() {

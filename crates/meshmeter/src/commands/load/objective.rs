@@ -17,12 +17,12 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
             .with_hint("rate=R requires R completed requests/s"));
     }
     match &spec.schedule {
-        ScheduleSpec::Open { .. } => check_requests(objective, spec),
-        ScheduleSpec::Closed { .. } if objective.achieved.is_some() => {
+        ScheduleSpec::Open { .. } | ScheduleSpec::Replay(_) => check_requests(objective, spec),
+        ScheduleSpec::Closed { .. } | ScheduleSpec::ClientStages { .. } if objective.achieved.is_some() => {
             Err(Failure::usage("--objective: achieved is of the offered rate, and a closed loop offers none")
                 .with_hint("rate=R requires R completed requests/s"))
         }
-        ScheduleSpec::Closed { .. } => Ok(()),
+        ScheduleSpec::Closed { .. } | ScheduleSpec::ClientStages { .. } => Ok(()),
     }
 }
 
@@ -45,7 +45,7 @@ pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failu
 /// A percentile based on a handful of requests is meaningless.
 fn check_requests(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
     let needed = objective.requests_needed(SAMPLES_BEYOND_A_PERCENTILE);
-    let rate = spec.schedule.mean_rate(spec.duration).unwrap_or_default();
+    let rate = spec.offered_rate().unwrap_or_default();
     let requests = rate * spec.duration.as_secs_f64();
     // The fraction is not exact in binary.
     if requests >= needed * 0.999 {

@@ -1,16 +1,20 @@
 //! Schedule of requests: from the options to what the engine follows.
 
-use crate::cli::{LoadArgs, OfferedRate, StartAt};
+use super::profile;
+use crate::cli::{Clients, LoadArgs, OfferedRate, StartAt};
 use crate::failure::Failure;
 use experiment::definition::MAX_RUN_DURATION;
 use jiff::{SignedDuration, Timestamp};
-use load::{RateStage, ScheduleSpec, Start, StartSignal, ThinkTime};
+use load::{Arrival, ClientStage, RateStage, ScheduleSpec, Start, StartSignal, ThinkTime};
 use std::time::Duration;
 
 /// Length of the window if no option gives it.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// Minimum length of a probe in a search if no option gives it.
 const DEFAULT_PROBE: Duration = Duration::from_secs(5);
+
+/// Maximum number of bursts to be expected: each is a stage of the schedule.
+const MAX_BURSTS: f64 = 50_000.0;
 
 /// A schedule and the length of the window.
 pub struct Planned {
@@ -35,17 +39,38 @@ pub fn plan(
         // Measures the capacity; the probes are open loops of their own.
         return Ok(closed(args, at_once, given.duration.unwrap_or(DEFAULT_PROBE)));
     }
-    let stages = match (&given.stages, given.rate, given.clients) {
-        (Some(stages), _, _) => stages.clone(),
+    let stages = match &given.profile {
+        Some(path) => Some(profile::stages(given, path)?),
+        None if given.profile_steps || given.profile_scale.is_some() => {
+            return Err(Failure::usage("--profile-steps and --profile-scale are for --profile"));
+        }
+        None => given.stages.clone(),
+    };
+    let stages = match (stages, given.rate, &given.clients) {
+        (Some(stages), _, _) => stages,
         (None, Some(OfferedRate::PerSecond(rate)), _) => vec![RateStage::steady(rate, bound)],
         (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, at_once, bound)),
-        (None, None, Some(clients)) => return Ok(closed(args, clients as usize, bound)),
+        (None, None, Some(Clients::Constant(clients))) => return Ok(closed(args, *clients, bound)),
+        (None, None, Some(Clients::Ramp(from, to))) => {
+            return changing(args, vec![ClientStage { from: *from, to: *to, duration: bound }]);
+        }
+        (None, None, Some(Clients::Stages(_))) if given.duration.is_some() => {
+            return Err(Failure::usage("--duration: stages of clients have their own durations"));
+        }
+        (None, None, Some(Clients::Stages(stages))) => return changing(args, stages.clone()),
         (None, None, None) => {
             return Ok(closed(args, implied.map_or(at_once, |clients| clients.min(at_once)), bound));
         }
     };
     if stages.iter().all(|stage| stage.requests() == 0.0) {
         return Err(Failure::usage("every stage has the rate 0: nothing would be sent"));
+    }
+    if let Arrival::Bursts(bursts) = given.arrival {
+        let whole: Duration = stages.iter().map(|stage| stage.duration).sum();
+        if bursts.expected(given.warmup + whole) > MAX_BURSTS {
+            return Err(Failure::usage(format!("--arrival: a run has at most {MAX_BURSTS} bursts"))
+                .with_hint("longer bursts, or a shorter --duration"));
+        }
     }
     let duration = open_duration(args, &stages, threads)?;
     Ok(Planned { schedule: ScheduleSpec::Open { stages, arrival: given.arrival }, duration })
@@ -55,6 +80,16 @@ fn closed(args: &LoadArgs, clients: usize, duration: Duration) -> Planned {
     let think_time = args.schedule.think_time.unwrap_or(ThinkTime::NONE);
     let schedule = ScheduleSpec::Closed { clients, think_time, requests: args.schedule.requests };
     Planned { schedule, duration }
+}
+
+/// A closed loop whose number of clients changes.
+fn changing(args: &LoadArgs, stages: Vec<ClientStage>) -> Result<Planned, Failure> {
+    if args.schedule.requests.is_some() {
+        return Err(Failure::usage("--requests: a changing number of clients needs a time to change over"));
+    }
+    let duration = stages.iter().map(|stage| stage.duration).sum();
+    let think_time = args.schedule.think_time.unwrap_or(ThinkTime::NONE);
+    Ok(Planned { schedule: ScheduleSpec::ClientStages { stages, think_time }, duration })
 }
 
 /// Total duration of the stages, or the time until the requested number of requests was due.

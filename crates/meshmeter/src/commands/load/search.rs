@@ -67,6 +67,11 @@ fn note_others(result: &mut SearchResult) {
 fn settings(args: &LoadArgs, objective: Objective, spec: &LoadSpec) -> Result<SearchSettings, Failure> {
     let given = &args.search;
     objective::check_timeout(&objective, spec)?;
+    if let Arrival::Bursts(_) = args.schedule.arrival {
+        return Err(Failure::usage(
+            "--search: a probe has few bursts, so that its rate would be another each time",
+        ));
+    }
     if objective.rate.is_some() {
         return Err(Failure::usage(
             "--objective: a search finds the rate, so that a bound on it has no effect",

@@ -1,6 +1,7 @@
 //! The servers and requests of `meshmeter load`.
 
 use super::content_file::read_file;
+use super::replay::{self, Replay};
 use super::{connecting, grpc, http_version, options, raw, traffic};
 use crate::cli::{GivenHeaders, LoadArgs};
 use crate::failure::Failure;
@@ -18,11 +19,20 @@ pub struct Planned {
     pub protocol: Protocol,
 }
 
-/// Targets and protocol according to the URLs and request options, or to a traffic file.
-pub fn plan(args: &LoadArgs) -> Result<Planned, Failure> {
-    let (urls, mut targets) = match traffic::named(args)? {
-        Some(file) => (vec![load::shown_url(&file.url)], traffic::targets(args, &file)?),
-        None => (args.urls.iter().map(|url| load::shown_url(url)).collect(), of_urls(args)?),
+/// Targets and protocol according to the URLs and request options, or to a traffic file or a recording.
+pub fn plan(args: &LoadArgs, replay: Option<&mut Replay>) -> Result<Planned, Failure> {
+    let (urls, mut targets) = match (traffic::named(args)?, replay.and_then(Replay::take_requests)) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage(
+                "a traffic file has all requests of a load, and so has the recording",
+            )
+            .with_hint("name a URL, or replay a file of instants"));
+        }
+        (None, Some(requests)) => {
+            (vec![load::shown_url(&args.urls[0])], replay::targets(args, &template(args)?, requests)?)
+        }
+        (Some(file), None) => (vec![load::shown_url(&file.url)], traffic::targets(args, &file)?),
+        (None, None) => (args.urls.iter().map(|url| load::shown_url(url)).collect(), of_urls(args)?),
     };
     if let Some(order) = args.targets.order {
         targets.order = order;
@@ -49,16 +59,20 @@ pub fn plan(args: &LoadArgs) -> Result<Planned, Failure> {
     Ok(Planned { urls, targets, protocol })
 }
 
-fn of_urls(args: &LoadArgs) -> Result<Targets, Failure> {
-    let body = body(args.body.as_deref(), args.body_size)?;
-    let template = RequestTemplate {
+/// Part that all requests to URLs have in common.
+fn template(args: &LoadArgs) -> Result<RequestTemplate, Failure> {
+    Ok(RequestTemplate {
         method: args.method.clone(),
         headers: GivenHeaders::of_requests(&args.header).collect(),
-        body,
+        body: body(args.body.as_deref(), args.body_size)?,
         connect_to: args.connect_to.clone(),
         unix_socket: connecting::unix_socket(args)?,
         sni: args.sni.clone(),
-    };
+    })
+}
+
+fn of_urls(args: &LoadArgs) -> Result<Targets, Failure> {
+    let template = template(args)?;
     check_per_url(args)?;
     let mut targets = load::resolve(&args.urls, &template).map_err(|error| failure(&error))?;
     if targets.family == Family::Raw && args.body.is_none() {
