@@ -42,9 +42,9 @@ pub use spec::{LoadSpec, Opening, Protocol, ScheduleSpec};
 pub use start::{Start, StartSignal};
 pub use target::{
     Address, Body, Choice, Content, Expectation, Extract, Family, Header, HeaderError, Kind, Numbers, Order,
-    Origin, Place, RangeError, Recorded, RecordedRequests, Request, RequestKind, RequestTemplate, Rows, ServerPer,
-    SessionKind, Source, Step, Target, TargetError, Targets, Text, UnixSocketError, has_body, resolve, resolve_kinds,
-    resolve_recording, shown_url,
+    Origin, Place, RangeError, Recorded, RecordedRequests, Request, RequestKind, RequestTemplate, Rows,
+    ServerPer, SessionKind, Source, Step, Target, TargetError, Targets, Text, UnixSocketError, has_body,
+    resolve, resolve_kinds, resolve_recording, shown_url,
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 

@@ -50,7 +50,7 @@ pub fn resolve_recording(
     let kind = |(method, weight): (Method, u32)| RequestKind {
         weight,
         path: path.clone(),
-        kind: Kind { name: method.to_string(), shown_path: String::new(), status: None, bytes: 0..=u64::MAX },
+        kind: Kind { name: method.to_string(), shown_path: String::new(), ..Kind::default() },
         template: RequestTemplate {
             body: if has_body(&method) { template.body.clone() } else { Body::default() },
             method,
@@ -78,7 +78,7 @@ pub fn has_body(method: &Method) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{Assignment, Chosen, Selector};
+    use crate::target::{Assignment, Chosen, Selector, Values};
 
     fn requests(paths: &[&str], choices: &[u8], rows: &[u32]) -> RecordedRequests {
         RecordedRequests {
@@ -100,7 +100,7 @@ mod tests {
         let mut text = format!("{} ", request.method).into_bytes();
         request.path.write(&chosen.numbers, &mut text);
         text.push(b' ');
-        text.extend_from_slice(&request.body.bytes(&[]));
+        text.extend_from_slice(&request.body.bytes(Values::default()));
         String::from_utf8(text).unwrap()
     }
 

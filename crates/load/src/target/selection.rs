@@ -262,7 +262,7 @@ impl<'a> Selector<'a> {
             Way::Recorded { sequence, next, threads, random } => {
                 let (index, row) = sequence.at(*next);
                 *next += *threads;
-                let option = targets.choices[index].options[0];
+                let option = targets.choices[index].option(0);
                 let of_range = |range: &Numbers| random.random_range(range.first..=range.last);
                 let mut chosen = self.filling.fill(index, option, of_range);
                 // A recorded path is the first placeholder.

@@ -4,7 +4,7 @@ use super::connection::{Connection, State};
 use super::retries::Retries;
 use super::roaming::{Reassignment, Roaming};
 use super::sessions::StepOutcome;
-use super::{OnSecond, Timeline, Worker};
+use super::{OnSecond, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Network, Route};
