@@ -160,7 +160,7 @@ pub use load::{
     MergedResults, Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses,
     SpokenProtocol, UrlResult, WarmupCounts,
 };
-pub use load_point::LoadPoint;
+pub use load_point::{LoadPoint, StreamLoad};
 pub use machine::{MachineUsage, TopProcess};
 pub use metric::{Clock, Metric, Unit};
 pub use mode::Mode;
@@ -192,7 +192,7 @@ pub use size::{
     SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizePlan, SizeQuestion, SizeResult, SizeRun,
     WithoutOne,
 };
-pub use stream_events::StreamEvents;
+pub use stream_events::{AddedStreamTimes, StreamEvents, StreamSummary};
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};

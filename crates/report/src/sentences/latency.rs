@@ -8,7 +8,7 @@ use super::{
 use crate::marks::mark;
 use experiment::HeadlineFigure;
 use results::finding::{Added, Headline, OfCell, Value};
-use results::{Cell, Figure, FindingVerdict, Metric, Mode, OwnedCellKey};
+use results::{Cell, Clock, Figure, FindingVerdict, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
 /// The answer, and the far corner of several factors behind it.
@@ -45,7 +45,10 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
         };
         let what = match figure {
             Metric::ResponseTimeP50Us => "the median response time",
-            other => &format!("{} of the response time", percentile_name(other)),
+            other if other.clock() == Some(Clock::ResponseTime) => {
+                &format!("{} of the response time", percentile_name(other))
+            }
+            other => percentile_name(other),
         };
         Said::from(format!("{} {what} {through} {text}{}.", at_first(of.conditions()), cpu()))
     };
@@ -69,7 +72,7 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
         Headline::Measured(one) => {
             median(&one.place, one.content.figure, &format!("is {}", words::latency(&one.content.estimate)))
         }
-        Headline::Unanswered(one) if one.content.figure != Metric::ResponseTimeP50Us => {
+        Headline::Unanswered(one) if one.content.figure.spoiled_by() != Figure::P50 => {
             median(&one.place, one.content.figure, "falls among requests without a response")
         }
         Headline::Unanswered(one) => median(
@@ -77,6 +80,9 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
             one.content.figure,
             "falls among requests without a response; every second request or more had none",
         ),
+        Headline::Added(first) if first.content.value.figure.clock() == Some(Clock::FirstEvent) => {
+            streams(run, &all!(Added).collect::<Vec<_>>())
+        }
         Headline::Added(added) => {
             let text =
                 format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added, ""), cpu());
@@ -176,8 +182,36 @@ pub(super) fn percentile_name(figure: Metric) -> &'static str {
     match figure {
         Metric::ResponseTimeP99Us => "p99",
         Metric::ResponseTimeP90Us => "p90",
+        Metric::FirstEventP50Us => "the median first token",
+        Metric::FirstEventP90Us => "p90 of the first token",
+        Metric::FirstEventP99Us => "p99 of the first token",
+        Metric::EventGapP99Us => "p99 between tokens",
         _ => "the median",
     }
+}
+
+/// What a mode adds to the first token and between tokens; the conditions are in the detail, so that both fit into a line.
+fn streams(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
+    let first = group[0];
+    let text = match group {
+        [first, gap] if is_shown(&first.content) && is_shown(&gap.content) => {
+            let subject = run.subject(first.place.mode);
+            format!("{subject} {} and {}", changes(&first.content), further(&first.content, &gap.content))
+        }
+        clauses => clauses.iter().map(|added| compared(run, added, "")).collect::<Vec<_>>().join("; "),
+    };
+    let conditions = words::sentence(&words::brief_at(first.place.conditions()));
+    let against = words::mode(first.content.added.against);
+    Said::from(format!("{}.", words::sentence(&text)))
+        .and(&format!("{conditions}, compared with {against}."))
+        .and(&run.chance(group.iter().map(|added| &added.content.added.difference)))
+}
+
+/// What is added to a second percentile; the verb is not repeated.
+fn further(first: &Added, second: &Added) -> String {
+    let changes = changes(second);
+    let rises = first.added.difference.estimate > 0.0;
+    if rises { changes.trim_start_matches("adds ").to_owned() } else { changes }
 }
 
 /// What a mode adds to both percentiles.
@@ -185,9 +219,7 @@ pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
     let first = group[0];
     let text = match group {
         [median, tail] if is_shown(&median.content) && is_shown(&tail.content) => {
-            let second = changes(&tail.content);
-            let rises = median.content.added.difference.estimate > 0.0;
-            let second = if rises { second.trim_start_matches("adds ") } else { &second };
+            let second = further(&median.content, &tail.content);
             let (subject, median) = (run.subject(first.place.mode), changes(&median.content));
             let whole = format!("{subject} {median} and {second}");
             // Two clauses, if both are too long for a line.

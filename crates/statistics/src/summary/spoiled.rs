@@ -52,6 +52,6 @@ fn value(trial: &TrialRecord, figure: Figure) -> Option<f64> {
         Figure::Cpu => trial.cpu_cores_of(Role::Proxy),
         Figure::Memory => trial.sum_under_load(Role::Proxy, Metric::MemoryBytes),
         Figure::Network => None,
-        time => result.response_time_us.figure(time).filter(|_| result.response_time_us.count > 0),
+        time => trial.load.clock().of(trial).filter(|times| times.count > 0)?.figure(time),
     }
 }
