@@ -170,11 +170,7 @@ metrics! {
     FirstEventP90Us: "first_event_p90_us", Microseconds, P90, Times(Clock::FirstEvent);
     /// 99th percentile of the time to the first event with content.
     FirstEventP99Us: "first_event_p99_us", Microseconds, P99, Times(Clock::FirstEvent);
-    /// Maximum time to the first event with content.
-    FirstEventMaxUs: "first_event_max_us", Microseconds, Max, Times(Clock::FirstEvent);
 
-    /// Mean time from one event with content to the next.
-    EventGapMeanUs: "event_gap_mean_us", Microseconds, Mean, Times(Clock::EventGap);
     /// Median time from one event with content to the next.
     EventGapP50Us: "event_gap_p50_us", Microseconds, P50, Times(Clock::EventGap);
     /// 90th percentile of the time from one event with content to the next.
@@ -445,13 +441,6 @@ impl TrialRecord {
     #[must_use]
     pub fn cpu_cores_of(&self, role: Role) -> Option<f64> {
         self.sum(role, Metric::CpuCores)
-    }
-
-    /// Events with content per second of the window; absent unless responses are streams of events.
-    #[must_use]
-    pub fn events_per_s(&self) -> Option<f64> {
-        let result = self.result.as_ref()?;
-        Some(result.events?.received as f64 / result.duration_s).filter(|rate| rate.is_finite())
     }
 
     /// CPU per 1000 completed requests/s; absent if no request was completed.
