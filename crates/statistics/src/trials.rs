@@ -109,7 +109,7 @@ pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRe
 /// among such requests, one per repeat.
 pub(crate) fn censored(trials: &[&TrialRecord]) -> u64 {
     let is_known = |trial: &TrialRecord| {
-        is_valid(trial) || is_trial_unanswered(trial, Figure::P99, |result| &result.response_time_us)
+        is_valid(trial) || is_trial_unanswered(trial, Figure::P99, |result| Some(&result.response_time_us))
     };
     let known = first_takes(trials, is_known).into_iter();
     known.filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
