@@ -33,7 +33,7 @@ impl fmt::Display for Plan {
         if let Some(trial) = self.trials.first().filter(|trial| trial.fleet.is_none()) {
             writeln!(
                 f,
-                "each: {} warm-up, {} measured, {} of {} on {} connections{}{}",
+                "each: {} warm-up, {} measured, {} {} on {} connections{}{}",
                 format_duration(trial.warmup),
                 format_duration(trial.duration),
                 self.any_of(|load| load.protocol.clone()),
@@ -73,11 +73,11 @@ impl Plan {
     fn responses(&self) -> String {
         let mut streams = self.trials.iter().filter_map(|trial| trial.load.stream.as_ref()).peekable();
         if streams.peek().is_none() {
-            return format!("{} bytes", self.any_of(|load| load.payload_bytes));
+            return format!("of {} bytes", self.any_of(|load| load.payload_bytes));
         }
         let (prompts, tokens): (BTreeSet<u64>, BTreeSet<usize>) =
             streams.map(|stream| (stream.prompt_bytes, stream.tokens)).unzip();
-        format!("{} tokens for prompts of {} bytes", listed(&tokens), listed(&prompts))
+        format!("with {} tokens for prompts of {} bytes", listed(&tokens), listed(&prompts))
     }
 
     /// After how many requests connections are replaced; empty if they stay open.

@@ -20,7 +20,7 @@ pub(crate) fn parts(summary: &Summary, options: Options) -> String {
     let section = |heading: &str, table: &Table, all: &str| tables::section(heading, table, all, options);
     let listed = |heading: &str, table: &Table| tables::listed(heading, table, options);
     let sections = [
-        StreamTable::new(summary).map(|streams| tables::flat("Streams of tokens", &streams.table, options)),
+        StreamTable::new(summary).map(|streams| listed("Streams of tokens", &streams.table)),
         differences::added(summary).map(|table| listed(&differences::added_heading(summary), &table)),
         DifferenceTable::new(summary).map(|of| listed("Between values of factors", &of.table)),
         differences::effects(summary).map(|table| listed("Changes over factors", &table)),

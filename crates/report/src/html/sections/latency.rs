@@ -62,7 +62,7 @@ pub fn added(context: &Context) -> Option<Vec<Chart>> {
         [("Median", Figure::P50), ("90th percentile", Figure::P90), ("99th percentile", Figure::P99)];
     let differences = context.run.summary.cells.iter().filter_map(|cell| cell.added(cell.load.clock()));
     let unit = TimeUnit::for_times(differences.flat_map(|added| {
-        percentiles.into_iter().filter_map(|(_, figure)| Some(added.judged(figure)?.0.estimate))
+        percentiles.into_iter().filter_map(move |(_, figure)| Some(added.judged(figure)?.0.estimate))
     }));
     let figures: Vec<Chart> = percentiles
         .into_iter()
