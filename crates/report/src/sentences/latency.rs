@@ -50,7 +50,8 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
             }
             other => percentile_name(other),
         };
-        Said::from(format!("{} {what} {through} {text}{}.", at_first(of.conditions()), cpu()))
+        let comma = if of.load.stream.is_some() { "," } else { "" };
+        Said::from(format!("{}{comma} {what} {through} {text}{}.", at_first(of.conditions()), cpu()))
     };
     match group[0] {
         first if headlines::are_differences(first) => headlines::differences(run, group),
@@ -190,36 +191,46 @@ pub(super) fn percentile_name(figure: Metric) -> &'static str {
     }
 }
 
-/// What a mode adds to the first token and between tokens; the conditions are in the detail, so that both fit into a line.
+/// What a mode adds to the first token and between tokens. Percentiles and conditions are in the detail, so that both fit into a
+/// line.
 fn streams(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
     let first = group[0];
-    let text = match group {
-        [first, gap] if is_shown(&first.content) && is_shown(&gap.content) => {
+    let rises =
+        |added: &&OfCell<Added>| is_shown(&added.content) && added.content.added.difference.estimate > 0.0;
+    let (text, percentiles) = match group {
+        [first, gap] if group.iter().all(rises) => {
+            let [first_us, gap_us] =
+                [first, gap].map(|added| words::latency(&added.content.added.difference));
             let subject = run.subject(first.place.mode);
-            format!("{subject} {} and {}", changes(&first.content), further(&first.content, &gap.content))
+            let [of_first, of_gap] = [first, gap].map(|added| added.content.value.figure.spoiled_by().name());
+            (
+                format!("{subject} adds {first_us} to the first token, {gap_us} between tokens"),
+                format!("At {of_first} of the first token and {of_gap} between tokens. "),
+            )
         }
-        clauses => clauses.iter().map(|added| compared(run, added, "")).collect::<Vec<_>>().join("; "),
+        clauses => {
+            let clauses: Vec<String> = clauses.iter().map(|added| compared(run, added, "")).collect();
+            (clauses.join("; "), String::new())
+        }
     };
-    let conditions = words::sentence(&words::brief_at(first.place.conditions()));
+    let conditions = at_first(first.place.conditions());
     let against = words::mode(first.content.added.against);
     Said::from(format!("{}.", words::sentence(&text)))
-        .and(&format!("{conditions}, compared with {against}."))
+        .and(&format!("{percentiles}{conditions}, compared with {against}."))
         .and(&run.chance(group.iter().map(|added| &added.content.added.difference)))
-}
-
-/// What is added to a second percentile; the verb is not repeated.
-fn further(first: &Added, second: &Added) -> String {
-    let changes = changes(second);
-    let rises = first.added.difference.estimate > 0.0;
-    if rises { changes.trim_start_matches("adds ").to_owned() } else { changes }
 }
 
 /// What a mode adds to both percentiles.
 pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
     let first = group[0];
+    if first.content.value.figure.clock() == Some(Clock::FirstEvent) {
+        return streams(run, group);
+    }
     let text = match group {
         [median, tail] if is_shown(&median.content) && is_shown(&tail.content) => {
-            let second = further(&median.content, &tail.content);
+            let second = changes(&tail.content);
+            let rises = median.content.added.difference.estimate > 0.0;
+            let second = if rises { second.trim_start_matches("adds ") } else { &second };
             let (subject, median) = (run.subject(first.place.mode), changes(&median.content));
             let whole = format!("{subject} {median} and {second}");
             // Two clauses, if both are too long for a line.

@@ -75,6 +75,7 @@ pub fn about<'a>(summary: &'a Summary, kinds: &[FindingKind]) -> Vec<&'a StatedF
 
 /// True if a sentence only repeats what the headline's mode adds to the median.
 fn repeats_headline(summary: &Summary, text: &str) -> bool {
+    const MEDIAN: Metric = Metric::ResponseTimeP50Us;
     let headline = summary.findings.first().and_then(|stated| match &stated.finding {
         Finding::Headline(Headline::Added(one)) => Some((one.place.mode, one.content.value.figure)),
         Finding::Headline(Headline::Measured(one)) => Some((one.place.mode, one.content.figure)),
@@ -85,17 +86,13 @@ fn repeats_headline(summary: &Summary, text: &str) -> bool {
         _ => None,
     });
     let repeats = |stated: &StatedFinding| match &stated.finding {
-        // The headline of streams has both figures.
-        Finding::AddedLatency(one) => headline.is_some_and(|(mode, figure)| {
-            let own = one.content.value.figure;
-            one.place.mode == mode
-                && (own == figure || (own, figure) == (Metric::EventGapP99Us, Metric::FirstEventP50Us))
-        }),
+        Finding::AddedLatency(one) => Some((one.place.mode, one.content.value.figure)) == headline,
         _ => false,
     };
-    let is_median = |figure| matches!(figure, Metric::ResponseTimeP50Us | Metric::FirstEventP50Us);
-    headline.is_some_and(|(_, figure)| is_median(figure))
-        && summary.findings.iter().filter(|stated| stated.text == text).all(repeats)
+    let is_same = summary.findings.first().is_some_and(|headline| headline.text == text);
+    is_same
+        || headline.is_some_and(|(_, figure)| figure == MEDIAN)
+            && summary.findings.iter().filter(|stated| stated.text == text).all(repeats)
 }
 
 fn is_unproven_path(finding: &Finding) -> bool {
