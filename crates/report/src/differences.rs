@@ -36,7 +36,7 @@ pub(crate) fn added(summary: &Summary) -> Option<Table> {
         if figure == Figure::P90 { column.wide() } else { column }
     }));
     let row = |cell: &Cell| -> Option<TableRow> {
-        let added = cell.added(cell.load.clock())?;
+        let added = cell.leading_added()?;
         let place = [labels.label(cell.conditions()).into(), cell.mode.name().into()];
         let differences = PERCENTILES
             .map(|(_, figure)| difference(added.judged(figure), |by| Difference::new(by, shown.unit)));

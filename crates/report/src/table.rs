@@ -249,7 +249,7 @@ impl ResultTable {
                 None => groups.push(LoadGroup { load: level, rows: rows.collect() }),
             }
         }
-        let compares = summary.cells.iter().any(|cell| cell.added(cell.load.clock()).is_some());
+        let compares = summary.cells.iter().any(|cell| cell.leading_added().is_some());
         Self {
             unit,
             memory_unit,
@@ -277,7 +277,7 @@ impl CellRow {
         let total = cell.total(Role::Proxy);
         let memory_bytes = total.and_then(|total| total.memory_bytes);
         let added = |figure: Figure, whole: Option<Estimate>| {
-            let (estimate, verdict) = cell.added(cell.load.clock())?.judged(figure)?;
+            let (estimate, verdict) = cell.leading_added()?.judged(figure)?;
             Some(Difference::of_whole((&estimate, verdict), whole, unit))
         };
         Self {

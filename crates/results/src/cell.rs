@@ -20,7 +20,7 @@ use crate::path::CellPath;
 use crate::proxy::ProxySetup;
 use crate::reservation::ReservationSummary;
 use crate::service::ServiceSummary;
-use crate::stream_events::StreamSummary;
+use crate::stream_summary::StreamSummary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -174,7 +174,13 @@ impl Cell {
     /// Times that the cell's load is about: of streams those until the first token.
     #[must_use]
     pub fn leading_times(&self) -> Option<&Percentiles> {
-        self.times(self.load.clock())
+        self.times(Clock::of_load(&self.load))
+    }
+
+    /// What the mode adds to its baseline in [`Self::leading_times`].
+    #[must_use]
+    pub fn leading_added(&self) -> Option<AddedLatency> {
+        self.added(Clock::of_load(&self.load))
     }
 
     /// All components of a role together; absent if the cell has none.

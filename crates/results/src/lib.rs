@@ -72,6 +72,7 @@ mod service;
 mod shell;
 mod size;
 mod stream_events;
+mod stream_summary;
 mod summary;
 mod tracing;
 mod trial;
@@ -192,7 +193,8 @@ pub use size::{
     SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizePlan, SizeQuestion, SizeResult, SizeRun,
     WithoutOne,
 };
-pub use stream_events::{AddedStreamTimes, StreamEvents, StreamSummary};
+pub use stream_events::StreamEvents;
+pub use stream_summary::{AddedStreamTimes, StreamSummary};
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};

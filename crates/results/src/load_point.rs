@@ -1,6 +1,5 @@
 //! Load of a cell.
 
-use crate::metric::Clock;
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
@@ -91,12 +90,6 @@ impl LoadPoint {
     #[must_use]
     pub fn level(&self) -> Option<f64> {
         self.rate.or(self.clients.map(|clients| clients as f64))
-    }
-
-    /// Times that the load is about: of a stream of tokens, those until the first one.
-    #[must_use]
-    pub fn clock(&self) -> Clock {
-        if self.stream.is_some() { Clock::FirstEvent } else { Clock::ResponseTime }
     }
 
     /// True for a closed loop whose throughput the target limits. That of streams follows from the schedule of their tokens.

@@ -52,6 +52,12 @@ impl Clock {
         }
     }
 
+    /// Times that a load is about: of streams of tokens, those until the first one.
+    #[must_use]
+    pub fn of_load(load: &LoadPoint) -> Self {
+        if load.stream.is_some() { Self::FirstEvent } else { Self::ResponseTime }
+    }
+
     /// Metric of a figure of the distribution, if any.
     #[must_use]
     pub fn metric(self, figure: Figure) -> Option<Metric> {
@@ -354,7 +360,7 @@ impl Metric {
     #[must_use]
     pub fn under(self, load: &LoadPoint) -> Self {
         match self.clock() {
-            Some(Clock::ResponseTime) => load.clock().metric(self.spoiled_by()).unwrap_or(self),
+            Some(Clock::ResponseTime) => Clock::of_load(load).metric(self.spoiled_by()).unwrap_or(self),
             _ => self,
         }
     }

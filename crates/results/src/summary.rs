@@ -17,7 +17,7 @@ use crate::load_point::LoadPoint;
 use crate::metric::Clock;
 use crate::published::PublishedFigure;
 use crate::scaling::Scaling;
-use crate::stream_events::AddedStreamTimes;
+use crate::stream_summary::AddedStreamTimes;
 use serde::{Deserialize, Serialize};
 
 /// The value of [`Summary::schema`].

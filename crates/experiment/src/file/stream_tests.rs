@@ -34,7 +34,7 @@ fn prompts_and_schedule_are_read_and_written_back() {
         pause_s: 0.1,
     };
     assert_eq!((load.stream.as_ref(), load.payload_bytes), (Some(&expected), 0));
-    assert_eq!((load.clock(), load.is_closed_loop()), (Clock::FirstEvent, false));
+    assert_eq!((Clock::of_load(load), load.is_closed_loop()), (Clock::FirstEvent, false));
     for trial in &plan.trials {
         assert_eq!(trial.queries, ["first=exp:40ms&gap=uniform:15ms..25ms"]);
         let endpoints = trial.spec.topology.drivers.iter().map(|driver| driver.endpoint.as_str());

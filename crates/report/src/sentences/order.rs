@@ -21,7 +21,7 @@ pub(super) fn order(group: &[&Standing]) -> Said {
         Standing::Alone(best) => best.content.filter(|best| best.figure == Metric::RateCompleted),
         Standing::Against(_) => None,
     };
-    let (what, sign) = match best.load.clock() {
+    let (what, sign) = match Clock::of_load(&best.load) {
         _ if throughput.is_some() => ("Throughput", " > "),
         Clock::FirstEvent => ("Median first token", " < "),
         _ => ("Median", " < "),

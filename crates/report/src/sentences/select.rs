@@ -89,10 +89,8 @@ fn repeats_headline(summary: &Summary, text: &str) -> bool {
         Finding::AddedLatency(one) => Some((one.place.mode, one.content.value.figure)) == headline,
         _ => false,
     };
-    let is_same = summary.findings.first().is_some_and(|headline| headline.text == text);
-    is_same
-        || headline.is_some_and(|(_, figure)| figure == MEDIAN)
-            && summary.findings.iter().filter(|stated| stated.text == text).all(repeats)
+    headline.is_some_and(|(_, figure)| figure == MEDIAN)
+        && summary.findings.iter().filter(|stated| stated.text == text).all(repeats)
 }
 
 fn is_unproven_path(finding: &Finding) -> bool {
@@ -117,8 +115,12 @@ fn stated(summary: &Summary) -> Vec<&StatedFinding> {
             }
             of_graph.push((kind, mode));
         }
+        // The headline of streams is the finding on its mode.
+        let is_kind = |one: FindingKind| {
+            one == kind || (one, kind) == (FindingKind::Headline, FindingKind::AddedLatency)
+        };
         let is_same = |one: &&StatedFinding| {
-            one.finding.kind() == kind && (&one.text, &one.detail) == (&stated.text, &stated.detail)
+            is_kind(one.finding.kind()) && (&one.text, &one.detail) == (&stated.text, &stated.detail)
         };
         if !stated.text.is_empty() && !all.iter().any(is_same) {
             all.push(stated);

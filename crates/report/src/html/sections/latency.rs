@@ -60,7 +60,7 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
 pub fn added(context: &Context) -> Option<Vec<Chart>> {
     let percentiles =
         [("Median", Figure::P50), ("90th percentile", Figure::P90), ("99th percentile", Figure::P99)];
-    let differences = context.run.summary.cells.iter().filter_map(|cell| cell.added(cell.load.clock()));
+    let differences = context.run.summary.cells.iter().filter_map(|cell| cell.leading_added());
     let unit = TimeUnit::for_times(differences.flat_map(|added| {
         percentiles.into_iter().filter_map(move |(_, figure)| Some(added.judged(figure)?.0.estimate))
     }));
@@ -82,7 +82,7 @@ fn added_chart(context: &Context, figure: Figure, unit: TimeUnit) -> Option<RowC
         let rows: Vec<Line> = context
             .cells_of(at)
             .into_iter()
-            .filter_map(|cell| Some((cell.mode, cell.added(cell.load.clock())?.judged(figure)?)))
+            .filter_map(|cell| Some((cell.mode, cell.leading_added()?.judged(figure)?)))
             .map(|(mode, (estimate, verdict))| {
                 let style = ModeStyle::for_mode(mode);
                 Line::Row(Row {
