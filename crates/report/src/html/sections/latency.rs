@@ -16,6 +16,7 @@ use serde::Serialize;
 pub struct PercentileSection {
     charts: Vec<Chart>,
     logarithmic: bool,
+    of_streams: bool,
     /// True if the service time is a different curve somewhere.
     service_differs: bool,
     /// Cells without a curve, with the reason.
@@ -43,14 +44,17 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     });
     let of_loads: Vec<(String, Vec<&Curve>)> = of_loads.filter(|(_, curves)| !curves.is_empty()).collect();
     let axes = Axes::new(&curves, WIDTH);
+    let of_streams = curves.iter().any(|curve| curve.load.stream.is_some());
+    let subject = if of_streams { Subject::FirstTokens } else { Subject::Requests };
     let figure = |(index, (label, of_load)): (usize, &(String, Vec<&Curve>))| {
-        let draw = |width, id: &str| chart(id, label, of_load, &axes.in_width(width), Subject::Requests);
+        let draw = |width, id: &str| chart(id, label, of_load, &axes.in_width(width), subject);
         Chart::in_row(label.clone(), &format!("percentiles-{index}"), of_loads.len() == 1, draw)
     };
     let charts = of_loads.iter().enumerate().map(figure).collect();
     Some(PercentileSection {
         charts,
         logarithmic: axes.is_logarithmic(),
+        of_streams,
         service_differs: curves.iter().any(Curve::service_differs),
         unreadable,
     })
