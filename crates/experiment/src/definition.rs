@@ -16,6 +16,7 @@ use crate::settings::ingress::{Estate, GatewaySettings};
 use crate::settings::istio::MeshSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
+use crate::settings::stream::StreamSettings;
 use crate::topology::settings::TopologySettings;
 use results::{ExpectedStatuses, FactorValue, Factors, Mode, Pacing, UnavailableMode};
 use std::fmt;
@@ -184,6 +185,8 @@ pub struct LoadSettings {
     pub connections: Option<usize>,
     /// Requests after which the generator replaces a connection. Absent: connections stay open.
     pub requests_per_connection: Option<usize>,
+    /// Responses that are streams of tokens.
+    pub stream: StreamSettings,
     /// Load levels to measure. Each is one cell per mode.
     pub levels: LoadLevels,
     /// Time before the measured window, under the same load.
@@ -209,6 +212,7 @@ impl Default for LoadSettings {
             protocol: Protocol::default(),
             connections: None,
             requests_per_connection: None,
+            stream: StreamSettings::default(),
             levels: LoadLevels::Open { rates: Vec::new(), arrival: Arrival::default() },
             warmup: Duration::from_secs(1),
             duration: Duration::from_secs(10),

@@ -32,6 +32,8 @@ pub struct ReferenceFigure {
     pub rate: Option<f64>,
     /// In a closed loop, the number of clients; absent: the lowest number of the run.
     pub clients: Option<usize>,
+    /// Size of the prompts of streams, bytes; absent: the first one of the run.
+    pub prompt_bytes: Option<u64>,
     /// CPU limit of the gateway, cores; absent: the lowest limit of the run.
     pub gateway_cpu_cores: Option<f64>,
     /// Component whose resources were measured; absent: each proxy.
@@ -157,6 +159,9 @@ impl ReferenceValue {
             Self::Memory(..) => "memory".to_owned(),
             Self::Time(metric, _) if metric.clock() == Some(Clock::ServiceTime) => {
                 format!("service-{}", metric.spoiled_by().name())
+            }
+            Self::Time(metric, _) if metric.clock() == Some(Clock::FirstEvent) => {
+                format!("first-token-{}", metric.spoiled_by().name())
             }
             Self::Time(metric, _) => metric.spoiled_by().name().to_owned(),
             Self::ReservedCpu(_) => "reserved-cpu".to_owned(),

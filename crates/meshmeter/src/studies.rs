@@ -9,9 +9,10 @@ pub struct Study {
 }
 
 /// Every preset study.
-pub const STUDIES: [Study; 11] = [
+pub const STUDIES: [Study; 12] = [
     Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") },
     Study { name: "mesh-modes", yaml: include_str!("../../../studies/mesh-modes.yaml") },
+    Study { name: "ai-gateway", yaml: include_str!("../../../studies/ai-gateway.yaml") },
     Study { name: "mesh-size", yaml: include_str!("../../../studies/mesh-size.yaml") },
     Study { name: "istio-upgrade", yaml: include_str!("../../../studies/istio-upgrade.yaml") },
     Study { name: "emojivoto", yaml: include_str!("../../../studies/emojivoto.yaml") },

@@ -1,12 +1,14 @@
 //! Response times, throughput and what each mode adds, as CSV: one line per cell ([`crate::csv_fields`]).
 //!
-//! `spoiled` says why an estimate is not of all trials. Runs with fleets have the fleet figures after all others; a time
+//! `spoiled` says why an estimate is not of all trials. Runs with streams have their figures after all others, and those with fleets theirs; a time
 //! that some proxy never reached is empty.
 
 use crate::csv_fields::{self, Fields, optional};
 use crate::marks;
 use crate::table::throughput_change;
-use results::{Cell, Estimate, Figure, FleetSummary, FleetTimes, Metric, Role, RoleTotal, Summary};
+use results::{
+    Cell, Clock, Estimate, Figure, FleetSummary, FleetTimes, Metric, Role, RoleTotal, StreamSummary, Summary,
+};
 
 /// Response times in the table.
 const TIMES: [Figure; 6] = [Figure::Mean, Figure::P50, Figure::P90, Figure::P95, Figure::P99, Figure::P99_9];
@@ -55,10 +57,33 @@ fn fields(summary: &Summary, cell: &Cell) -> Fields {
         .estimate("proxies_memory_bytes", of(Role::Proxy, |total| total.memory_bytes))
         .estimate("control_plane_cpu_cores", of(Role::ControlPlane, |total| Some(total.cpu_cores)))
         .estimate("control_plane_memory_bytes", of(Role::ControlPlane, |total| total.memory_bytes));
+    let fields = match summary.cells.iter().any(|cell| cell.streams.is_some()) {
+        true => with_streams(fields, cell),
+        false => fields,
+    };
     match summary.cells.iter().any(|cell| cell.fleet.is_some()) {
         true => with_fleet(fields, cell.fleet.as_ref()),
         false => fields,
     }
+}
+
+/// Adds the figures of streams, for runs that have streams.
+fn with_streams(fields: Fields, cell: &Cell) -> Fields {
+    let fields = [Clock::FirstEvent, Clock::EventGap].into_iter().fold(fields, |fields, clock| {
+        let metrics = Metric::of_clock(clock);
+        let fields = metrics.fold(fields, |fields, metric| {
+            let times = cell.times(clock);
+            fields.estimate(metric.key(), times.and_then(|times| times.figure(metric.spoiled_by())))
+        });
+        [Figure::P50, Figure::P90, Figure::P99].into_iter().fold(fields, |fields, figure| {
+            let name =
+                clock.metric(figure).map_or_else(String::new, |metric| format!("added_{}", metric.key()));
+            fields.estimate(&name, cell.added(clock).and_then(|added| added.difference(figure)))
+        })
+    });
+    StreamSummary::METRICS.into_iter().fold(fields, |fields, metric| {
+        fields.estimate(metric.key(), cell.streams.as_ref().and_then(|streams| streams.estimates.get(metric)))
+    })
 }
 
 /// Adds the figures of a fleet, for runs that have fleets.

@@ -3,7 +3,9 @@
 
 use crate::format;
 use experiment::file::label::setting;
-use results::{BACKGROUND_SERVICES, Conditions, FactorValue, Factors, LoadPoint};
+use results::units::format_duration;
+use results::{BACKGROUND_SERVICES, Conditions, FactorValue, Factors, LoadPoint, StreamLoad};
+use std::time::Duration;
 
 /// Labels for the conditions of a run's cells.
 #[derive(Clone, Debug)]
@@ -114,13 +116,37 @@ impl ConditionLabels {
         if let Some(each) = load.requests_per_connection.filter(|each| of_all(*each)) {
             parts.push(requests_per_connection(each));
         }
-        if !self.varying.payload {
-            parts.push(format!("{} responses", format::payload(load.payload_bytes)));
+        match &load.stream {
+            Some(stream) => parts.extend(self.of_all_streams(stream)),
+            None if !self.varying.payload => {
+                parts.push(format!("{} responses", format::payload(load.payload_bytes)));
+            }
+            None => {}
         }
         if !self.varying.arrival && load.rate.is_some() {
             parts.push(format!("{} arrivals", load.arrival));
         }
         parts.join(", ")
+    }
+
+    /// What all streams have in common: `2 kB prompts`, `20 tokens`, `first after 50ms`, `then every 20ms`.
+    fn of_all_streams(&self, stream: &StreamLoad) -> Vec<String> {
+        let of_all =
+            |has: &dyn Fn(&StreamLoad) -> bool| self.all().all(|at| at.load.stream.as_ref().is_some_and(has));
+        let parts = [
+            (of_all(&|one| one.prompt_bytes == stream.prompt_bytes), {
+                format!("{} prompts", format::payload(stream.prompt_bytes))
+            }),
+            (of_all(&|one| one.tokens == stream.tokens), {
+                format::counted(stream.tokens as u64, "token", "tokens")
+            }),
+            (of_all(&|one| one.first == stream.first), format!("the first after {}", stream.first)),
+            (of_all(&|one| one.gap == stream.gap), format!("one every {}", stream.gap)),
+            (stream.pause_s > 0.0 && of_all(&|one| one.pause_s == stream.pause_s), {
+                format!("pauses of {}", format_duration(Duration::from_secs_f64(stream.pause_s)))
+            }),
+        ];
+        parts.into_iter().filter(|(is_common, _)| *is_common).map(|(_, text)| text).collect()
     }
 }
 
@@ -153,6 +179,9 @@ fn protocol(load: &LoadPoint) -> String {
 fn strength(load: &LoadPoint) -> String {
     match (load.rate, load.clients) {
         (Some(rate), _) => format::offered_rate(rate),
+        (None, Some(clients)) if load.stream.is_some() => {
+            format::counted(clients as u64, "stream", "streams")
+        }
         (None, Some(clients)) => format::counted(clients as u64, "client", "clients"),
         (None, None) if load.is_fleet() => "a fleet".to_owned(),
         (None, None) => "any rate".to_owned(),
@@ -189,6 +218,7 @@ mod tests {
             connections,
             requests_per_connection: None,
             payload_bytes: 1024,
+            stream: None,
             arrival: "uniform".to_owned(),
             surrounding_services: None,
         }

@@ -3,11 +3,11 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, SizeUnit, TimeUnit};
-use crate::table::{Difference, ResultTable};
+use crate::table::{Difference, ResultTable, floor};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
 use experiment::file::label::label;
 use results::{
-    BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorDifference, FactorEffect, Factors, Figure,
+    BACKGROUND_SERVICES, Cell, Clock, Conditions, Estimate, FactorDifference, FactorEffect, Factors, Figure,
     FindingVerdict, Metric, Summary,
 };
 use serde::Serialize;
@@ -20,6 +20,12 @@ fn labels(summary: &Summary) -> ConditionLabels {
     ConditionLabels::new(summary.cells.iter().map(Cell::conditions))
 }
 
+/// Heading of [`added`].
+pub(crate) fn added_heading(summary: &Summary) -> String {
+    let of_streams = summary.cells.iter().any(|cell| cell.load.stream.is_some());
+    format!("Added to {}{}", floor(summary), if of_streams { ", first token" } else { "" })
+}
+
 /// Latency that each mode adds to its baseline; `None` if nothing is compared.
 pub(crate) fn added(summary: &Summary) -> Option<Table> {
     let shown = ResultTable::new(summary);
@@ -30,7 +36,7 @@ pub(crate) fn added(summary: &Summary) -> Option<Table> {
         if figure == Figure::P90 { column.wide() } else { column }
     }));
     let row = |cell: &Cell| -> Option<TableRow> {
-        let added = cell.added_us?;
+        let added = cell.leading_added()?;
         let place = [labels.label(cell.conditions()).into(), cell.mode.name().into()];
         let differences = PERCENTILES
             .map(|(_, figure)| difference(added.judged(figure), |by| Difference::new(by, shown.unit)));
@@ -63,10 +69,14 @@ pub(crate) struct DifferenceTable {
 }
 
 /// Figures of requests, with the titles of their columns.
-const OF_REQUESTS: [(Metric, &str); 8] = [
+const OF_REQUESTS: [(Metric, &str); 12] = [
     (Metric::ResponseTimeP50Us, "p50"),
     (Metric::ResponseTimeP90Us, "p90"),
     (Metric::ResponseTimeP99Us, "p99"),
+    (Metric::FirstEventP50Us, "First token, p50"),
+    (Metric::FirstEventP90Us, "First token, p90"),
+    (Metric::FirstEventP99Us, "First token, p99"),
+    (Metric::EventGapP99Us, "Between tokens, p99"),
     (Metric::RateCompleted, "Throughput"),
     (Metric::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
     (Metric::ProxiesMemoryAnonymousBytes, "Anonymous memory of all proxies"),
@@ -88,7 +98,14 @@ const OF_FLEETS: [(Metric, &str); 9] = [
 ];
 
 /// Columns that only some factors have.
-const OF_SOME_FACTORS: [Metric; 5] = [
+const OF_SOME_FACTORS: [Metric; 12] = [
+    Metric::ResponseTimeP50Us,
+    Metric::ResponseTimeP90Us,
+    Metric::ResponseTimeP99Us,
+    Metric::FirstEventP50Us,
+    Metric::FirstEventP90Us,
+    Metric::FirstEventP99Us,
+    Metric::EventGapP99Us,
     Metric::RateCompleted,
     Metric::ProxiesConfigurationBytes,
     Metric::ConfiguredLastUs,
@@ -97,9 +114,11 @@ const OF_SOME_FACTORS: [Metric; 5] = [
 ];
 
 /// Columns of narrow terminals.
-const NARROW: [Metric; 7] = [
+const NARROW: [Metric; 9] = [
     Metric::ResponseTimeP50Us,
     Metric::ResponseTimeP99Us,
+    Metric::FirstEventP50Us,
+    Metric::EventGapP99Us,
     Metric::RateCompleted,
     Metric::ProxiesCpuCoresPer1000Rps,
     Metric::ConvergenceP99Us,
@@ -120,6 +139,9 @@ fn heading(figure: Metric, time_unit: TimeUnit, memory_unit: SizeUnit) -> String
         Metric::IstiodCpuS => "istiod CPU".to_owned(),
         Metric::IstiodMemoryBytes | Metric::IstiodMemoryAnonymousBytes => "istiod memory".to_owned(),
         Metric::BytesPerProxy => "bytes".to_owned(),
+        gap if gap.clock() == Some(Clock::EventGap) => {
+            format!("gap {}, {}", gap.spoiled_by().name(), time_unit.symbol())
+        }
         time => format!("{}, {}", time.spoiled_by().name(), time_unit.symbol()),
     }
 }
@@ -214,9 +236,12 @@ fn text(difference: &FactorDifference, time_unit: TimeUnit, memory_unit: SizeUni
 }
 
 /// Changes of figures over numeric factors.
-const CHANGES: [(Metric, &str); 5] = [
+const CHANGES: [(Metric, &str); 8] = [
     (Metric::ResponseTimeP50Us, "p50"),
     (Metric::ResponseTimeP99Us, "p99"),
+    (Metric::FirstEventP50Us, "first token p50"),
+    (Metric::FirstEventP99Us, "first token p99"),
+    (Metric::EventGapP99Us, "between tokens p99"),
     (Metric::RateCompleted, "Throughput, requests/s"),
     (Metric::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
     (Metric::ProxiesMemoryAnonymousBytes, "anonymous memory of all proxies"),
@@ -226,13 +251,15 @@ const CHANGES: [(Metric, &str); 5] = [
 /// tables: one group per factor, one row per mode and load. `None` if there are none.
 pub(crate) fn effects(summary: &Summary) -> Option<Table> {
     let labels = labels(summary);
-    let medians_us = summary.cells.iter().filter_map(|cell| Some(cell.response_time_us?.p50?.estimate));
+    let medians_us = summary.cells.iter().filter_map(|cell| Some(cell.leading_times()?.p50?.estimate));
     let unit = TimeUnit::for_times(medians_us);
     let all = || summary.factor_effects.iter().filter(|effect| effect.factor != BACKGROUND_SERVICES);
     let is_known = |figure: Metric| all().any(|effect| effect.figure == figure);
     let figures: Vec<(Metric, &str)> = CHANGES.into_iter().filter(|(figure, _)| is_known(*figure)).collect();
     let mut factors: Vec<&str> = Vec::new();
-    let medians = || all().filter(|effect| effect.figure == Metric::ResponseTimeP50Us);
+    let medians = || {
+        all().filter(|effect| matches!(effect.figure, Metric::ResponseTimeP50Us | Metric::FirstEventP50Us))
+    };
     for effect in medians() {
         if !factors.contains(&effect.factor.as_str()) {
             factors.push(&effect.factor);

@@ -359,6 +359,7 @@ mod tests {
                 connections: 4,
                 requests_per_connection: None,
                 payload_bytes: 1024,
+                stream: None,
                 arrival: "uniform".to_owned(),
                 surrounding_services: None,
             },

@@ -48,6 +48,7 @@ pub mod sentences;
 pub mod services;
 pub mod side_by_side;
 mod size;
+pub mod streams;
 pub mod svg;
 pub mod table;
 mod tables;

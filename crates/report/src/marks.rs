@@ -147,7 +147,9 @@ fn not_shown(summary: &Summary) -> Option<String> {
         |added: AddedLatency| Figure::TIMES.into_iter().filter_map(move |figure| added.difference(figure));
     let of_modes = summary.comparisons.iter().flat_map(|one| {
         let others = [one.throughput, one.proxy_cpu_per_request];
-        added(one.response_time_us).chain(others.into_iter().flatten())
+        let of_streams = one.streams.into_iter().flat_map(|one| [one.first_event_us, one.event_gap_us]);
+        let times = [one.response_time_us].into_iter().chain(of_streams).flat_map(added);
+        times.chain(others.into_iter().flatten())
     });
     let of_cells = summary.cells.iter().filter_map(|cell| cell.added_us).flat_map(added);
     let of_values =

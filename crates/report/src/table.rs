@@ -20,6 +20,8 @@ pub struct ResultTable {
     pub floor: &'static str,
     /// True for a closed loop, whose throughput is a result.
     pub closed_loop: bool,
+    /// True if times are those until the first token of a stream; response times otherwise.
+    pub of_streams: bool,
     /// What all loads have in common, as text.
     pub shared_load: String,
     /// Names of the factors, one column each.
@@ -54,7 +56,7 @@ pub struct CellRow {
     pub retakes: usize,
     /// Reason why there are no figures; `None` if there are.
     pub no_figures: Option<String>,
-    /// Response time at the 50th, 90th, 99th and 99.9th percentile.
+    /// Response time, or that until the first token, at the 50th, 90th, 99th and 99.9th percentile.
     pub percentiles: Option<[Interval; 4]>,
     /// Mark of each of these percentiles.
     pub marks: [Option<Mark>; 4],
@@ -104,7 +106,7 @@ impl SpoiledValues {
                 if least < greatest { format!("{}–{}", text(least), text(greatest)) } else { text(least) };
             Some((Interval { estimate: range, range: None }, mark))
         };
-        let times = cell.response_time_us.as_ref();
+        let times = cell.leading_times();
         let has_time = |figure| unit.percentile(times, figure) != Interval::absent();
         let total = cell.total(Role::Proxy);
         let has_memory = total.is_some_and(|total| total.memory_bytes.is_some());
@@ -206,6 +208,12 @@ impl Difference {
 }
 
 impl ResultTable {
+    /// Name of the times in the table.
+    #[must_use]
+    pub fn times(&self) -> &'static str {
+        if self.of_streams { "First token" } else { "Response time" }
+    }
+
     /// The table of a run.
     #[must_use]
     pub fn new(summary: &Summary) -> Self {
@@ -241,13 +249,14 @@ impl ResultTable {
                 None => groups.push(LoadGroup { load: level, rows: rows.collect() }),
             }
         }
-        let compares = summary.cells.iter().any(|cell| cell.added_us.is_some());
+        let compares = summary.cells.iter().any(|cell| cell.leading_added().is_some());
         Self {
             unit,
             memory_unit,
             compares,
             floor: floor(summary),
-            closed_loop: summary.cells.iter().any(|cell| cell.load.rate.is_none() && !cell.load.is_fleet()),
+            closed_loop: summary.cells.iter().any(|cell| cell.load.is_closed_loop()),
+            of_streams: summary.cells.iter().any(|cell| cell.load.stream.is_some()),
             shared_load: labels.shared(),
             factors: factors.iter().map(|key| label(key)).collect(),
             groups,
@@ -264,11 +273,11 @@ impl CellRow {
         unit: TimeUnit,
         memory_unit: SizeUnit,
     ) -> Self {
-        let percentiles = cell.response_time_us.as_ref();
+        let percentiles = cell.leading_times();
         let total = cell.total(Role::Proxy);
         let memory_bytes = total.and_then(|total| total.memory_bytes);
         let added = |figure: Figure, whole: Option<Estimate>| {
-            let (estimate, verdict) = cell.added_us.as_ref()?.judged(figure)?;
+            let (estimate, verdict) = cell.leading_added()?.judged(figure)?;
             Some(Difference::of_whole((&estimate, verdict), whole, unit))
         };
         Self {
@@ -345,8 +354,8 @@ pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<(Estimate, Fi
 
 /// The 99.9th percentile is only in the full tables, so it does not affect the unit.
 fn shown_times_us(cell: &Cell) -> Vec<f64> {
-    cell.response_time_us
-        .iter()
+    cell.leading_times()
+        .into_iter()
         .flat_map(|all| [all.p50, all.p90, all.p99])
         .flatten()
         .map(|estimate| estimate.estimate)

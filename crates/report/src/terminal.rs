@@ -145,8 +145,9 @@ pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -
     if valid > 0 && !table.groups.is_empty() {
         let place = if options.width >= WIDE { "beside" } else { "under" };
         lines.push(format!(
-            "Response time from the intended start of each request; {place} each estimate its 95 % interval in this run. \
-             CPU and memory are of all proxies together, ± to the farther end of their interval."
+            "{} from the intended start of each request; {place} each estimate its 95 % interval in this run. \
+             CPU and memory are of all proxies together, ± to the farther end of their interval.",
+            table.times()
         ));
     }
     if !table.not_measured.is_empty() {

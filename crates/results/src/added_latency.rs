@@ -45,6 +45,16 @@ impl AddedLatency {
         }
     }
 
+    /// Places of a percentile's difference and verdict; absent for other figures.
+    pub fn place(&mut self, figure: Figure) -> Option<(&mut Option<Estimate>, &mut Option<FindingVerdict>)> {
+        match figure {
+            Figure::P50 => Some((&mut self.p50, &mut self.verdicts.p50)),
+            Figure::P90 => Some((&mut self.p90, &mut self.verdicts.p90)),
+            Figure::P99 => Some((&mut self.p99, &mut self.verdicts.p99)),
+            _ => None,
+        }
+    }
+
     /// Difference of a percentile and its verdict; absent for other figures.
     #[must_use]
     pub fn judged(&self, figure: Figure) -> Option<(Estimate, FindingVerdict)> {

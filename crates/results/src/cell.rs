@@ -15,10 +15,12 @@ use crate::fleet_summary::FleetSummary;
 use crate::gateway::{CellRates, GatewaySummary};
 use crate::host::ComponentVersion;
 use crate::load_point::LoadPoint;
+use crate::metric::Clock;
 use crate::path::CellPath;
 use crate::proxy::ProxySetup;
 use crate::reservation::ReservationSummary;
 use crate::service::ServiceSummary;
+use crate::stream_summary::StreamSummary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -84,6 +86,9 @@ pub struct Cell {
     /// Latency added relative to mode `none` at the same load; absent for `none` itself and if there is
     /// nothing to compare with.
     pub added_us: Option<AddedLatency>,
+    /// Streams of events; absent if responses are not streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamSummary>,
     /// Responses per second.
     pub rate_completed: Option<Estimate>,
     /// Fraction of sent requests that failed or were answered with an error status, over all trials, 0 to 1.
@@ -141,6 +146,41 @@ impl Cell {
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
+    }
+
+    /// Times by a clock of loads.
+    #[must_use]
+    pub fn times(&self, clock: Clock) -> Option<&Percentiles> {
+        match clock {
+            Clock::ResponseTime => self.response_time_us.as_ref(),
+            Clock::ServiceTime => self.service_time_us.as_ref(),
+            Clock::FirstEvent => self.streams.as_ref()?.first_event_us.as_ref(),
+            Clock::EventGap => self.streams.as_ref()?.event_gap_us.as_ref(),
+            Clock::Convergence | Clock::FirstConfiguration => None,
+        }
+    }
+
+    /// What the mode adds to its baseline by a clock of loads.
+    #[must_use]
+    pub fn added(&self, clock: Clock) -> Option<AddedLatency> {
+        match clock {
+            Clock::ResponseTime => self.added_us,
+            Clock::FirstEvent => Some(self.streams.as_ref()?.added?.first_event_us),
+            Clock::EventGap => Some(self.streams.as_ref()?.added?.event_gap_us),
+            Clock::ServiceTime | Clock::Convergence | Clock::FirstConfiguration => None,
+        }
+    }
+
+    /// Times that the cell's load is about: of streams those until the first token.
+    #[must_use]
+    pub fn leading_times(&self) -> Option<&Percentiles> {
+        self.times(Clock::of_load(&self.load))
+    }
+
+    /// What the mode adds to its baseline in [`Self::leading_times`].
+    #[must_use]
+    pub fn leading_added(&self) -> Option<AddedLatency> {
+        self.added(Clock::of_load(&self.load))
     }
 
     /// All components of a role together; absent if the cell has none.

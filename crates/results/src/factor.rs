@@ -54,8 +54,8 @@ impl FactorValue {
         decimal.map_or_else(|| Self::Text(text.to_owned()), Self::Number)
     }
 
-    /// Value as a number in the unit of its key: cores (`….cpu`), bytes (`….payload`, `….memory`), seconds
-    /// (`….delay`, `….cpu-time`, `….timeout`, `….debounce-after`, `….debounce-max`), a fraction
+    /// Value as a number in the unit of its key: cores (`….cpu`), bytes (`….payload`, `….memory`, `….prompt`), seconds
+    /// (`….delay`, `….cpu-time`, `….timeout`, `….debounce-after`, `….debounce-max`, `….first`, `….gap`, `….pause`), a fraction
     /// (`….error-rate`, `….tracing`, `….density`; for `….churn`, of the pods per minute), per second
     /// (`….connect-rate`; for `….churn`, pods), otherwise a plain number. Absent for words, and for versions
     /// (`components.…`).
@@ -71,10 +71,9 @@ impl FactorValue {
         };
         match key.rsplit('.').next()? {
             "cpu" => parse_cores(text).ok(),
-            "payload" | "memory" => parse_size(text).ok().map(|bytes| bytes as f64),
-            "delay" | "cpu-time" | "timeout" | "debounce-after" | "debounce-max" => {
-                parse_duration(text).ok().map(|time| time.as_secs_f64())
-            }
+            "payload" | "memory" | "prompt" => parse_size(text).ok().map(|bytes| bytes as f64),
+            "delay" | "cpu-time" | "timeout" | "debounce-after" | "debounce-max" | "first" | "gap"
+            | "pause" => parse_duration(text).ok().map(|time| time.as_secs_f64()),
             "churn" => text.parse::<Churn>().ok().map(Churn::amount),
             "connect-rate" => parse_rate(text).ok(),
             "error-rate" | "tracing" | "density" => parse_fraction(text).ok(),

@@ -74,6 +74,7 @@ mod sessions;
 mod shell;
 mod size;
 mod stream_events;
+mod stream_summary;
 mod summary;
 mod tracing;
 mod trial;
@@ -163,7 +164,7 @@ pub use load::{
     MergedResults, Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses,
     SpokenProtocol, UrlResult, WarmupCounts,
 };
-pub use load_point::LoadPoint;
+pub use load_point::{LoadPoint, StreamLoad};
 pub use machine::{MachineUsage, TopProcess};
 pub use metric::{Clock, Metric, Unit};
 pub use mode::Mode;
@@ -197,6 +198,7 @@ pub use size::{
     WithoutOne,
 };
 pub use stream_events::StreamEvents;
+pub use stream_summary::{AddedStreamTimes, StreamSummary};
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};

@@ -19,13 +19,42 @@ pub struct LoadPoint {
     /// Requests after which the generator replaces a connection. Absent: connections stay open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_connection: Option<usize>,
-    /// Size of the response body, bytes.
+    /// Size of the response body, bytes; 0 for streams of tokens.
     pub payload_bytes: u64,
+    /// Responses are streams of tokens; absent if they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamLoad>,
     /// Arrival process: `uniform` or `poisson`.
     pub arrival: String,
     /// Background services, if they are a factor: a load of their own on the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surrounding_services: Option<usize>,
+}
+
+/// Requests for streams of tokens, and the schedule of the tokens at the service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamLoad {
+    /// Size of the request body, bytes.
+    pub prompt_bytes: u64,
+    /// Tokens of each response.
+    pub tokens: usize,
+    /// Time from a request to its first token, such as `50ms` or `exp:50ms`.
+    pub first: String,
+    /// Time from one token to the next.
+    pub gap: String,
+    /// Closed loop: mean time from the end of a response to the client's next request, seconds.
+    #[serde(default)]
+    pub pause_s: f64,
+}
+
+/// A pause is a number of JSON, never NaN.
+impl Eq for StreamLoad {}
+
+impl Hash for StreamLoad {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { prompt_bytes, tokens, first, gap, pause_s } = self;
+        (prompt_bytes, tokens, first, gap, (pause_s + 0.0).to_bits()).hash(state);
+    }
 }
 
 /// Value of [`LoadPoint::protocol`] for a fleet.
@@ -42,6 +71,7 @@ impl LoadPoint {
             connections: 0,
             requests_per_connection: None,
             payload_bytes: 0,
+            stream: None,
             arrival: String::new(),
             surrounding_services: None,
         }
@@ -60,6 +90,12 @@ impl LoadPoint {
     #[must_use]
     pub fn level(&self) -> Option<f64> {
         self.rate.or(self.clients.map(|clients| clients as f64))
+    }
+
+    /// True for a closed loop whose throughput the target limits. That of streams follows from the schedule of their tokens.
+    #[must_use]
+    pub fn is_closed_loop(&self) -> bool {
+        self.rate.is_none() && !self.is_fleet() && self.stream.is_none()
     }
 
     /// True for a fleet.
@@ -81,11 +117,13 @@ impl Hash for LoadPoint {
             connections,
             requests_per_connection,
             payload_bytes,
+            stream,
             arrival,
             surrounding_services,
         } = self;
         // Maps minus zero to zero, since they are equal.
         (protocol, rate.map(|rate| (rate + 0.0).to_bits()), clients).hash(state);
-        (connections, requests_per_connection, payload_bytes, arrival, surrounding_services).hash(state);
+        (connections, requests_per_connection, payload_bytes, stream, arrival, surrounding_services)
+            .hash(state);
     }
 }

@@ -4,6 +4,7 @@ use crate::component::{ComponentUsage, Role};
 use crate::figure::Figure;
 use crate::fleet::FleetResult;
 use crate::histogram::HistogramSummary;
+use crate::load_point::LoadPoint;
 use crate::trial::TrialRecord;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,10 @@ pub enum Clock {
     ResponseTime,
     /// From the actual send.
     ServiceTime,
+    /// From the intended start of each request to the first event with content, such as a token.
+    FirstEvent,
+    /// From one event with content to the next of the same response.
+    EventGap,
     /// From a change's acknowledgement to its arrival at a fleet's proxies.
     Convergence,
     /// From the start of connecting to a fleet proxy's first configuration.
@@ -40,9 +45,17 @@ impl Clock {
         match self {
             Self::ResponseTime => Some(&trial.result.as_ref()?.response_time_us),
             Self::ServiceTime => Some(&trial.result.as_ref()?.service_time_us),
+            Self::FirstEvent => trial.result.as_ref()?.first_event_us.as_ref(),
+            Self::EventGap => trial.result.as_ref()?.event_gap_us.as_ref(),
             Self::Convergence => Some(&trial.fleet()?.convergence_us),
             Self::FirstConfiguration => Some(&trial.fleet()?.first_configuration_us),
         }
+    }
+
+    /// Times that a load is about: of streams of tokens, those until the first one.
+    #[must_use]
+    pub fn of_load(load: &LoadPoint) -> Self {
+        if load.stream.is_some() { Self::FirstEvent } else { Self::ResponseTime }
     }
 
     /// Metric of a figure of the distribution, if any.
@@ -154,6 +167,31 @@ metrics! {
     ServiceTimeP99_99Us: "service_time_p99.99_us", Microseconds, P99_99, Times(Clock::ServiceTime);
     /// Maximum service time.
     ServiceTimeMaxUs: "service_time_max_us", Microseconds, Max, Times(Clock::ServiceTime);
+
+    /// Mean time to the first event with content.
+    FirstEventMeanUs: "first_event_mean_us", Microseconds, Mean, Times(Clock::FirstEvent);
+    /// Median time to the first event with content.
+    FirstEventP50Us: "first_event_p50_us", Microseconds, P50, Times(Clock::FirstEvent);
+    /// 90th percentile of the time to the first event with content.
+    FirstEventP90Us: "first_event_p90_us", Microseconds, P90, Times(Clock::FirstEvent);
+    /// 99th percentile of the time to the first event with content.
+    FirstEventP99Us: "first_event_p99_us", Microseconds, P99, Times(Clock::FirstEvent);
+
+    /// Median time from one event with content to the next.
+    EventGapP50Us: "event_gap_p50_us", Microseconds, P50, Times(Clock::EventGap);
+    /// 90th percentile of the time from one event with content to the next.
+    EventGapP90Us: "event_gap_p90_us", Microseconds, P90, Times(Clock::EventGap);
+    /// 99th percentile of the time from one event with content to the next.
+    EventGapP99Us: "event_gap_p99_us", Microseconds, P99, Times(Clock::EventGap);
+    /// Maximum time from one event with content to the next.
+    EventGapMaxUs: "event_gap_max_us", Microseconds, Max, Times(Clock::EventGap);
+    /// Events with content per second.
+    EventsPerS: "events_per_s", PerSecond, Throughput, Trial(TrialRecord::events_per_s);
+    /// CPU of all proxies per 1000 events with content.
+    ProxiesCpuSPer1000Events: "proxies_cpu_s_per_1000_events", CpuSeconds, Cpu, Trial(|trial| {
+        let events_per_s = trial.events_per_s().filter(|events| *events > 0.0)?;
+        Some(trial.cpu_cores_of(Role::Proxy)? / events_per_s * 1000.0)
+    });
 
     /// Responses per second.
     RateCompleted: "rate_completed", PerSecond, Throughput, Trial(|trial| Some(trial.result.as_ref()?.rate.completed));
@@ -316,6 +354,15 @@ impl Metric {
     /// Metrics of a distribution.
     pub fn of_clock(clock: Clock) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |metric| metric.clock() == Some(clock))
+    }
+
+    /// The same figure of the times that a load is about: a percentile of the response time becomes that of the first token.
+    #[must_use]
+    pub fn under(self, load: &LoadPoint) -> Self {
+        match self.clock() {
+            Some(Clock::ResponseTime) => Clock::of_load(load).metric(self.spoiled_by()).unwrap_or(self),
+            _ => self,
+        }
     }
 
     /// Metrics of each component.

@@ -14,8 +14,10 @@ use crate::finding::StatedFinding;
 use crate::finding_verdict::FindingVerdict;
 use crate::host::Host;
 use crate::load_point::LoadPoint;
+use crate::metric::Clock;
 use crate::published::PublishedFigure;
 use crate::scaling::Scaling;
+use crate::stream_summary::AddedStreamTimes;
 use serde::{Deserialize, Serialize};
 
 /// The value of [`Summary::schema`].
@@ -122,6 +124,9 @@ pub struct ModeComparison {
     pub than: Mode,
     /// Differences of the response time, microseconds: positive if `mode` is slower than `than`.
     pub response_time_us: AddedLatency,
+    /// Differences of the times of streams; absent if responses are not streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<AddedStreamTimes>,
     /// Closed loop: change of the throughput relative to `than`, as a fraction: −0.1 is a tenth less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Estimate>,
@@ -138,6 +143,22 @@ pub struct ModeComparison {
 }
 
 impl ModeComparison {
+    /// Differences by a clock of loads.
+    pub fn times(&mut self, clock: Clock) -> Option<&mut AddedLatency> {
+        match clock {
+            Clock::ResponseTime => Some(&mut self.response_time_us),
+            Clock::FirstEvent => Some(&mut self.streams.as_mut()?.first_event_us),
+            Clock::EventGap => Some(&mut self.streams.as_mut()?.event_gap_us),
+            Clock::ServiceTime | Clock::Convergence | Clock::FirstConfiguration => None,
+        }
+    }
+
+    /// Differences of the times that the load is about: of streams those until the first token.
+    #[must_use]
+    pub fn leading_times(&self) -> AddedLatency {
+        self.streams.map_or(self.response_time_us, |streams| streams.first_event_us)
+    }
+
     /// Change of the throughput, with its verdict.
     #[must_use]
     pub fn judged_throughput(&self) -> Option<(Estimate, FindingVerdict)> {

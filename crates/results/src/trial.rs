@@ -162,6 +162,13 @@ impl TrialRecord {
         self.drivers.iter().map(view).collect()
     }
 
+    /// Events with content per second of the window; absent unless responses are streams of events.
+    #[must_use]
+    pub fn events_per_s(&self) -> Option<f64> {
+        let result = self.result.as_ref()?;
+        Some(result.events?.received as f64 / result.duration_s).filter(|rate| rate.is_finite())
+    }
+
     /// Result of the driver that is a fleet, if any.
     #[must_use]
     pub fn fleet(&self) -> Option<&FleetResult> {

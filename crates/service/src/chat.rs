@@ -4,16 +4,15 @@
 use crate::events::{Frames, event, filler};
 use crate::reply::Reply;
 use crate::settings::Answer;
+use experiment::settings::stream::MAX_TOKENS;
 use jiff::Timestamp;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 
 /// Path of the endpoint.
-pub(crate) const PATH: &str = "/v1/chat/completions";
+pub(crate) use experiment::settings::stream::CHAT_PATH as PATH;
 /// Tokens of an answer whose request names no number.
 const USUAL_TOKENS: u64 = 16;
-/// Maximum number of tokens of an answer.
-const MAX_TOKENS: u64 = 100_000;
 /// Maximum size of the text of an answer that is not streamed.
 const MAX_TEXT_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum size of a request's body.

@@ -2,7 +2,7 @@
 
 use crate::settings::{Answer, EventSettings, STATUSES};
 use experiment::settings::service::MAX_CPU_TIME;
-use experiment::topology::distribution::Distribution;
+use experiment::topology::distribution::{Distribution, Times};
 use results::units::{UnitError, parse_duration, parse_fraction, parse_size};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -48,25 +48,8 @@ fn parse_count(text: &str) -> Result<u64, &'static str> {
     text.parse().ok().filter(|count| *count > 0).ok_or("expected a number of events, for example `20`")
 }
 
-/// A distribution of times: `10ms`, `exp:10ms` (mean), `uniform:5ms..15ms`, `log-normal:10ms..80ms` (median and 99th
-/// percentile).
-fn parse_times(text: &str) -> Result<Distribution, String> {
-    let seconds =
-        |text: &str| parse_duration(text).map(|time| time.as_secs_f64()).map_err(|error| error.to_string());
-    let Some((kind, values)) = text.split_once(':') else { return seconds(text).map(Distribution::Fixed) };
-    if kind == "exp" {
-        return seconds(values).map(|mean| Distribution::Exponential { mean });
-    }
-    let range = |text: &str| {
-        let (least, most) = text.split_once("..")?;
-        let (least, most) = (seconds(least).ok()?, seconds(most).ok()?);
-        (least < most).then_some((least, most))
-    };
-    match (kind, range(values)) {
-        ("uniform", Some((low, high))) => Ok(Distribution::Uniform { low, high }),
-        ("log-normal", Some((median, p99))) if median > 0.0 => Ok(Distribution::LogNormal { median, p99 }),
-        _ => Err("expected `10ms`, `exp:10ms`, `uniform:5ms..15ms` or `log-normal:10ms..80ms`".to_owned()),
-    }
+fn parse_times(text: &str) -> Result<Distribution, UnitError> {
+    text.parse().map(|Times(times)| times)
 }
 
 fn parse_event_bytes(text: &str) -> Result<u64, String> {

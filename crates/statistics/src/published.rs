@@ -5,7 +5,7 @@ use experiment::Experiment;
 use experiment::published::{
     DEFAULT_MARGIN, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity, TimeRange,
 };
-use results::units::format_cores;
+use results::units::{format_cores, format_size};
 use results::{
     Cell, Clock, ComponentSummary, Estimate, Figure, LoadPoint, Metric, Mode, ProxyBuild, ProxySetup,
     PublishedFigure, Role, Summary,
@@ -213,8 +213,10 @@ fn per_core(cores_per_1000_rps: &Estimate) -> Estimate {
 fn time(figure: &Wanted<'_>, metric: Metric, summary: &Summary) -> Option<Measured> {
     let (is_response, of_times) = (metric.clock() == Some(Clock::ResponseTime), metric.spoiled_by());
     if let Some(cell) = cell(figure, summary) {
-        let times = if is_response { cell.response_time_us } else { cell.service_time_us };
-        return Some(latency(&times?.figure(of_times)?));
+        return Some(latency(&cell.times(metric.clock()?)?.figure(of_times)?));
+    }
+    if metric.clock() == Some(Clock::FirstEvent) {
+        return None;
     }
     let saturated =
         summary.cells.iter().filter(|cell| figure.is_of(cell)).find_map(|cell| cell.distribution.as_ref())?;
@@ -258,6 +260,9 @@ fn cell<'a>(figure: &Wanted<'_>, summary: &'a Summary) -> Option<&'a Cell> {
 fn is_load_of(figure: &ReferenceFigure, load: &LoadPoint) -> bool {
     (figure.rate.is_none() || load.rate == figure.rate)
         && (figure.clients.is_none() || load.clients == figure.clients)
+        && figure
+            .prompt_bytes
+            .is_none_or(|bytes| load.stream.as_ref().is_some_and(|stream| stream.prompt_bytes == bytes))
 }
 
 /// One mode against another, from the run's comparisons in either direction.
@@ -407,6 +412,9 @@ fn what(figure: &ReferenceFigure) -> String {
         ReferenceValue::Time(metric, _) if metric.clock() == Some(Clock::ServiceTime) => {
             format!("{} of the service time, uncorrected", metric.spoiled_by().name())
         }
+        ReferenceValue::Time(metric, _) if metric.clock() == Some(Clock::FirstEvent) => {
+            format!("{} of the time to the first token", metric.spoiled_by().name())
+        }
         ReferenceValue::Time(metric, _) => format!("{} of the response time", metric.spoiled_by().name()),
         ReferenceValue::ReservedCpu(_) => format!("CPU reserved ({of_whom})"),
         ReferenceValue::ReservedMemory(_) => format!("memory reserved ({of_whom})"),
@@ -421,8 +429,19 @@ fn what(figure: &ReferenceFigure) -> String {
     };
     let rate = figure.rate.map(|rate| format!(" at {}", words::rate(rate))).unwrap_or_default();
     let clients = figure.clients.map(|clients| format!(" with {}", words::clients(clients)));
+    let is_of_streams =
+        matches!(figure.value, ReferenceValue::Time(metric, _) if metric.clock() == Some(Clock::FirstEvent));
+    let clients =
+        clients.map(|clients| if is_of_streams { clients.replace("client", "stream") } else { clients });
+    let prompt =
+        figure.prompt_bytes.map(|bytes| format!(", prompt {}", format_size(bytes))).unwrap_or_default();
     let limit = figure.gateway_cpu_cores.map(|cores| format!(", {GATEWAY_CPU} {}", format_cores(cores)));
-    format!("{}: {what}{rate}{}{}", figure.mode, clients.unwrap_or_default(), limit.unwrap_or_default())
+    format!(
+        "{}: {what}{rate}{}{prompt}{}",
+        figure.mode,
+        clients.unwrap_or_default(),
+        limit.unwrap_or_default()
+    )
 }
 
 /// The published value with its unit.

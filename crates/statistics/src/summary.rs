@@ -4,7 +4,7 @@
 //! errors. Read [`estimates`] first. [`components`], [`holdings`] and [`totals`] are usage. [`drivers`],
 //! [`services`], [`gateways`] and [`edges`] cover each driver, service, gateway and call between services. [`disturbed`] has what
 //! noise of the machine keeps out of the estimates.
-//! [`comparison`] compares modes, [`pairs`] finds their cells under the same conditions. [`factors`] relates figures to
+//! [`streams`] are those of events. [`comparison`] compares modes, [`pairs`] finds their cells under the same conditions. [`factors`] relates figures to
 //! factors with numeric values, [`word_factors`] compares the values of other factors, [`corners`] all factors at their last
 //! values with all at their first. [`versions`] records the programs that cells ran.
 
@@ -26,6 +26,7 @@ mod readings;
 pub(crate) mod reservation;
 mod services;
 mod spoiled;
+mod streams;
 mod tables;
 mod totals;
 mod verdicts;
@@ -237,6 +238,7 @@ fn cell(
         distribution: distribution::distribution(&verdict, all),
         verdict,
         added_us: comparison::added_to_floor(mode, key.conditions(), comparisons),
+        streams: streams::streams(key.key(), all, tables, comparisons),
         rate_completed: whole.rate_completed,
         errors: errors.fraction,
         errors_high: errors.high,

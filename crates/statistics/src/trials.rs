@@ -101,7 +101,7 @@ pub(crate) fn are_enough(events: f64) -> bool {
 /// among requests without a response, one per repeat. Where no trial has one, those with a sound median, whose tail is then the
 /// generator's or the machine's.
 pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
-    let sound = usable_or_unanswered(trials, Figure::P99, |result| &result.response_time_us);
+    let sound = usable_or_unanswered(trials, Figure::P99, |result| Some(&result.response_time_us));
     if sound.is_empty() { usable(trials, Figure::P50) } else { sound }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRe
 /// among such requests, one per repeat.
 pub(crate) fn censored(trials: &[&TrialRecord]) -> u64 {
     let is_known = |trial: &TrialRecord| {
-        is_valid(trial) || is_trial_unanswered(trial, Figure::P99, |result| &result.response_time_us)
+        is_valid(trial) || is_trial_unanswered(trial, Figure::P99, |result| Some(&result.response_time_us))
     };
     let known = first_takes(trials, is_known).into_iter();
     known.filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
@@ -125,7 +125,7 @@ pub(crate) fn usable<'a>(trials: &[&'a TrialRecord], figure: Figure) -> Vec<&'a 
 pub(crate) fn usable_or_unanswered<'a>(
     trials: &[&'a TrialRecord],
     figure: Figure,
-    times: impl Fn(&LoadResult) -> &HistogramSummary,
+    times: impl Fn(&LoadResult) -> Option<&HistogramSummary>,
 ) -> Vec<&'a TrialRecord> {
     first_takes(trials, |trial| is_usable(trial, figure) || is_trial_unanswered(trial, figure, &times))
 }
@@ -133,10 +133,10 @@ pub(crate) fn usable_or_unanswered<'a>(
 fn is_trial_unanswered(
     trial: &TrialRecord,
     figure: Figure,
-    times: impl Fn(&LoadResult) -> &HistogramSummary,
+    times: impl Fn(&LoadResult) -> Option<&HistogramSummary>,
 ) -> bool {
-    let result = trial.result.as_ref();
-    result.is_some_and(|result| is_unanswered(times(result), &trial.verdict, figure))
+    let times = trial.result.as_ref().and_then(times);
+    times.is_some_and(|times| is_unanswered(times, &trial.verdict, figure))
 }
 
 /// True if a figure falls among the requests without a response, and only errors spoil it.

@@ -139,9 +139,11 @@ impl Worker {
         arguments.extend(destination.arguments.iter().cloned());
         arguments.extend(start.arguments.iter().map(|argument| match argument {
             Argument::Text(text) => StartArgument::Text(text.clone()),
-            Argument::File { name, content } => {
-                StartArgument::File { name: name.clone(), content_base64: STANDARD.encode(content) }
-            }
+            Argument::File { prefix, name, content } => StartArgument::File {
+                prefix: prefix.clone(),
+                name: name.clone(),
+                content_base64: STANDARD.encode(content),
+            },
         }));
         if start.verb.is_held() {
             arguments.push(StartArgument::Text("--start-at=-".to_owned()));

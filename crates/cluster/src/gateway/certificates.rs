@@ -71,8 +71,11 @@ impl GatewayCertificates {
             files.push(("--key", "key.pem", &self.client.key_pem));
         }
         let argument = |(option, name, content): (&str, &str, &String)| {
-            let file =
-                StartArgument::File { name: name.to_owned(), content_base64: STANDARD.encode(content) };
+            let file = StartArgument::File {
+                prefix: String::new(),
+                name: name.to_owned(),
+                content_base64: STANDARD.encode(content),
+            };
             [StartArgument::Text(option.to_owned()), file]
         };
         files.into_iter().flat_map(argument).collect()

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mesh::lines::each_line;
 use results::LoadEvent;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -52,11 +53,13 @@ impl Generator {
         for argument in &start.arguments {
             match argument {
                 StartArgument::Text(text) => drop(command.arg(text)),
-                StartArgument::File { name, content_base64 } => {
+                StartArgument::File { prefix, name, content_base64 } => {
                     let path = directory.join(Path::new(name).file_name().unwrap_or_default());
                     let content = STANDARD.decode(content_base64).map_err(io::Error::other)?;
                     fs::write(&path, content)?;
-                    command.arg(path);
+                    let mut argument = OsString::from(prefix);
+                    argument.push(path);
+                    command.arg(argument);
                 }
             }
         }

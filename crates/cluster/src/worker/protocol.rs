@@ -30,6 +30,8 @@ pub enum StartArgument {
     Text(String),
     /// The path of a file with this content.
     File {
+        /// Text before the path.
+        prefix: String,
         name: String,
         content_base64: String,
     },

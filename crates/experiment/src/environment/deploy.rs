@@ -233,6 +233,8 @@ pub enum Argument {
     Text(String),
     /// Path of a file with this content, which the deployment provides to the driver.
     File {
+        /// Text before the path, such as `@`.
+        prefix: String,
         /// File name without directories.
         name: String,
         /// Bytes of the file.

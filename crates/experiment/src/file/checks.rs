@@ -5,6 +5,7 @@ use super::{ingress, mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
 use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use crate::settings::stream::MAX_PROMPT_BYTES;
 use results::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     objective_order(experiment, given)?;
     objective_resolution(experiment, given)?;
     delays(experiment, given)?;
+    stream(experiment, given)?;
     topology::contradictions(experiment, given)?;
     mesh_checks::contradictions(experiment, given)?;
     ingress::contradictions(experiment, given)?;
@@ -171,6 +173,60 @@ fn delays(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         )),
         _ => Ok(()),
     }
+}
+
+/// A stream of tokens needs HTTP and the synthetic service, and ends before its request fails.
+fn stream(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let (load, stream) = (&experiment.load, &experiment.load.stream);
+    let Some((path, place)) = given.section("load.stream")?.first_key() else { return Ok(()) };
+    let refused = |what: String, expected: &str| Err(place.error(format!("`{path}` {what}"), expected));
+    if !load.protocol.has_http_statuses() {
+        return refused(
+            format!("contradicts protocol `{}`", load.protocol),
+            "expected with `http/1.1` or `http/2`",
+        );
+    }
+    if !experiment.topology.follows_mode() {
+        let what = format!("has no effect with topology `{}`", experiment.topology.name());
+        return refused(what, "expected with `pair`, whose service completes chats");
+    }
+    if let Some(field) = given.field("load.payload")? {
+        return Err(field.key_place.error(
+            "`load.payload` has no effect with `load.stream`",
+            "leave out one of both: tokens are the response",
+        ));
+    }
+    if let Some(field) = given.field("ingress.paths")? {
+        return Err(field.key_place.error(
+            "`ingress.paths` contradicts `load.stream`: its requests have a path of their own",
+            "leave out one of both",
+        ));
+    }
+    match given.field("load.stream.prompt")? {
+        Some(field) if stream.prompt_bytes > MAX_PROMPT_BYTES => {
+            return Err(field.place().error("`load.stream.prompt` is too large", "expected at most 1MiB"));
+        }
+        _ => {}
+    }
+    match given.field("load.stream.pause")? {
+        Some(field) if !stream.pause.is_zero() && matches!(load.levels, LoadLevels::Open { .. }) => {
+            return Err(field.key_place.error(
+                "`load.stream.pause` has no effect with `load.rate`",
+                "expected only with `clients`: requests of an open loop are due at fixed times",
+            ));
+        }
+        _ => {}
+    }
+    let length = Duration::try_from_secs_f64(stream.mean_length_s()).unwrap_or(Duration::MAX);
+    if length >= load.timeout {
+        let length =
+            format_duration(Duration::from_millis(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)));
+        return refused(
+            format!("makes streams of {length}, and requests fail after {}", format_duration(load.timeout)),
+            "expected shorter ones, or a longer `load.timeout`",
+        );
+    }
+    Ok(())
 }
 
 fn size_of_the_run(experiment: &Experiment, given: &Given<'_>) -> Result<()> {

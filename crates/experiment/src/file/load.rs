@@ -9,6 +9,7 @@ use crate::keys::MAX_VALUES;
 use crate::keys::settings;
 use crate::keys::words::Words as _;
 use crate::protocol::Protocol;
+use crate::settings::stream::StreamSettings;
 use crate::yaml::section::{Field, Item, Section};
 use results::units::{parse_rate, parse_size};
 use results::{ExpectedStatuses, InvalidStatus, Pacing};
@@ -44,6 +45,7 @@ pub(super) fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) 
         levels,
         expected_status,
         pacing: section.field("pacing")?.map(|field| pacing(&field)).transpose()?,
+        stream: StreamSettings { declared: section.section("stream")?.first_key().is_some(), ..given.stream },
         ..given
     })
 }

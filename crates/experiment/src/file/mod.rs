@@ -36,6 +36,8 @@ mod fleet_tests;
 #[cfg(test)]
 mod ingress_tests;
 #[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod text_tests;

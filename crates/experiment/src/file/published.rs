@@ -80,6 +80,7 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
     Ok(ReferenceFigure {
         mode,
         rate: section.field("rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
+        prompt_bytes: section.field("prompt")?.map(|field| field.quantity(parse_size)).transpose()?,
         gateway_cpu_cores: section
             .field("gateway-cpu")?
             .map(|field| field.quantity(parse_cores))

@@ -67,7 +67,9 @@ fn is_hidden(experiment: &Experiment, key: &str) -> bool {
         ("topology", fleet) => fleet.as_ref().is_some_and(|fleet| fleet.topology.is_none()),
         ("load" | "proxy" | "server", fleet) => fleet.is_some(),
         ("load.protocol", _) => !is_common(experiment, key, |one| one.load.protocol),
+        ("load.payload", _) if experiment.load.stream.declared => true,
         ("load.payload", _) => !is_common(experiment, key, |one| one.server.payload_bytes),
+        ("load.stream", _) => !experiment.load.stream.declared,
         (key, Some(fleet)) if key.starts_with("fleet.") => fleet::is_of_topology(fleet, key),
         ("istio", _) => experiment.mesh != MeshKind::Istio,
         ("ingress", _) => !experiment.ingress.declared,
@@ -201,6 +203,7 @@ fn figure(figure: &ReferenceFigure) -> Yaml {
         .with_some("component", figure.component.clone().map(Yaml::Text))
         .with_some("rate", figure.rate.map(Yaml::rate))
         .with_some("clients", figure.clients.map(|clients| Yaml::Number(clients as u64)))
+        .with_some("prompt", figure.prompt_bytes.map(|bytes| Yaml::Text(format_size(bytes))))
         .with_some("gateway-cpu", figure.gateway_cpu_cores.map(|cores| Yaml::Text(format_cores(cores))))
         .with("value", value)
         .done()

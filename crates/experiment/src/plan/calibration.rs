@@ -88,8 +88,9 @@ impl Arm {
         trial.factors = Factors::from([(ARM.to_owned(), FactorValue::Text(self.name().to_owned()))]);
         trial.spec.proxy.cpu_time = self.proxy_cpu_time();
         if self == Self::SlowerServer {
-            trial.queries =
-                Self::server_cpu_times().map(|time| format!("cpu-time={}", format_duration(time))).collect();
+            let own = template.queries.first().map_or_else(String::new, |query| format!("{query}&"));
+            let slower = |time| format!("{own}cpu-time={}", format_duration(time));
+            trial.queries = Self::server_cpu_times().map(slower).collect();
             trial.duration = template.duration.mul_f64(EFFECT_WINDOWS);
         }
         trial

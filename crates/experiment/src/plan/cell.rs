@@ -66,7 +66,8 @@ pub(super) fn level_points(combination: &Experiment, whole: &Experiment) -> Vec<
         clients,
         connections: settings.connections.or(clients).unwrap_or(1),
         requests_per_connection: settings.requests_per_connection,
-        payload_bytes: combination.server.payload_bytes,
+        payload_bytes: if settings.stream.declared { 0 } else { combination.server.payload_bytes },
+        stream: settings.stream.load(),
         arrival: arrival.name().to_owned(),
         surrounding_services: compares_sizes.then_some(combination.istio.background_services.services),
     };

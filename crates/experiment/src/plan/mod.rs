@@ -22,6 +22,7 @@ pub use trial::PlannedTrial;
 
 use crate::definition::{Experiment, Fresh};
 use crate::environment::spec::DeploymentSpec;
+use crate::settings::stream;
 use crate::topology::Topology;
 use cell::{MeasuredCells, level_points, load_in};
 use order::ordered;
@@ -71,6 +72,7 @@ impl Plan {
                 let (_, one) = &combinations[position.combination];
                 let factors = measured.factors(position.mode, position.combination)?.clone();
                 let load = load_in(&factors, loads[position.combination][position.level].clone());
+                let queries = load.stream.iter().map(stream::query).collect();
                 Some(PlannedTrial {
                     index: 0,
                     repeat,
@@ -86,7 +88,7 @@ impl Plan {
                     threads: one.load.threads,
                     generators: one.load.generators,
                     pacing: one.load.pacing,
-                    queries: Vec::new(),
+                    queries,
                     generator_seed: generator_seeds[position.level],
                 })
             });
@@ -140,6 +142,9 @@ fn specs(experiment: &Experiment, modes: &[Mode]) -> Vec<DeploymentSpec> {
             made = crate::topology::fleet(fleet.witnesses);
         }
         made.set_generators(experiment.load.generators);
+        if experiment.load.stream.declared {
+            made.drivers.iter_mut().for_each(|driver| stream::CHAT_PATH.clone_into(&mut driver.endpoint));
+        }
         let topology = topologies.iter().find(|other| ***other == made).cloned().unwrap_or_else(|| {
             topologies.push(Arc::new(made));
             Arc::clone(&topologies[topologies.len() - 1])

@@ -33,11 +33,11 @@ impl fmt::Display for Plan {
         if let Some(trial) = self.trials.first().filter(|trial| trial.fleet.is_none()) {
             writeln!(
                 f,
-                "each: {} warm-up, {} measured, {} of {} bytes on {} connections{}{}",
+                "each: {} warm-up, {} measured, {} {} on {} connections{}{}",
                 format_duration(trial.warmup),
                 format_duration(trial.duration),
                 self.any_of(|load| load.protocol.clone()),
-                self.any_of(|load| load.payload_bytes),
+                self.responses(),
                 self.any_of(|load| load.connections),
                 self.requests_per_connection(),
                 self.arrivals()
@@ -67,6 +67,17 @@ impl Plan {
     /// Every distinct value of a load parameter, ascending: `4`, or `2, 4 or 8`.
     fn any_of<T: Ord + fmt::Display>(&self, value: impl Fn(&LoadPoint) -> T) -> String {
         listed(&self.trials.iter().map(|trial| value(&trial.load)).collect())
+    }
+
+    /// Sizes of the responses; of streams those of the prompts, and the numbers of tokens.
+    fn responses(&self) -> String {
+        let mut streams = self.trials.iter().filter_map(|trial| trial.load.stream.as_ref()).peekable();
+        if streams.peek().is_none() {
+            return format!("of {} bytes", self.any_of(|load| load.payload_bytes));
+        }
+        let (prompts, tokens): (BTreeSet<u64>, BTreeSet<usize>) =
+            streams.map(|stream| (stream.prompt_bytes, stream.tokens)).unzip();
+        format!("with {} tokens for prompts of {} bytes", listed(&tokens), listed(&prompts))
     }
 
     /// After how many requests connections are replaced; empty if they stay open.
@@ -250,8 +261,10 @@ pub fn brief(conditions: Conditions<'_>) -> String {
 fn strength(load: &LoadPoint) -> String {
     match (load.rate, load.clients) {
         (Some(rate), _) => format!("{} requests/s", format_rate(rate)),
-        (None, Some(1)) => "1 client".into(),
-        (None, Some(clients)) => format!("{clients} clients"),
+        (None, Some(clients)) => {
+            let what = if load.stream.is_some() { "stream" } else { "client" };
+            format!("{clients} {what}{}", if clients == 1 { "" } else { "s" })
+        }
         (None, None) if load.is_fleet() => "a fleet".into(),
         (None, None) => "no load".into(),
     }

@@ -7,3 +7,4 @@ pub mod ingress;
 pub mod istio;
 pub mod proxy;
 pub mod service;
+pub mod stream;

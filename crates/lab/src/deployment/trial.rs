@@ -147,10 +147,10 @@ impl LabDeployment<'_> {
 fn materialise(argument: &Argument, directory: &Path) -> Result<String> {
     match argument {
         Argument::Text(text) => Ok(text.clone()),
-        Argument::File { name, content } => {
+        Argument::File { prefix, name, content } => {
             let path = directory.join(file_name(name));
             write_private(&path, content, None)?;
-            Ok(path.to_string_lossy().into_owned())
+            Ok(format!("{prefix}{}", path.display()))
         }
     }
 }

@@ -36,8 +36,8 @@ Examples:
   meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1
   meshmeter run mesh-modes --on cluster --image registry.example.com/meshmeter:1 --detach --service-account perf:meshmeter")]
 pub struct RunArgs {
-    /// Preset study, or experiment file [studies: sidecar-cost, mesh-modes, mesh-size, istio-upgrade,
-    /// emojivoto, tiered-50, egress, egress-direct, ingress-capacity, ingress-scenarios, control-plane]
+    /// Preset study, or experiment file [studies: sidecar-cost, mesh-modes, ai-gateway, mesh-size,
+    /// istio-upgrade, emojivoto, tiered-50, egress, egress-direct, ingress-capacity, ingress-scenarios, control-plane]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath, required_unless_present = "resume")]
     pub experiment: Option<String>,
 

@@ -20,6 +20,7 @@ fn figure(key: Metric, base: f64, ratio: Estimate, verdict: FigureVerdict) -> Co
         connections: 4,
         requests_per_connection: None,
         payload_bytes: 1024,
+        stream: None,
         arrival: "uniform".to_owned(),
         surrounding_services: None,
     };

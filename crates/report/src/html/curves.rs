@@ -17,7 +17,7 @@ pub struct Curve {
     pub factors: Factors,
     /// The offered load.
     pub load: LoadPoint,
-    /// Response time, from the intended start.
+    /// Response time, or that until the first token of a stream, from the intended start.
     pub response: Vec<CurvePoint>,
     /// Service time, from the actual send.
     pub service: Vec<CurvePoint>,
@@ -31,6 +31,9 @@ impl Curve {
     /// # Errors
     /// Returns an error if a trial's histogram cannot be decoded.
     pub fn of_cell(cell: CellKey<'_>, trials: &TrialsByCell<'_>) -> Result<Option<Self>, DecodeError> {
+        if Clock::of_load(cell.conditions.load) == Clock::FirstEvent {
+            return Self::over(cell, trials, Clock::FirstEvent, &LatencyHistogram::new());
+        }
         let service = statistics::merged(trials, cell, Clock::ServiceTime)?;
         Self::over(cell, trials, Clock::ResponseTime, &service.unwrap_or_default())
     }

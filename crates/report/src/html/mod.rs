@@ -96,6 +96,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "graph.css",
     "parts.html",
     "glance.html",
+    "streams.html",
     "rates.html",
     "throughput.html",
     "percentiles.html",

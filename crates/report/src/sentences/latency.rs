@@ -8,7 +8,7 @@ use super::{
 use crate::marks::mark;
 use experiment::HeadlineFigure;
 use results::finding::{Added, Headline, OfCell, Value};
-use results::{Cell, Figure, FindingVerdict, Metric, Mode, OwnedCellKey};
+use results::{Cell, Clock, Figure, FindingVerdict, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
 /// The answer, and the far corner of several factors behind it.
@@ -45,9 +45,13 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
         };
         let what = match figure {
             Metric::ResponseTimeP50Us => "the median response time",
-            other => &format!("{} of the response time", percentile_name(other)),
+            other if other.clock() == Some(Clock::ResponseTime) => {
+                &format!("{} of the response time", percentile_name(other))
+            }
+            other => percentile_name(other),
         };
-        Said::from(format!("{} {what} {through} {text}{}.", at_first(of.conditions()), cpu()))
+        let comma = if of.load.stream.is_some() { "," } else { "" };
+        Said::from(format!("{}{comma} {what} {through} {text}{}.", at_first(of.conditions()), cpu()))
     };
     match group[0] {
         first if headlines::are_differences(first) => headlines::differences(run, group),
@@ -69,7 +73,7 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
         Headline::Measured(one) => {
             median(&one.place, one.content.figure, &format!("is {}", words::latency(&one.content.estimate)))
         }
-        Headline::Unanswered(one) if one.content.figure != Metric::ResponseTimeP50Us => {
+        Headline::Unanswered(one) if one.content.figure.spoiled_by() != Figure::P50 => {
             median(&one.place, one.content.figure, "falls among requests without a response")
         }
         Headline::Unanswered(one) => median(
@@ -77,6 +81,9 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
             one.content.figure,
             "falls among requests without a response; every second request or more had none",
         ),
+        Headline::Added(first) if first.content.value.figure.clock() == Some(Clock::FirstEvent) => {
+            streams(run, &all!(Added).collect::<Vec<_>>())
+        }
         Headline::Added(added) => {
             let text =
                 format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added, ""), cpu());
@@ -176,13 +183,49 @@ pub(super) fn percentile_name(figure: Metric) -> &'static str {
     match figure {
         Metric::ResponseTimeP99Us => "p99",
         Metric::ResponseTimeP90Us => "p90",
+        Metric::FirstEventP50Us => "the median first token",
+        Metric::FirstEventP90Us => "p90 of the first token",
+        Metric::FirstEventP99Us => "p99 of the first token",
+        Metric::EventGapP99Us => "p99 between tokens",
         _ => "the median",
     }
+}
+
+/// What a mode adds to the first token and between tokens. Percentiles and conditions are in the detail, so that both fit into a
+/// line.
+fn streams(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
+    let first = group[0];
+    let rises =
+        |added: &&OfCell<Added>| is_shown(&added.content) && added.content.added.difference.estimate > 0.0;
+    let (text, percentiles) = match group {
+        [first, gap] if group.iter().all(rises) => {
+            let [first_us, gap_us] =
+                [first, gap].map(|added| words::latency(&added.content.added.difference));
+            let subject = run.subject(first.place.mode);
+            let [of_first, of_gap] = [first, gap].map(|added| added.content.value.figure.spoiled_by().name());
+            (
+                format!("{subject} adds {first_us} to the first token, {gap_us} between tokens"),
+                format!("At {of_first} of the first token and {of_gap} between tokens. "),
+            )
+        }
+        clauses => {
+            let clauses: Vec<String> = clauses.iter().map(|added| compared(run, added, "")).collect();
+            (clauses.join("; "), String::new())
+        }
+    };
+    let conditions = at_first(first.place.conditions());
+    let against = words::mode(first.content.added.against);
+    Said::from(format!("{}.", words::sentence(&text)))
+        .and(&format!("{percentiles}{conditions}, compared with {against}."))
+        .and(&run.chance(group.iter().map(|added| &added.content.added.difference)))
 }
 
 /// What a mode adds to both percentiles.
 pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
     let first = group[0];
+    if first.content.value.figure.clock() == Some(Clock::FirstEvent) {
+        return streams(run, group);
+    }
     let text = match group {
         [median, tail] if is_shown(&median.content) && is_shown(&tail.content) => {
             let second = changes(&tail.content);

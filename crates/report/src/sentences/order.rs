@@ -2,7 +2,7 @@
 
 use super::said::Said;
 use results::finding::{Standing, Step};
-use results::{Metric, Mode, OwnedCellKey};
+use results::{Clock, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
 /// The baseline of an order of modes, which all its modes share.
@@ -21,7 +21,11 @@ pub(super) fn order(group: &[&Standing]) -> Said {
         Standing::Alone(best) => best.content.filter(|best| best.figure == Metric::RateCompleted),
         Standing::Against(_) => None,
     };
-    let (what, sign) = if throughput.is_some() { ("Throughput", " > ") } else { ("Median", " < ") };
+    let (what, sign) = match Clock::of_load(&best.load) {
+        _ if throughput.is_some() => ("Throughput", " > "),
+        Clock::FirstEvent => ("Median first token", " < "),
+        _ => ("Median", " < "),
+    };
     let mut last = best.mode;
     let mut modes = words::mode(last).to_owned();
     let mut clauses = Vec::new();
@@ -38,7 +42,7 @@ pub(super) fn order(group: &[&Standing]) -> Said {
     let best_rate =
         throughput.map(|rate| format!("{} {}; ", words::mode(best.mode), words::rate(rate.value)));
     let detail = words::sentence(&format!("{}{}.", best_rate.unwrap_or_default(), clauses.join("; ")));
-    let preposition = if throughput.is_some() { "with" } else { "at" };
+    let preposition = if best.load.rate.is_some() { "at" } else { "with" };
     Said::from(format!("{what} {}: {modes}.", words::brief_at(best.conditions())))
         .and(&detail)
         .and(self::elsewhere(best, preposition, shown, &elsewhere).trim_start())

@@ -115,8 +115,12 @@ fn stated(summary: &Summary) -> Vec<&StatedFinding> {
             }
             of_graph.push((kind, mode));
         }
+        // The headline of streams is the finding on its mode.
+        let is_kind = |one: FindingKind| {
+            one == kind || (one, kind) == (FindingKind::Headline, FindingKind::AddedLatency)
+        };
         let is_same = |one: &&StatedFinding| {
-            one.finding.kind() == kind && (&one.text, &one.detail) == (&stated.text, &stated.detail)
+            is_kind(one.finding.kind()) && (&one.text, &one.detail) == (&stated.text, &stated.detail)
         };
         if !stated.text.is_empty() && !all.iter().any(is_same) {
             all.push(stated);

@@ -112,7 +112,9 @@ pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> Said {
         return fleets::factor_effect(run, group);
     }
     let key = first.subject.as_str();
-    let effect = effect(run, first, key, Metric::ResponseTimeP50Us);
+    let median =
+        first.load.as_ref().map_or(Metric::ResponseTimeP50Us, |load| Metric::ResponseTimeP50Us.under(load));
+    let effect = effect(run, first, key, median);
     let values = run.greatest_instead(key, effect.map_or(&[][..], |effect| &effect.values));
     let said = |at: &str| Said::from(format!("{values} {at}: {}.", changes(group)));
     let placed = match first.conditions() {
@@ -160,7 +162,7 @@ fn changes(group: &[&Effect]) -> String {
     let clause = |effect: &&Effect| {
         let figure = effect.measured.figure;
         let text: fn(&Estimate) -> String = match figure {
-            Metric::ResponseTimeP50Us => words::latency,
+            time if time.is_time() => words::latency,
             Metric::RateCompleted => words::rate_interval,
             Metric::MemoryAnonymousBytes => words::size_interval,
             _ => words::cpu_time,

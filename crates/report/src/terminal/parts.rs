@@ -11,16 +11,17 @@ use crate::footprint::FootprintTable;
 use crate::gateways::GatewayTable;
 use crate::reservations::ReservationTable;
 use crate::services::ServiceTable;
-use crate::table::floor;
+use crate::streams::StreamTable;
 use crate::tables::Table;
 use results::Summary;
 
-/// Tables of differences, fleets, clocks, drivers, services, calls, reservations, gateways and proxies.
+/// Tables of streams, differences, fleets, clocks, drivers, services, calls, reservations, gateways and proxies.
 pub(crate) fn parts(summary: &Summary, options: Options) -> String {
     let section = |heading: &str, table: &Table, all: &str| tables::section(heading, table, all, options);
     let listed = |heading: &str, table: &Table| tables::listed(heading, table, options);
     let sections = [
-        differences::added(summary).map(|table| listed(&format!("Added to {}", floor(summary)), &table)),
+        StreamTable::new(summary).map(|streams| listed("Streams of tokens", &streams.table)),
+        differences::added(summary).map(|table| listed(&differences::added_heading(summary), &table)),
         DifferenceTable::new(summary).map(|of| listed("Between values of factors", &of.table)),
         differences::effects(summary).map(|table| listed("Changes over factors", &table)),
         FleetTable::new(summary).map(|table| fleets(&table, options)),

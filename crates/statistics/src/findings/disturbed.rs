@@ -34,7 +34,7 @@ fn of_cell(cell: &Cell) -> Option<OfCell<Value>> {
 fn main_figures(load: &LoadPoint) -> &'static [Metric] {
     if load.is_fleet() {
         &[Metric::ConvergenceP99Us, Metric::FirstConfigurationLastUs]
-    } else if load.rate.is_none() {
+    } else if load.is_closed_loop() {
         &[Metric::RateCompleted, Metric::ResponseTimeP50Us]
     } else {
         &[Metric::ResponseTimeP50Us]

@@ -19,7 +19,10 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str) -> Vec<Effect> {
         let all = run.summary.factor_effects.iter();
         all.filter(|effect| effect.factor == key && effect.mode == mode)
     };
-    let medians = effects().filter(|effect| effect.figure == Metric::ResponseTimeP50Us);
+    let medians = effects().filter(|effect| {
+        let load = effect.load.as_ref();
+        load.is_some_and(|load| effect.figure == Metric::ResponseTimeP50Us.under(load))
+    });
     let Some(median) = nearest_effect(medians) else { return Vec::new() };
     let beside = |figure: Metric| {
         let place = (&median.load, &median.factors);
@@ -31,7 +34,7 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str) -> Vec<Effect> {
     let memory = change(Metric::ProxiesMemoryAnonymousBytes, Metric::MemoryAnonymousBytes);
     let changes = [
         change(Metric::RateCompleted, Metric::RateCompleted),
-        change(Metric::ResponseTimeP50Us, Metric::ResponseTimeP50Us),
+        change(median.figure, median.figure),
         change(Metric::ProxiesCpuCoresPer1000Rps, Metric::CpuCoresPer1000Rps),
         memory.filter(|_| key != BACKGROUND_SERVICES),
     ];

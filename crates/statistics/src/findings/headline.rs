@@ -1,7 +1,7 @@
 //! The headline: the answer to the question of the run, in the form that fits the kind of run.
 //!
-//! In this order: versions and programs, fleets, sizes of the mesh, capacity of a gateway, values of factors, a topology's entry,
-//! throughput, latency. The experiment's `headline` selects another figure than that of the kind. The far corner of several
+//! In this order: versions and programs, fleets, sizes of the mesh, capacity of a gateway, streams, values of factors, a
+//! topology's entry, throughput, latency. The experiment's `headline` selects another figure than that of the kind. The far corner of several
 //! factors comes last.
 
 use super::run::{Run, distance_from_reference, nearest};
@@ -23,11 +23,12 @@ const MAX_DIFFERENCES: usize = 4;
 
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let figure = run.experiment.headline;
-    let forms: [&dyn Fn() -> Vec<Finding>; 8] = [
+    let forms: [&dyn Fn() -> Vec<Finding>; 9] = [
         &|| components::headline(run),
         &|| fleets::headline(run),
         &|| sizes::headline(run),
         &|| findings(capacity(run, figure)),
+        &|| findings(streams(run, figure)),
         &|| findings(differences(run, figure)),
         &|| findings(entry(run, figure)),
         &|| findings(cpu(run, figure)),
@@ -103,11 +104,23 @@ fn modes(run: &Run<'_>) -> Vec<Mode> {
 pub(super) fn compared(figure: Option<HeadlineFigure>, load: &LoadPoint) -> Metric {
     match figure {
         _ if load.is_fleet() => Metric::ConvergenceP99Us,
-        None if load.rate.is_none() => Metric::RateCompleted,
+        None if load.is_closed_loop() => Metric::RateCompleted,
         Some(HeadlineFigure::Throughput) => Metric::RateCompleted,
         Some(HeadlineFigure::Cpu) => Metric::ProxiesCpuCoresPer1000Rps,
-        figure => time(figure),
+        figure => time(figure).under(load),
     }
+}
+
+/// What the first mode with proxies adds to the first token of a stream, and to the slowest tokens after it.
+fn streams(run: &Run<'_>, figure: Option<HeadlineFigure>) -> Vec<Headline> {
+    if matches!(figure, Some(HeadlineFigure::Throughput | HeadlineFigure::Cpu)) {
+        return Vec::new();
+    }
+    let mut cells = run.reference_cells().filter(|cell| cell.load.stream.is_some());
+    let added =
+        cells.find_map(|cell| Some((cell, latency::added_to_floor(cell, time(figure).under(&cell.load))?)));
+    let Some((cell, first)) = added else { return Vec::new() };
+    [Some(first), latency::added_between_events(cell)].into_iter().flatten().map(Headline::Added).collect()
 }
 
 /// Differences between values of each factor in the first mode with proxies that it touches, at the reference load and with the

@@ -3,7 +3,7 @@
 use super::run::Run;
 use super::{pauses, resources};
 use crate::curve::merged;
-use crate::trials::usable;
+use crate::trials::{are_enough, usable};
 use results::finding::{Added, Against, Headline, Nothing, OfCell, Trials, Unanswered, Value};
 use results::{Cell, Clock, Figure, Finding, FindingVerdict, Metric, Mode};
 
@@ -31,7 +31,7 @@ pub(super) fn headline(run: &Run<'_>, figure: Metric) -> Vec<Finding> {
 }
 
 fn percentile(cell: &Cell, figure: Metric) -> Option<Headline> {
-    let times = cell.response_time_us?;
+    let (figure, times) = (figure.under(&cell.load), cell.leading_times()?);
     let Some(value) = times.figure(figure.spoiled_by()) else {
         let unanswered = Unanswered { figure, verdict: FindingVerdict::CannotTell };
         return Some(Headline::Unanswered(OfCell::new(cell, unanswered)));
@@ -42,17 +42,29 @@ fn percentile(cell: &Cell, figure: Metric) -> Option<Headline> {
 
 /// A percentile of a cell and what its mode adds to the baseline's; `None` if either is unknown.
 pub(super) fn added_to_floor(cell: &Cell, figure: Metric) -> Option<OfCell<Added>> {
-    let value = cell.response_time_us?.figure(figure.spoiled_by())?.estimate;
-    let (difference, verdict) = cell.added_us?.judged(figure.spoiled_by())?;
+    let clock = figure.clock()?;
+    let value = cell.times(clock)?.figure(figure.spoiled_by())?.estimate;
+    let (difference, verdict) = cell.added(clock)?.judged(figure.spoiled_by())?;
     let added = Against { against: cell.mode.floor()?, difference, verdict };
     let added = Added { value: Value { figure, value }, added, share: None };
     Some(OfCell::new(cell, added).resting_on(&difference))
 }
 
-/// Median and 99th percentile of what each mode adds; the latter only with enough requests beyond it.
+/// The 99th percentile of the time between the events of streams and what a mode adds to it; `None` without streams, and with
+/// too few gaps.
+pub(super) fn added_between_events(cell: &Cell) -> Option<OfCell<Added>> {
+    let gaps = cell.streams.as_ref()?.gaps_beyond_p99;
+    added_to_floor(cell, Metric::EventGapP99Us).filter(|_| are_enough(gaps as f64))
+}
+
+/// Median and 99th percentile of what each mode adds; the latter only with enough requests beyond it. Of streams the median
+/// until the first event, and the 99th percentile between events.
 pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
     let of_cell = |cell: &Cell| {
-        let median = added_to_floor(cell, Metric::ResponseTimeP50Us);
+        let median = added_to_floor(cell, Metric::ResponseTimeP50Us.under(&cell.load));
+        if cell.load.stream.is_some() {
+            return [median, added_between_events(cell)].into_iter().flatten();
+        }
         let mut tail =
             added_to_floor(cell, Metric::ResponseTimeP99Us).filter(|_| run.resolves(cell, Figure::P99));
         if let Some(tail) = &mut tail {

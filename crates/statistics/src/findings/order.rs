@@ -1,13 +1,11 @@
-//! Order of the modes: in an open loop by the median, in a closed loop by throughput.
+//! Order of the modes: in an open loop and of streams by the median, in a closed loop by throughput.
 //!
 //! The order follows the estimates. A claim about two modes rests on the interval of their difference: each
 //! mode is compared with the nearest better one from which it differs, and the modes between are named.
 
 use super::run::{Run, most_measured};
 use results::finding::{Measured, OfCell, Standing, Step};
-use results::{
-    Cell, Conditions, Estimate, Figure, Finding, FindingVerdict, LoadPoint, Metric, Mode, ModeComparison,
-};
+use results::{Cell, Conditions, Estimate, Figure, Finding, FindingVerdict, Metric, Mode, ModeComparison};
 use std::collections::HashSet;
 
 /// A mode's cell, the better mode, and their difference if there is one.
@@ -71,10 +69,10 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Standing> {
 
 /// A mode with the figure that it is ranked by.
 fn alone(at: Conditions<'_>, cell: &Cell) -> OfCell<Option<Measured>> {
-    let (figure, estimate) = if is_closed(&cell.load) {
+    let (figure, estimate) = if cell.load.is_closed_loop() {
         (Metric::RateCompleted, cell.rate_completed)
     } else {
-        (Metric::ResponseTimeP50Us, cell.response_time_us.and_then(|times| times.p50))
+        (Metric::ResponseTimeP50Us.under(&cell.load), cell.leading_times().and_then(|times| times.p50))
     };
     let alone = OfCell::under(at, cell, estimate.map(|estimate| Measured::new(figure, &estimate)));
     match estimate {
@@ -93,7 +91,7 @@ fn against(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Standing {
     Standing::Against(Step {
         place,
         trials: Some(trials),
-        figure: if is_closed(at.load) { Some(Metric::RateCompletedChange) } else { of_median },
+        figure: if at.load.is_closed_loop() { Some(Metric::RateCompletedChange) } else { of_median },
         value: of_mode.map(|measured| measured.value),
         against: than,
         difference: by.map(|(difference, _)| difference),
@@ -124,14 +122,14 @@ fn ranked<'a>(run: &Run<'a>, floor: Mode, at: Conditions<'_>) -> Vec<&'a Cell> {
         .cells
         .iter()
         .filter(|cell| {
-            cell.mode.compares_with(floor) && cell.response_time_us.is_some() && cell.conditions().covers(at)
+            cell.mode.compares_with(floor) && cell.leading_times().is_some() && cell.conditions().covers(at)
         })
         .collect();
     let badness = |cell: &Cell| {
-        if is_closed(at.load) {
+        if at.load.is_closed_loop() {
             -cell.rate_completed.map_or(0.0, |rate| rate.estimate)
         } else {
-            cell.response_time_us.and_then(|times| times.p50).map_or(f64::INFINITY, |median| median.estimate)
+            cell.leading_times().and_then(|times| times.p50).map_or(f64::INFINITY, |median| median.estimate)
         }
     };
     cells.sort_by(|one, other| badness(one).total_cmp(&badness(other)));
@@ -156,10 +154,10 @@ fn step<'a>(run: &Run<'_>, at: Conditions<'_>, ranked: &[&'a Cell], index: usize
 /// The difference between two modes: microseconds of the median, or the change in throughput as a fraction.
 pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode) -> Option<Judged> {
     let figure = |comparison: &ModeComparison| {
-        if is_closed(at.load) {
+        if at.load.is_closed_loop() {
             comparison.judged_throughput()
         } else {
-            comparison.response_time_us.judged(Figure::P50)
+            comparison.leading_times().judged(Figure::P50)
         }
     };
     let mut comparisons =
@@ -169,7 +167,7 @@ pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mo
         let straight = pair == (mode, than);
         (straight || pair == (than, mode)).then(|| Some((figure(comparison)?, straight)))?
     })?;
-    let difference = match (straight, is_closed(at.load)) {
+    let difference = match (straight, at.load.is_closed_loop()) {
         (true, _) => difference,
         (false, true) => crate::published::inverted(&difference),
         (false, false) => difference.map_reversed(std::ops::Neg::neg),
@@ -179,10 +177,7 @@ pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mo
 
 /// True if the difference shows that the mode is worse.
 pub(super) fn is_worse(at: Conditions<'_>, (difference, verdict): &Judged) -> bool {
-    let is_worse = if is_closed(at.load) { difference.estimate < 0.0 } else { difference.estimate > 0.0 };
+    let is_worse =
+        if at.load.is_closed_loop() { difference.estimate < 0.0 } else { difference.estimate > 0.0 };
     is_worse && *verdict == FindingVerdict::Shown
-}
-
-pub(super) fn is_closed(load: &LoadPoint) -> bool {
-    load.rate.is_none() && !load.is_fleet()
 }

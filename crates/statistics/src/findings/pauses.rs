@@ -29,7 +29,11 @@ pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
 /// the fraction beyond the percentile, if the percentile has too few events, or if the machine's pauses are
 /// unknown.
 pub(super) fn share(run: &Run<'_>, cell: &Cell, figure: Figure) -> Option<f64> {
+    // Between its tokens a stream waits for the service, which pauses do not delay.
     let pauses = run.summary.host.noise_floor.as_ref()?.pauses.as_ref()?.overall()?;
+    if cell.load.stream.is_some() {
+        return None;
+    }
     let times = cell.response_time_us?;
     let (median_us, value_us) = (times.p50?.estimate, times.figure(figure)?.estimate);
     // The generator, the service and each proxy have a CPU each, as far as the machine has them.

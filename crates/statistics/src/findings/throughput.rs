@@ -1,6 +1,6 @@
 //! Closed loops: throughput, and CPU per request.
 
-use super::order::{difference, is_closed, is_worse};
+use super::order::{difference, is_worse};
 use super::run::{Run, most_measured};
 use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
@@ -85,13 +85,13 @@ pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
             load,
         }))
     };
-    run.conditions(|cell| is_closed(&cell.load)).into_iter().filter_map(busy).collect()
+    run.conditions(|cell| cell.load.is_closed_loop()).into_iter().filter_map(busy).collect()
 }
 
 /// The closed loop in which the most modes were measured; among equals, the one nearest to the reference
 /// number of clients.
 fn reference_conditions(run: &Run<'_>) -> Option<(Factors, LoadPoint)> {
-    let is_measured = |cell: &Cell| is_closed(&cell.load) && cell.valid > 0;
+    let is_measured = |cell: &Cell| cell.load.is_closed_loop() && cell.valid > 0;
     let measured = |(factors, load): &(Factors, LoadPoint)| {
         let at = Conditions { factors, load };
         run.summary.cells.iter().filter(|cell| is_measured(cell) && cell.conditions().covers(at)).count()

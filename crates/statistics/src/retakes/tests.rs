@@ -10,6 +10,7 @@ fn load() -> LoadPoint {
         connections: 4,
         requests_per_connection: None,
         payload_bytes: 1024,
+        stream: None,
         arrival: "uniform".into(),
         surrounding_services: None,
     }

@@ -193,9 +193,9 @@ impl Group<'_> {
             let effect = FactorEffect { load: load.clone(), ..slope.effect };
             Some(Slope { effect, ..slope })
         };
-        let is_open_loop = level.clients.is_none();
-        let metrics = UNDER_LOAD.into_iter();
-        metrics.filter(|metric| !(is_open_loop && *metric == Metric::RateCompleted)).filter_map(of).collect()
+        let is_estimated = |metric: &Metric| *metric != Metric::RateCompleted || level.is_closed_loop();
+        let metrics = UNDER_LOAD.into_iter().filter(is_estimated).map(|metric| metric.under(level));
+        metrics.chain(level.stream.as_ref().map(|_| Metric::EventGapP99Us)).filter_map(of).collect()
     }
 
     /// Index of a trial's value in `values`.

@@ -1,7 +1,7 @@
 //! Figures that are spoiled in some trials of a cell.
 
 use crate::trials::{is_usable, kind_of};
-use results::{Figure, Metric, Role, SpoiledTrials, TrialRecord};
+use results::{Clock, Figure, Metric, Role, SpoiledTrials, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each figure of a cell that is spoiled in a repeat, with the values that are left out of the estimates.
@@ -52,6 +52,6 @@ fn value(trial: &TrialRecord, figure: Figure) -> Option<f64> {
         Figure::Cpu => trial.cpu_cores_of(Role::Proxy),
         Figure::Memory => trial.sum_under_load(Role::Proxy, Metric::MemoryBytes),
         Figure::Network => None,
-        time => result.response_time_us.figure(time).filter(|_| result.response_time_us.count > 0),
+        time => Clock::of_load(&trial.load).of(trial).filter(|times| times.count > 0)?.figure(time),
     }
 }

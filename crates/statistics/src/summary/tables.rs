@@ -1,6 +1,6 @@
 //! Figures of a run in tables over all cells, the source of estimates and differences.
 
-use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
+use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored, with_unanswered};
 use crate::figure_table::{Difference, FigureTable};
 use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
 use noise::{Place, Values};
@@ -119,7 +119,7 @@ impl<'a> Tables<'a> {
         table.mean(position, resolution(metric, table.values(position).values())).map(not_below_zero)
     }
 
-    /// Times of a cell by the clock of the response or the service time.
+    /// Times of a cell by a clock of loads.
     pub(super) fn percentiles(&self, cell: CellKey<'_>, clock: Clock) -> Option<Percentiles> {
         let times = of_results(clock)?;
         let mean = |figure: Figure| self.mean(Subject::Path, clock.metric(figure)?, cell);
@@ -127,8 +127,14 @@ impl<'a> Tables<'a> {
             let trials = usable_or_unanswered(self.trials.of(cell), figure, times).into_iter();
             trials.filter_map(|trial| trial.result.as_ref()).collect()
         };
-        let of_figure = |figure: Figure| results(figure).into_iter().map(times).collect();
-        Some(with_censored(percentiles(of_figure, mean)?, results))
+        let of_figure = |figure: Figure| -> Vec<&HistogramSummary> {
+            results(figure).into_iter().filter_map(times).collect()
+        };
+        let percentiles = percentiles(of_figure, mean)?;
+        Some(match clock {
+            Clock::FirstEvent | Clock::EventGap => with_unanswered(percentiles, &of_figure(Figure::P50)),
+            _ => with_censored(percentiles, results),
+        })
     }
 
     /// The difference of a metric of the path between two cells.
@@ -184,10 +190,12 @@ fn usages(trials: &[TrialRecord]) -> HashMap<(&str, Role), HashMap<usize, &Compo
 }
 
 /// The distribution of a load's result; `None` for those of a fleet.
-fn of_results(clock: Clock) -> Option<fn(&LoadResult) -> &HistogramSummary> {
+fn of_results(clock: Clock) -> Option<fn(&LoadResult) -> Option<&HistogramSummary>> {
     match clock {
-        Clock::ResponseTime => Some(|result| &result.response_time_us),
-        Clock::ServiceTime => Some(|result| &result.service_time_us),
+        Clock::ResponseTime => Some(|result| Some(&result.response_time_us)),
+        Clock::ServiceTime => Some(|result| Some(&result.service_time_us)),
+        Clock::FirstEvent => Some(|result| result.first_event_us.as_ref()),
+        Clock::EventGap => Some(|result| result.event_gap_us.as_ref()),
         Clock::Convergence | Clock::FirstConfiguration => None,
     }
 }

@@ -69,9 +69,11 @@ const OTHER_SHARE: f64 = 0.04;
 
 fn share(metric: Metric) -> f64 {
     match metric {
-        Metric::ResponseTimeP50Us | Metric::ConvergenceP99Us => 0.8,
+        Metric::ResponseTimeP50Us | Metric::FirstEventP50Us | Metric::ConvergenceP99Us => 0.8,
         Metric::RateCompleted => 0.7,
-        Metric::ResponseTimeP99Us | Metric::ConvergenceLastUs => 0.08,
+        // A delay that all tokens have alike is in no time between them: only their tail shows what a proxy does.
+        Metric::EventGapP99Us => 0.4,
+        Metric::ResponseTimeP99Us | Metric::FirstEventP99Us | Metric::ConvergenceLastUs => 0.08,
         _ => OTHER_SHARE,
     }
 }
@@ -189,15 +191,16 @@ impl Subjects<'_> {
         match statement {
             Statement::Modes(metric, index) => {
                 let comparison = &mut self.comparisons[index];
-                let times = &mut comparison.response_time_us;
-                let (place, of_verdict) = match metric {
-                    Metric::ResponseTimeP50Us => (&mut times.p50, &mut times.verdicts.p50),
-                    Metric::ResponseTimeP90Us => (&mut times.p90, &mut times.verdicts.p90),
-                    Metric::ResponseTimeP99Us => (&mut times.p99, &mut times.verdicts.p99),
-                    Metric::RateCompleted => (&mut comparison.throughput, &mut comparison.throughput_verdict),
-                    _ => (&mut comparison.proxy_cpu_per_request, &mut comparison.proxy_cpu_verdict),
+                let place = match metric.clock() {
+                    Some(clock) => comparison.times(clock).and_then(|times| times.place(metric.spoiled_by())),
+                    None if metric == Metric::RateCompleted => {
+                        Some((&mut comparison.throughput, &mut comparison.throughput_verdict))
+                    }
+                    None => Some((&mut comparison.proxy_cpu_per_request, &mut comparison.proxy_cpu_verdict)),
                 };
-                (*place, *of_verdict) = (Some(estimate), Some(verdict));
+                if let Some((place, of_verdict)) = place {
+                    (*place, *of_verdict) = (Some(estimate), Some(verdict));
+                }
             }
             Statement::Cost(index) => {
                 if let Some(slope) = &mut self.costs[index] {

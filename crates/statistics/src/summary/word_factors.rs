@@ -84,13 +84,14 @@ pub(super) fn changes(
     tables: &Tables<'_>,
 ) -> impl Iterator<Item = Change> {
     let (with, base) = (to.key(), from.key());
-    COMPARED.into_iter().filter_map(move |figure| {
+    let of_streams = from.load.stream.as_ref().map(|_| Metric::EventGapP99Us);
+    COMPARED.into_iter().map(|figure| figure.under(&from.load)).chain(of_streams).filter_map(move |figure| {
         let is_left_out = match figure {
             Metric::IstiodMemoryBytes => {
                 programs && tables.difference(ISTIOD_MEMORY_ANONYMOUS, with, base).is_some()
             }
             ISTIOD_MEMORY_ANONYMOUS => !programs,
-            Metric::RateCompleted => from.load.rate.is_some(),
+            Metric::RateCompleted => !from.load.is_closed_loop(),
             Metric::ProxiesConfigurationBytes | Metric::ConfiguredLastUs => !programs,
             _ => false,
         };

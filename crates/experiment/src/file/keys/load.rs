@@ -44,6 +44,8 @@ keys!(LoadSection {
         "connections that each driver keeps open; 4, in closed loop one per client";
     key load.requests_per_connection: "requests-per-connection", Kind::Whole(1, MAX_REQUESTS_PER_CONNECTION),
         "requests after which a generator replaces a connection by a new one; never if absent";
+    section load.stream: "stream", Kind::Named("load.stream"),
+        "responses are streams of tokens, as of a language model";
     own load.levels: "rate", Kind::OneOrDistinct(&Kind::Rate), "open loop: requests/s of each driver. This or `clients`",
         written_rates;
     own load.levels: "clients", Kind::OneOrDistinct(&CLIENTS),

@@ -22,7 +22,7 @@ pub(in crate::file) enum Figure {
     IstiodMemoryPerProxy,
 }
 
-pub(in crate::file) const FIGURES: [(&str, Figure); 32] = [
+pub(in crate::file) const FIGURES: [(&str, Figure); 35] = [
     ("cpu", Figure::Cpu),
     ("memory", Figure::Memory(Metric::MemoryWorkingSetBytes)),
     ("memory-resident", Figure::Memory(Metric::MemoryResidentBytes)),
@@ -45,6 +45,9 @@ pub(in crate::file) const FIGURES: [(&str, Figure); 32] = [
     ("service-p99.9", Figure::Time(Metric::ServiceTimeP99_9Us)),
     ("service-p99.99", Figure::Time(Metric::ServiceTimeP99_99Us)),
     ("service-max", Figure::Time(Metric::ServiceTimeMaxUs)),
+    ("first-token-mean", Figure::Time(Metric::FirstEventMeanUs)),
+    ("first-token-p50", Figure::Time(Metric::FirstEventP50Us)),
+    ("first-token-p99", Figure::Time(Metric::FirstEventP99Us)),
     ("added-p50", Figure::Added(Metric::ResponseTimeP50Us)),
     ("added-p90", Figure::Added(Metric::ResponseTimeP90Us)),
     ("added-p99", Figure::Added(Metric::ResponseTimeP99Us)),
@@ -65,7 +68,7 @@ pub(super) const SOURCE: [Key; 4] = [
     Key::new("figures", Kind::OneOrSeveral(&Kind::Named("published.figures")), "the figures").required(),
 ];
 
-pub(super) const FIGURE: [Key; 8] = [
+pub(super) const FIGURE: [Key; 9] = [
     Key::new("figure", Kind::OneOf(|| FIGURES.map(|(word, _)| word).to_vec()), "the measured figure")
         .required(),
     Key::new("mode", Kind::OneOf(modes), "the mode of the figure").required(),
@@ -73,6 +76,11 @@ pub(super) const FIGURE: [Key; 8] = [
     Key::new("component", Kind::Text, "the component whose CPU or memory it is; each proxy if absent"),
     Key::new("rate", Kind::Rate, "the rate under which it was measured; the lowest if absent"),
     Key::new("clients", Kind::Whole(1, MAX_CLIENTS as u64), "the clients under which it was measured"),
+    Key::new(
+        "prompt",
+        Kind::Size,
+        "the prompts of the streams of which it was measured; the first if absent",
+    ),
     Key::new(
         "gateway-cpu",
         Kind::Cores,

@@ -37,6 +37,8 @@ fn with(dotted: &str, value: &str) -> Result<Experiment, Box<crate::ExperimentEr
         "load.clients" => Some("load.rate=null"),
         "istio.background-services.endpoints" => Some("istio.background-services.services=1"),
         _ if dotted.starts_with("ingress.") => Some("ingress.credentials=1"),
+        "load.stream.gap" => Some("load.stream.first=50ms"),
+        _ if dotted.starts_with("load.stream.") => Some("load.stream.gap=20ms"),
         _ => None,
     };
     let changes: Vec<Override> =
@@ -95,7 +97,8 @@ fn sections_may_be_empty_in_the_schema_as_in_the_reader() {
             Some((outer, inner)) => format!("{outer}:\n  {inner}:\n"),
             None => format!("{}:\n", section.path),
         };
-        let load = if section.path == "load" { "" } else { "load: {rate: 1000}\n" };
+        let load = if section.path.starts_with("load") { "" } else { "load: {rate: 1000}\n" };
+        let empty = empty.replace("load:\n  ", "load:\n  rate: 1000\n  ");
         let text = format!("name: base\nmesh: istio\nmodes: [none, sidecar, ingress]\n{load}{empty}");
         let read = Experiment::parse(&text, "base");
         assert_eq!(

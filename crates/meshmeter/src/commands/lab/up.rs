@@ -163,11 +163,11 @@ fn load(
     for argument in trial.spec.topology.target().map(drivers::protocol_arguments).unwrap_or_default() {
         words.push(match argument {
             Argument::Text(text) => text,
-            Argument::File { name, content } => {
+            Argument::File { prefix, name, content } => {
                 let path = folder.join(name);
                 std::fs::write(&path, content)
                     .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
-                path.to_string_lossy().into_owned()
+                format!("{prefix}{}", path.display())
             }
         });
     }

@@ -6,11 +6,12 @@ use experiment::environment::deploy::{
 };
 use experiment::environment::{SentLoad, TCP_REQUEST_BYTES, error_chain};
 use experiment::settings::fleet::FleetSettings;
+use experiment::settings::stream::chat_request;
 use experiment::topology::{DriverPlacement, Workload};
 use experiment::{PlannedTrial, Protocol};
 use jiff::Timestamp;
 use results::units::format_duration;
-use results::{FleetResult, LoadResult};
+use results::{FleetResult, LoadResult, StreamLoad};
 use statistics::merge::{MergeError, MergeInput, merge_drivers, merge_generators};
 use std::time::Duration;
 
@@ -203,7 +204,23 @@ fn arguments(planned: &PlannedTrial, seed: u64, target: &Workload) -> Vec<Argume
     let options =
         options.flat_map(|(option, value)| [Argument::Text(option.to_owned()), Argument::Text(value)]);
     let apart = (planned.queries.len() > 1).then(|| Argument::Text("--per-url".to_owned()));
-    options.chain(apart).chain(protocol_arguments(target)).collect()
+    let chat = load.stream.iter().flat_map(chat_arguments);
+    options.chain(apart).chain(chat).chain(protocol_arguments(target)).collect()
+}
+
+/// Options for requests for streams of tokens.
+fn chat_arguments(stream: &StreamLoad) -> Vec<Argument> {
+    let text = |text: &str| Argument::Text(text.to_owned());
+    let name = "chat.json".to_owned();
+    let file = Argument::File { prefix: "@".to_owned(), name, content: chat_request(stream) };
+    let mut arguments =
+        vec![text("--method"), text("POST"), text("--header"), text("Content-Type: application/json")];
+    arguments.extend([text("--body"), file]);
+    if stream.pause_s > 0.0 {
+        let pause = format_duration(Duration::from_secs_f64(stream.pause_s));
+        arguments.extend([text("--think-time"), Argument::Text(format!("exp:{pause}"))]);
+    }
+    arguments
 }
 
 /// Options that the protocol needs beyond the URL.
@@ -215,7 +232,8 @@ pub(crate) fn protocol_arguments(target: &Workload) -> Vec<Argument> {
         // Reflection would send requests to the service that are not part of the load.
         Protocol::Grpc => {
             let content = service::ECHO_PROTO.as_bytes().to_vec();
-            vec![text("--proto"), Argument::File { name: "echo.proto".to_owned(), content }]
+            let file = Argument::File { prefix: String::new(), name: "echo.proto".to_owned(), content };
+            vec![text("--proto"), file]
         }
         Protocol::Tcp => vec![
             text("--body-size"),

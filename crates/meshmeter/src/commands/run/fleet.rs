@@ -17,7 +17,8 @@ const EXIT_TIMEOUT_PER_OBJECT: Duration = Duration::from_millis(20);
 /// Arguments of `meshmeter fleet`, except those that the deployment adds.
 pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
     let content = fleet.to_yaml().into_bytes();
-    vec![Argument::Text("--spec".to_owned()), Argument::File { name: "fleet.yaml".to_owned(), content }]
+    let file = Argument::File { prefix: String::new(), name: "fleet.yaml".to_owned(), content };
+    vec![Argument::Text("--spec".to_owned()), file]
 }
 
 /// Time from its start after which a fleet is considered hung: all of its own timeouts are shorter.

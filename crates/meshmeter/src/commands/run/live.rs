@@ -300,6 +300,7 @@ mod tests {
             connections: 50,
             requests_per_connection: None,
             payload_bytes: 0,
+            stream: None,
             arrival: "uniform".to_owned(),
             surrounding_services: None,
         };

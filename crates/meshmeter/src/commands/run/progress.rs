@@ -258,6 +258,7 @@ fn conditions(planned: &PlannedTrial) -> String {
     let strength = match (planned.load.rate, planned.load.clients) {
         _ if planned.load.is_fleet() => experiment::plan::offered(&planned.load),
         (Some(rate), _) => format!("{rate}/s"),
+        (None, Some(_)) if planned.load.stream.is_some() => experiment::plan::offered(&planned.load),
         (None, Some(clients)) => format!("{clients} clients"),
         (None, None) => "no load".to_owned(),
     };

@@ -21,6 +21,8 @@ const BOTTOM: f64 = HEIGHT - 40.0;
 pub enum Subject {
     /// Response times of requests.
     Requests,
+    /// Times until the first tokens of streams.
+    FirstTokens,
     /// Times until changes arrive at proxies.
     Convergence,
 }
@@ -29,13 +31,14 @@ impl Subject {
     fn title(self) -> &'static str {
         match self {
             Self::Requests => "Response time by percentile at",
+            Self::FirstTokens => "First token by percentile at",
             Self::Convergence => "Convergence by percentile with",
         }
     }
 
     fn axis(self) -> &'static str {
         match self {
-            Self::Requests => "percentile of requests",
+            Self::Requests | Self::FirstTokens => "percentile of requests",
             Self::Convergence => "percentile of arrivals at proxies",
         }
     }

@@ -11,7 +11,7 @@ type Read<'a> = Box<dyn Fn(&Cell) -> Option<Value> + 'a>;
 /// A figure that is drawn for each cell.
 pub(super) struct Drawn<'a> {
     pub(super) id: &'static str,
-    pub(super) caption: &'static str,
+    pub(super) caption: String,
     pub(super) unit: &'static str,
     read: Read<'a>,
 }
@@ -30,12 +30,12 @@ pub(super) fn drawn(
 ) -> Vec<Drawn<'static>> {
     let cells = &context.run.summary.cells;
     let times = cells.iter().flat_map(|cell| {
-        let times = cell.response_time_us;
+        let times = cell.leading_times();
         figures.iter().filter_map(move |(figure, ..)| Some(times?.figure(*figure)?.estimate))
     });
     let unit = TimeUnit::for_times(times);
     let throughput = |cell: &Cell| {
-        let rate = cell.rate_completed.filter(|_| cell.load.rate.is_none() && !cell.load.is_fleet())?;
+        let rate = cell.rate_completed.filter(|_| cell.load.is_closed_loop())?;
         Some(Value { estimate: Some(rate), text: format!("{} requests/s", Interval::new(&rate).text()) })
     };
     let cpu = |cell: &Cell| {
@@ -43,13 +43,23 @@ pub(super) fn drawn(
         let text = format!("{} cores", format::cores_interval(&total.cpu_cores).text());
         Some(Value { estimate: Some(total.cpu_cores), text })
     };
-    let mut drawn =
-        vec![Drawn { id: "throughput", caption: "Throughput", unit: "/s", read: Box::new(throughput) }];
+    let mut drawn = vec![Drawn {
+        id: "throughput",
+        caption: "Throughput".to_owned(),
+        unit: "/s",
+        read: Box::new(throughput),
+    }];
+    let of_streams = cells.iter().any(|cell| cell.load.stream.is_some());
     drawn.extend(figures.iter().map(|(figure, id, caption)| {
-        let (id, caption, unit) = (*id, *caption, unit);
+        let caption = if of_streams {
+            caption.replace("response time", "time to the first token")
+        } else {
+            (*caption).to_owned()
+        };
         Drawn { id, caption, unit: unit.symbol(), read: Box::new(time(*figure, unit)) }
     }));
-    drawn.push(Drawn { id: "cpu", caption: "CPU of all proxies", unit: "cores", read: Box::new(cpu) });
+    let caption = "CPU of all proxies".to_owned();
+    drawn.push(Drawn { id: "cpu", caption, unit: "cores", read: Box::new(cpu) });
     drawn.extend(of_fleets(context));
     drawn
 }
@@ -76,13 +86,14 @@ fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
         .into_iter()
         .map(|(id, caption, read)| {
             let unit = TimeUnit::for_times(fleets().filter_map(|fleet| Some(read(fleet)?.estimate)));
-            Drawn { id, caption, unit: unit.symbol(), read: of_fleet(read, 1.0 / unit.us(), unit.symbol()) }
+            let read = of_fleet(read, 1.0 / unit.us(), unit.symbol());
+            Drawn { id, caption: caption.to_owned(), unit: unit.symbol(), read }
         })
         .collect();
     let cores: OfFleet = |fleet| fleet.estimates.get(Metric::IstiodCpuCores);
     drawn.push(Drawn {
         id: "istiod-cpu",
-        caption: "CPU of istiod",
+        caption: "CPU of istiod".to_owned(),
         unit: "cores",
         read: of_fleet(cores, 1.0, "cores"),
     });
@@ -92,14 +103,15 @@ fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
     ];
     drawn.extend(memories.into_iter().map(|(id, caption, read)| {
         let unit = sizes(read);
-        Drawn { id, caption, unit: unit.symbol(), read: of_fleet(read, 1.0 / unit.bytes(), unit.symbol()) }
+        let read = of_fleet(read, 1.0 / unit.bytes(), unit.symbol());
+        Drawn { id, caption: caption.to_owned(), unit: unit.symbol(), read }
     }));
     drawn
 }
 
 fn time(figure: Figure, unit: TimeUnit) -> impl Fn(&Cell) -> Option<Value> {
     move |cell| {
-        let times = cell.response_time_us?;
+        let times = cell.leading_times()?;
         match (times.figure(figure), times.censored(figure)) {
             (Some(time), _) => Some(Value {
                 estimate: Some(time.map(|us| us / unit.us())),

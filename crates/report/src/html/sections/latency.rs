@@ -16,6 +16,7 @@ use serde::Serialize;
 pub struct PercentileSection {
     charts: Vec<Chart>,
     logarithmic: bool,
+    of_streams: bool,
     /// True if the service time is a different curve somewhere.
     service_differs: bool,
     /// Cells without a curve, with the reason.
@@ -43,14 +44,17 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     });
     let of_loads: Vec<(String, Vec<&Curve>)> = of_loads.filter(|(_, curves)| !curves.is_empty()).collect();
     let axes = Axes::new(&curves, WIDTH);
+    let of_streams = curves.iter().any(|curve| curve.load.stream.is_some());
+    let subject = if of_streams { Subject::FirstTokens } else { Subject::Requests };
     let figure = |(index, (label, of_load)): (usize, &(String, Vec<&Curve>))| {
-        let draw = |width, id: &str| chart(id, label, of_load, &axes.in_width(width), Subject::Requests);
+        let draw = |width, id: &str| chart(id, label, of_load, &axes.in_width(width), subject);
         Chart::in_row(label.clone(), &format!("percentiles-{index}"), of_loads.len() == 1, draw)
     };
     let charts = of_loads.iter().enumerate().map(figure).collect();
     Some(PercentileSection {
         charts,
         logarithmic: axes.is_logarithmic(),
+        of_streams,
         service_differs: curves.iter().any(Curve::service_differs),
         unreadable,
     })
@@ -60,9 +64,9 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
 pub fn added(context: &Context) -> Option<Vec<Chart>> {
     let percentiles =
         [("Median", Figure::P50), ("90th percentile", Figure::P90), ("99th percentile", Figure::P99)];
-    let differences = context.run.summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
+    let differences = context.run.summary.cells.iter().filter_map(|cell| cell.leading_added());
     let unit = TimeUnit::for_times(differences.flat_map(|added| {
-        percentiles.into_iter().filter_map(|(_, figure)| Some(added.judged(figure)?.0.estimate))
+        percentiles.into_iter().filter_map(move |(_, figure)| Some(added.judged(figure)?.0.estimate))
     }));
     let figures: Vec<Chart> = percentiles
         .into_iter()
@@ -82,7 +86,7 @@ fn added_chart(context: &Context, figure: Figure, unit: TimeUnit) -> Option<RowC
         let rows: Vec<Line> = context
             .cells_of(at)
             .into_iter()
-            .filter_map(|cell| Some((cell.mode, cell.added_us.as_ref()?.judged(figure)?)))
+            .filter_map(|cell| Some((cell.mode, cell.leading_added()?.judged(figure)?)))
             .map(|(mode, (estimate, verdict))| {
                 let style = ModeStyle::for_mode(mode);
                 Line::Row(Row {

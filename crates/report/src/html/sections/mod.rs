@@ -37,6 +37,7 @@ use crate::edges::EdgeTable;
 use crate::reservations::ReservationTable;
 use crate::run::RunData;
 use crate::services::ServiceTable;
+use crate::streams::StreamTable;
 use context::Context;
 use legend::LegendEntry;
 use serde::Serialize;
@@ -55,6 +56,7 @@ pub struct Page {
     legend: Vec<LegendEntry>,
     percentiles: Option<latency::PercentileSection>,
     corrected: Option<corrected::CorrectedSection>,
+    streams: Option<StreamTable>,
     rates: Option<rates::RateSection>,
     throughput: Option<Vec<Chart>>,
     added: Option<Vec<Chart>>,
@@ -104,6 +106,7 @@ impl Page {
             legend: context.modes.iter().map(|mode| LegendEntry::new(*mode, is_graph)).collect(),
             percentiles: latency::percentiles(&context),
             corrected: corrected::corrected(&context),
+            streams: StreamTable::new(&run.summary),
             rates: rates::rates(&context),
             throughput: throughput::throughput(&context),
             added: latency::added(&context),

@@ -117,6 +117,8 @@ pub struct Glance {
     compares: bool,
     /// True if throughput is a result.
     closed_loop: bool,
+    /// Name of the times.
+    times: &'static str,
     /// The baseline of the modes.
     floor: &'static str,
     /// Dotted keys of the factors, one column each.
@@ -220,6 +222,7 @@ impl Glance {
             memory_unit: table.memory_unit.symbol(),
             compares: table.compares,
             closed_loop: table.closed_loop,
+            times: table.times(),
             floor: table.floor,
             factors: table.factors.clone(),
             columns: 6

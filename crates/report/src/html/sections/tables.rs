@@ -22,6 +22,7 @@ pub struct Tables {
     /// The baseline of the modes.
     floor: &'static str,
     closed_loop: bool,
+    of_streams: bool,
     cells: Option<Table>,
     added: Option<Table>,
     comparisons: Option<Table>,
@@ -43,6 +44,7 @@ impl Tables {
             network_unit: components.network_unit.symbol(),
             floor: table.floor,
             closed_loop: table.closed_loop,
+            of_streams: table.of_streams,
             cells: times(context, &cells, &table),
             added: differences::added(summary),
             comparisons: comparisons(context, &table),
@@ -109,7 +111,7 @@ fn comparisons(context: &Context, shown: &ResultTable) -> Option<Table> {
     columns.extend(shown.closed_loop.then(|| Column::number("Throughput, %")));
     columns.push(Column::number("Proxy CPU per request, %"));
     let row = |comparison: &ModeComparison| {
-        let times = comparison.response_time_us;
+        let times = comparison.leading_times();
         let mut row: TableRow = vec![
             context.conditions.label(comparison.conditions()).into(),
             comparison.mode.name().into(),

@@ -5,7 +5,7 @@ use crate::format::{Interval, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::table::{Difference, floor, throughput_change};
-use results::{Cell, Estimate, Role};
+use results::{Cell, Conditions, Estimate, Role};
 
 /// The charts; `None` without a closed loop.
 pub fn throughput(context: &Context) -> Option<Vec<Chart>> {
@@ -65,7 +65,8 @@ fn figure(
     read: &dyn Fn(&Cell) -> Option<(Estimate, String)>,
 ) -> Option<Chart> {
     let mut lines = Vec::new();
-    for at in context.conditions.all().filter(|at| at.load.rate.is_none()) {
+    let is_shown = |at: &Conditions<'_>| at.load.rate.is_none() && at.load.stream.is_none();
+    for at in context.conditions.all().filter(is_shown) {
         let rows: Vec<Line> =
             context.cells_of(at).into_iter().filter_map(|cell| row(cell, read)).map(Line::Row).collect();
         if !rows.is_empty() {

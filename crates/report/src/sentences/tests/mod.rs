@@ -5,6 +5,7 @@ mod footprint;
 mod graph;
 mod latency;
 mod select;
+mod streams;
 mod throughput;
 mod trials;
 mod validity;

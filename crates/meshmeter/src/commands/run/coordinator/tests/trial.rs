@@ -100,6 +100,29 @@ fn a_generator_is_started_with_its_load() {
 }
 
 #[test]
+fn a_generator_of_streams_posts_its_prompt() {
+    let text = "{name: t, modes: [none], load: {clients: 3, stream: {prompt: 20KB, tokens: 7, pause: 80ms}}, repeats: 1}";
+    let ran = run_plan(&plan(text), []);
+    let driver = ran.requests.iter().find_map(|one| match one {
+        Request::Start(drivers) => drivers.first(),
+        _ => None,
+    });
+    let driver = driver.expect("a generator");
+    let text = text_of(driver);
+    let expected =
+        "--method POST --header Content-Type: application/json --body chat.json --think-time exp:80ms";
+    assert!(text.contains(expected), "{text}");
+    let [_, body] =
+        &driver.arguments.windows(2).find(|pair| pair[0] == Argument::Text("--body".into())).unwrap()
+    else {
+        panic!("a pair")
+    };
+    let Argument::File { prefix, content, .. } = body else { panic!("{body:?}") };
+    assert_eq!((prefix.as_str(), content.len()), ("@", 20_000));
+    assert_eq!(driver.verb.urls("http://server/chat"), ["http://server/chat?first=50ms&gap=20ms"]);
+}
+
+#[test]
 fn a_deployment_that_does_not_come_up_is_explained() {
     let lines = LastLines { component: "gateway".into(), lines: vec!["no port".into()] };
     let error = ScriptedError {

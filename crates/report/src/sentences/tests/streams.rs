@@ -1,0 +1,101 @@
+use super::*;
+use results::StreamEvents;
+
+const STREAMS: &str = "{name: t, mesh: istio, modes: [none, sidecar, ingress], repeats: 4, \
+                       load: {clients: [4, 20], duration: 2500ms, stream: {prompt: [2KB, 220KB], tokens: 20}}, \
+                       published: {source: A gateway, differs: everything, figures: [\
+                       {figure: first-token-mean, mode: ingress, clients: 20, prompt: 220KB, value: 158ms}, \
+                       {figure: first-token-p50, mode: ingress, clients: 60, value: 426ms}]}}";
+
+/// Streams whose first tokens take 50 ms and what the mode adds, and longer for large prompts; the gaps of proxies have a tail.
+fn streams(trial: &mut TrialRecord) {
+    let (added_us, tail_us) = match trial.mode {
+        Mode::None => (0.0, 20.0),
+        Mode::Sidecar => (900.0, 400.0),
+        _ => (600.0, 300.0),
+    };
+    let stream = trial.load.stream.as_ref().unwrap();
+    let noise_us = [0.0, 12.0, -9.0, 4.0][trial.repeat];
+    let first_us = 50_000.0 + added_us + noise_us + stream.prompt_bytes as f64 / 100.0;
+    let count = trial.load.clients.unwrap() as u64 * 100;
+    let mut gaps = LatencyHistogram::new();
+    for gap in 0..count * 19 {
+        let us = if gap % 50 == 0 { 20_000.0 + tail_us + noise_us } else { 20_000.0 };
+        gaps.record(Duration::from_nanos((us * 1000.0) as u64));
+    }
+    let mut firsts = LatencyHistogram::new();
+    (0..count).for_each(|_| firsts.record(Duration::from_nanos((first_us * 1000.0) as u64)));
+    let result = trial.result.as_mut().unwrap();
+    let whole_us = first_us + 19.0 * 20_000.0;
+    let mut whole = LatencyHistogram::new();
+    (0..count).for_each(|_| whole.record(Duration::from_nanos((whole_us * 1000.0) as u64)));
+    (result.first_event_us, result.event_gap_us) = (Some(firsts.summary()), Some(gaps.summary()));
+    result.response_time_us = whole.summary();
+    result.events = Some(StreamEvents { received: count * 20, ..StreamEvents::default() });
+}
+
+#[test]
+fn run_of_streams_is_about_tokens() {
+    let (_, summary) = run(STREAMS, streams);
+    let reported = reported(&summary);
+    insta::assert_snapshot!(reported);
+    assert!(!reported.contains("response time") && !reported.contains("clients"), "{reported}");
+    let [first, gap] = [Metric::FirstEventP50Us, Metric::EventGapP99Us].map(|metric| {
+        let cell =
+            summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar && cell.load.clients == Some(20));
+        let added = cell.unwrap().added(metric.clock().unwrap()).unwrap();
+        added.judged(metric.spoiled_by()).unwrap()
+    });
+    assert_eq!((first.1, gap.1), (FindingVerdict::Shown, FindingVerdict::Shown));
+    assert!(
+        (first.0.estimate - 900.0).abs() < 60.0 && (gap.0.estimate - 380.0).abs() < 60.0,
+        "{first:?} {gap:?}"
+    );
+    let sidecar = summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar).unwrap();
+    let estimates = &sidecar.streams.as_ref().unwrap().estimates;
+    // 400 streams of 20 tokens in 2.5 s.
+    assert_eq!(estimates.get(Metric::EventsPerS).unwrap().estimate, 3200.0);
+    let cores = sidecar.total(Role::Proxy).unwrap().cpu_cores.estimate;
+    let per_1000_s = estimates.get(Metric::ProxiesCpuSPer1000Events).unwrap().estimate;
+    assert!((per_1000_s - cores / 3.2).abs() < 1e-9, "{per_1000_s} {cores}");
+    let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
+    let kept = again.cells.iter().find(|cell| cell.mode == Mode::Sidecar).unwrap().streams.as_ref().unwrap();
+    assert_eq!(kept.estimates.get(Metric::EventsPerS).unwrap().n, 4);
+    assert_eq!(kept.added.unwrap().event_gap_us.verdicts.p99, Some(FindingVerdict::Shown));
+    insta::assert_snapshot!(crate::terminal::render(
+        &summary,
+        crate::terminal::Options { width: 120, colours: false }
+    ));
+    let csv = crate::cells_csv::table(&summary);
+    let columns: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    for column in
+        ["first_event_p50_us", "added_first_event_p99_us", "event_gap_max_us", "added_event_gap_p99_us_low"]
+    {
+        assert!(columns.contains(&column), "{column}: {columns:?}");
+    }
+}
+
+#[test]
+fn streams_without_a_difference_say_so() {
+    let (_, summary) = run(STREAMS, |trial| {
+        let mode = std::mem::replace(&mut trial.mode, Mode::None);
+        streams(trial);
+        trial.mode = mode;
+    });
+    insta::assert_snapshot!(summary.findings[0].text);
+}
+
+/// A stream that broke before its first token ranks above all others: its percentile is none.
+#[test]
+fn streams_without_a_first_token_have_no_percentile() {
+    let (_, summary) = run(STREAMS, |trial| {
+        streams(trial);
+        let firsts = trial.result.as_mut().unwrap().first_event_us.as_mut().unwrap();
+        firsts.censored = firsts.count * 2;
+        (firsts.p50, firsts.p90, firsts.p99) = (None, None, None);
+    });
+    let cell = &summary.cells[1];
+    let first = cell.streams.as_ref().unwrap().first_event_us.unwrap();
+    assert_eq!((first.p50, first.censored.map(|censored| censored.from)), (None, Some(results::Figure::P50)));
+    assert!(summary.findings[0].text.contains("falls among requests"), "{}", summary.findings[0].text);
+}
