@@ -1,6 +1,7 @@
 //! Errors in an experiment, shown at their place in the source text.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use results::plain_text as shown;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -149,11 +150,6 @@ impl ExperimentError {
         let first_line = if shows_before { self.line - 1 } else { self.line };
         (lines, first_line, start_shown..end_shown)
     }
-}
-
-/// Replaces control characters: a file must not control the terminal.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl fmt::Display for ExperimentError {
