@@ -173,8 +173,8 @@ pub use path::{
 pub use pauses::{CpuPauses, LongPauses, Pauses};
 pub use plain_text::{is_acting, plain_text};
 pub use price::{
-    Basis, BasisKind, EntryLatency, ModelCheck, ModelError, NODE_PROXY_NAMESPACE, PRICE_SCHEMA, PriceResult,
-    PricedEntry, PricedMode, PricedNamespace,
+    Basis, BasisKind, EntryLatency, ModelCheck, ModelError, NODE_PROXY_NAMESPACE, PRICE_SCHEMA, PriceChange,
+    PriceResult, PricedCall, PricedEntry, PricedMode, PricedNamespace, WhatIfPrices,
 };
 pub use proxy::{ProxyBuild, ProxySetup};
 pub use published::PublishedFigure;
