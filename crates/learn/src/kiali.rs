@@ -237,7 +237,10 @@ impl Graph {
             reached.push((target, call));
             return;
         }
-        for (next, part) in onward().take_while(|_| reached.len() <= MAX_PAIRS).collect::<Vec<_>>() {
+        for (next, part) in onward() {
+            if reached.len() > MAX_PAIRS {
+                return;
+            }
             let time_s = call.time_s.or(part.time_s);
             let call = Call { rate: call.rate * part.rate / total, time_s, ..call };
             self.follow(*next, call, injected + 1, reached);

@@ -98,13 +98,13 @@ pub(crate) fn ranges(numbers: &[usize]) -> String {
 }
 
 /// Number of the run of a point.
-pub(crate) fn number(series: &SeriesCourse, point: usize) -> usize {
+pub(crate) fn run_number(series: &SeriesCourse, point: usize) -> usize {
     series.points.get(point).map_or(point + 1, |point| point.number)
 }
 
 fn of_segment(series: &SeriesCourse, segment: &CourseSegment) -> String {
     let key = series.key;
-    let (first, last) = (number(series, segment.from), number(series, segment.to - 1));
+    let (first, last) = (run_number(series, segment.from), run_number(series, segment.to - 1));
     let runs = if first == last { format!("run {first}") } else { format!("runs {first} to {last}") };
     if let Some(modes) = segment.bimodal {
         return format!("{runs}: bimodal, {}", figure::modes(key, modes));
@@ -132,7 +132,7 @@ pub(crate) fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String 
     };
     format!(
         "change at run {} ({}{started}): {}, {} with a probability of {}; {programs}",
-        number(series, found.at),
+        run_number(series, found.at),
         found.run,
         change(Some(found.ratio)),
         verdict_word(verdict),

@@ -4,7 +4,7 @@ use super::charts::course::{self, Change, Level, Point};
 use super::sections::Chart;
 use crate::comparison::figure::{label, value};
 use crate::comparison::page::style;
-use crate::history::{direction, number, of_change, place_of};
+use crate::history::{direction, of_change, place_of, run_number};
 use crate::terminal::plain;
 use results::{
     CoursePoint, CourseSegment, Estimate, HistoryChange, HistoryCourse, HistoryGroup, SeriesCourse,
@@ -43,14 +43,14 @@ fn chart(number: usize, group: &HistoryGroup, series: &SeriesCourse) -> Chart {
         Point { run: (first + last) as f64 / 2.0, change: percent(mean), text: plain(&text) }
     };
     let level = |segment: &CourseSegment| Level {
-        runs: (number(series, segment.from) as f64, number(series, segment.to - 1) as f64),
+        runs: (run_number(series, segment.from) as f64, run_number(series, segment.to - 1) as f64),
         change: percent(segment.mean),
         spread: segment.deviation.map(|deviation| {
             (percent(segment.mean * (-deviation).exp()), percent(segment.mean * deviation.exp()))
         }),
     };
     let of_found = |found: &HistoryChange| Change {
-        run: number(series, found.at) as f64,
+        run: run_number(series, found.at) as f64,
         label: plain(&found.run),
         text: plain(&of_change(series, found)),
         style: style(direction(found)),

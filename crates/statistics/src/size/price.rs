@@ -274,7 +274,7 @@ impl<'a> Target<'a> {
             let detail = format!("the namespace {name}: {} has none of this name", full.topology.name);
             return Err(SizeNote::naming(SizeNoteKind::NotMeasured, detail));
         }
-        let traffic = Traffic { waypoints, ..Traffic::new(&full.topology) };
+        let traffic = Traffic::new(&full.topology).with_waypoints(waypoints);
         let Some(requests) = traffic.requests(|driver| full.rates.get(driver).copied()) else {
             let lacking = full.topology.drivers.iter().find(|driver| !full.rates.contains_key(&driver.name));
             let name = lacking.map_or("", |driver| &driver.name);

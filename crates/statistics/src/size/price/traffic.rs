@@ -89,7 +89,7 @@ impl Waypoints {
 /// Calls of a topology by driver.
 pub(super) struct Traffic<'a> {
     pub topology: &'a Topology,
-    pub waypoints: Waypoints,
+    waypoints: Waypoints,
     /// By name of the driver: requests per request of it.
     expected: Vec<(&'a str, ExpectedRequests)>,
     /// Qualified name of the workload, by pod.
@@ -107,6 +107,11 @@ impl<'a> Traffic<'a> {
         });
         let waypoints = Waypoints::default();
         Self { topology, waypoints, expected: drivers.zip(expected).collect(), pods: pods.collect() }
+    }
+
+    /// The same calls through waypoints at other places.
+    pub fn with_waypoints(self, waypoints: Waypoints) -> Self {
+        Self { waypoints, ..self }
     }
 
     /// Requests through the proxies of every kind, if drivers send at these rates; `None` if one of them is not known.
