@@ -4,7 +4,7 @@ use super::given::Given;
 use super::keys::{self, MAX_NAMESPACES, MAX_REPLICAS, SHAPE_KEYS};
 use super::named_files::Files;
 use super::sections::SECTIONS;
-use crate::dataplane::Entry;
+use crate::dataplane;
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Source};
 use crate::keys::names;
@@ -229,7 +229,7 @@ fn callers_have_identities(experiment: &Experiment, given: &Given<'_>, topology:
     };
     let entries = experiment.modes.iter().filter(|mode| **mode != Mode::None);
     let is_direct =
-        entries.map(|mode| experiment.mesh.parts(*mode).entry).any(|entry| entry == Entry::Direct);
+        entries.map(|mode| experiment.mesh.parts(*mode).entry).any(|entry| entry == dataplane::Entry::Direct);
     let is_member = |id: WorkloadId| topology.workloads[id].in_mesh && !topology.workloads[id].is_external();
     // A gateway calls in place of the drivers before it.
     let arrives = |call: &&Call| is_direct || topology.workloads[call.from].serves();

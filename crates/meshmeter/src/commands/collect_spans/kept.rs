@@ -124,16 +124,19 @@ struct AnyValue {
 }
 
 #[derive(Clone, PartialEq, Oneof, Serialize)]
-#[serde(rename_all = "camelCase")]
 enum Value {
     #[prost(string, tag = "1")]
-    StringValue(String),
+    #[serde(rename = "stringValue")]
+    Text(String),
     #[prost(bool, tag = "2")]
-    BoolValue(bool),
+    #[serde(rename = "boolValue")]
+    Truth(bool),
     #[prost(int64, tag = "3")]
-    IntValue(i64),
+    #[serde(rename = "intValue")]
+    Whole(i64),
     #[prost(double, tag = "4")]
-    DoubleValue(f64),
+    #[serde(rename = "doubleValue")]
+    Number(f64),
 }
 
 fn hexadecimal<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -162,12 +165,11 @@ mod tests {
             kind: 2,
             start_time_unix_nano: 1_800_000_000_000_000_000,
             end_time_unix_nano: 1_800_000_000_000_000_001,
-            attributes: vec![attribute("http.status_code", Value::IntValue(200))],
+            attributes: vec![attribute("http.status_code", Value::Whole(200))],
             ..Span::default()
         };
-        let resource = Resource {
-            attributes: vec![attribute("service.name", Value::StringValue("web.shop".to_owned()))],
-        };
+        let resource =
+            Resource { attributes: vec![attribute("service.name", Value::Text("web.shop".to_owned()))] };
         let spans =
             ResourceSpans { resource: Some(resource), scope_spans: vec![ScopeSpans { spans: vec![span] }] };
         Export { resource_spans: vec![spans] }.encode_to_vec().into()

@@ -6,10 +6,11 @@
 
 use super::Cell;
 use super::entries::difference;
+use crate::summary::namespace;
 use crate::trials::{are_enough, usable};
 use experiment::topology::script::Step;
 use experiment::topology::{DriverPlacement, Topology, WorkloadId};
-use results::{EntryLatency, Figure, PricedCall};
+use results::{EntryLatency, Estimate, Figure, PricedCall};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Maximum number of calls of a critical path.
@@ -33,9 +34,6 @@ impl<'a> AddedCalls<'a> {
     pub fn new(cell: &'a Cell<'a>, floor: &'a Cell<'a>) -> Self {
         let both = |figure: Figure| (readings(cell, figure), readings(floor, figure));
         let ((p50, floor_p50), (p99, floor_p99)) = (both(Figure::P50), both(Figure::P99));
-        let added = |call: &Call<'_>, with: &Readings<'_>, without: &Readings<'_>| {
-            difference(with.get(call)?, without.get(call)?)
-        };
         let latency = |call: &Call<'a>| {
             let added_us =
                 EntryLatency { p50: added(call, &p50, &floor_p50), p99: added(call, &p99, &floor_p99) };
@@ -51,7 +49,6 @@ impl<'a> AddedCalls<'a> {
 
     /// Calls to services in one of these namespaces.
     pub fn of(&self, is_own: impl Fn(&str) -> bool) -> Vec<PricedCall> {
-        let namespace = |callee: &str| callee.split_once('/').map_or("", |(namespace, _)| namespace);
         let own = self.added.iter().filter(|((_, callee), _)| is_own(namespace(callee)));
         own.map(|(call, added_us)| priced(*call, *added_us)).collect()
     }
@@ -113,6 +110,10 @@ fn priced((from, to): Call<'_>, added_us: EntryLatency) -> PricedCall {
     PricedCall { from: from.to_owned(), to: to.to_owned(), added_us }
 }
 
+fn added<'a>(call: &Call<'a>, with: &Readings<'a>, without: &Readings<'a>) -> Option<Estimate> {
+    difference(with.get(call)?, without.get(call)?)
+}
+
 /// A percentile of each call by repeat, of the first take in which it is usable. A call is left out if the percentile falls among
 /// requests without a response in any of them, or too few requests lie beyond it.
 fn readings<'a>(cell: &'a Cell<'a>, figure: Figure) -> Readings<'a> {
@@ -126,7 +127,11 @@ fn readings<'a>(cell: &'a Cell<'a>, figure: Figure) -> Readings<'a> {
                 .entry((edge.from.as_str(), edge.to.as_str()))
                 .or_insert_with(|| Some(BTreeMap::new()));
             match times.and_then(|times| times.figure(figure)) {
-                Some(value) => own.iter_mut().for_each(|own| drop(own.insert(trial.repeat, value))),
+                Some(value) => {
+                    own.iter_mut().for_each(|own| {
+                        own.insert(trial.repeat, value);
+                    });
+                }
                 None => *own = None,
             }
         }
