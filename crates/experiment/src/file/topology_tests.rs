@@ -151,9 +151,8 @@ fn pair_server_and_databases_are_outside_mesh_in_egress_modes() {
 fn rules_by_identity_need_callers_in_the_mesh() {
     const OUTSIDE: &str = "topology={shape: chain, client-in-mesh: false}";
     const RULES: &str = "istio.authorization.identities=[0, 3]";
-    let in_modes = |modes: &str, topology: &str| {
-        read(&SMALL.replace("none, sidecar", modes), &[topology, RULES]).map_err(|error| error.to_string())
-    };
+    let in_modes =
+        |modes: &str, topology: &str| read(&SMALL.replace("none, sidecar", modes), &[topology, RULES]);
     for modes in ["none, sidecar", "none, ambient", "ambient-waypoint, ingress"] {
         let refused = in_modes(modes, OUTSIDE).unwrap_err();
         assert!(refused.contains("client calls s1 in plaintext and shows no identity"), "{modes}: {refused}");
