@@ -16,13 +16,14 @@ until [ -s lab.json ]; do
   kill -0 "$lab" || { cat lab.log >&2; exit 1; }
   sleep 1
 done
-in_collector() { meshmeter lab exec trace-collector -- curl -sS "$@"; }
+id=$(python3 -c 'import json; print(json.load(open("lab.json"))["id"])')
+in_collector() { meshmeter lab exec --lab "$id" trace-collector -- curl -sS "$@"; }
 
 # 2. Its telemetry: two requests a second for two minutes, and the spans of all of them.
 in_collector -X PUT localhost:4318/spans
 python3 - << 'END'
 import json, subprocess
-load = json.load(open("lab.json"))["access"]["load"]
+load = json.load(open("lab.json"))["load"]
 words = [{"100": "2", "10s": "120s"}.get(word, word) for word in load]
 subprocess.run(words + ["--warmup", "0s", "--json", "load.json"], check=True)
 END
