@@ -131,7 +131,9 @@ fn answers(result: &PriceResult) -> Vec<AnswerParts> {
     let mut shown = BTreeSet::new();
     let of_paths =
         entries().flat_map(|(mode, entry)| entry.critical_path.iter().map(move |call| (mode, call)));
-    let of_paths = of_paths.filter(|(mode, call)| shown.insert((mode.mode, &call.from, &call.to)));
+    let of_paths = of_paths.filter(|(mode, call)| {
+        call.added_us != EntryLatency::default() && shown.insert((mode.mode, &call.from, &call.to))
+    });
     let rows = of_paths.map(|(mode, call)| {
         latency_row(format!("{} → {}, {}", call.from, call.to, mode.mode), call.added_us)
     });

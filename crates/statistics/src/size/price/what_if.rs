@@ -8,6 +8,7 @@ use super::traffic::{Kind, Unit, Waypoints, has};
 use super::{Cell, FullScale, Laws, MeasuredRun, PriceQuestion, Target, laws};
 use experiment::dataplane::ModeParts;
 use experiment::topology::Resources;
+use results::units::format_size;
 use results::{Factors, Mode, SizeNote, SizeNoteKind, WhatIfPrices};
 
 /// Other values than those that are priced.
@@ -27,7 +28,9 @@ impl WhatIf {
         let mut settings = results::factor_texts(&self.factors);
         let Resources { cpu_request_cores, memory_request_bytes, .. } = self.sidecar_requests;
         settings.extend(cpu_request_cores.map(|cores| format!("sidecar.cpu-request {cores}")));
-        settings.extend(memory_request_bytes.map(|bytes| format!("sidecar.memory-request {bytes}")));
+        settings.extend(
+            memory_request_bytes.map(|bytes| format!("sidecar.memory-request {}", format_size(bytes))),
+        );
         settings.extend(self.waypoints.as_ref().map(|waypoints| format!("waypoints {waypoints}")));
         settings
     }
