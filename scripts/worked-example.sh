@@ -61,6 +61,7 @@ rate = json.load(open("load.json"))["rate"]["completed"]
 driver = json.load(open("learned.provenance.json"))["drivers"][0]["rate"]
 print(f"rate of the driver: {rate:.4g}/s sent, {driver:.4g}/s learned")
 END
+
 # 4. Run at two rates and priced at four requests a second; the mesh itself at that rate is the truth.
 meshmeter run mesh-modes --set topology=learned.yaml --set load.rate=[1,2] --set modes=[none,sidecar] --set proxy.workers=1 --set istio.workload-keys=ecdsa --set load.connections=2 --repeats 3 --duration 20s --accept-noise --out learned-run --overwrite
 meshmeter price learned-run --topology learned.yaml --rate 4 --json > price.json
