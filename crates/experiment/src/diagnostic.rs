@@ -2,6 +2,7 @@
 
 use crate::secrets;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use results::plain_text as shown;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -158,11 +159,6 @@ impl ExperimentError {
         let first_line = if shows_before { self.line - 1 } else { self.line };
         (lines, first_line, start_shown..end_shown)
     }
-}
-
-/// Replaces control characters: a file must not control the terminal.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl fmt::Display for ExperimentError {

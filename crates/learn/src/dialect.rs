@@ -1,5 +1,7 @@
 //! Meshes whose metrics are read, by what their proxies report.
 
+use crate::telemetry::Reporter;
+
 /// A mesh's metrics, in the order of precedence: where two meshes report requests, the first counts, since both may report the
 /// same ones.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -10,6 +12,8 @@ pub(crate) enum Dialect {
     Hubble,
     /// Istio's metrics without the label `reporter`.
     Unreported,
+    /// Kiali's graph of Istio's metrics.
+    Kiali,
 }
 
 /// Names of a dialect's metrics, as sources of figures.
@@ -52,8 +56,18 @@ const HUBBLE: Metrics = Metrics {
     ..ISTIO
 };
 
+const KIALI: Metrics = Metrics {
+    requests: "Kiali's graph",
+    connections: "Kiali's graph, bytes/s; one connection per second is assumed",
+    duration: "Kiali's graph, responseTime",
+    request_bytes: "Kiali's graph",
+    response_bytes: "Kiali's graph, bytes/s",
+    expected: &[],
+};
+
 impl Dialect {
-    pub(crate) const ALL: [Self; 4] = [Self::Istio, Self::Linkerd, Self::Hubble, Self::Unreported];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Istio, Self::Linkerd, Self::Hubble, Self::Unreported, Self::Kiali];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -61,6 +75,7 @@ impl Dialect {
             Self::Linkerd => "Linkerd",
             Self::Hubble => "Cilium's Hubble",
             Self::Unreported => "Istio, without `reporter`",
+            Self::Kiali => "Kiali",
         }
     }
 
@@ -69,6 +84,16 @@ impl Dialect {
             Self::Istio | Self::Unreported => &ISTIO,
             Self::Linkerd => &LINKERD,
             Self::Hubble => &HUBBLE,
+            Self::Kiali => &KIALI,
+        }
+    }
+
+    /// Source of a figure: its metric, and the reporter where there is a choice.
+    pub(crate) fn source(self, metric: &str, reporter: Reporter) -> String {
+        if self == Self::Kiali {
+            metric.to_owned()
+        } else {
+            format!("{metric}, reporter {}", reporter.name())
         }
     }
 
@@ -100,6 +125,18 @@ impl Dialect {
                 "missing-metric",
                 "the metrics have no label `reporter`: where both ends' proxies were added up, rates are twice as high",
             )],
+            Self::Kiali => &[
+                ("missing-sizes", "Kiali's graph has no sizes: requests and responses have no body"),
+                (
+                    "missing-times",
+                    "Kiali's graph has one response time per call, in whole milliseconds, and does not say which: it is taken as the \
+                     mean, and times have no spread",
+                ),
+                (
+                    "missing-metric",
+                    "Kiali's graph has bytes and no connections: a call over TCP is one connection per second with its bytes",
+                ),
+            ],
         }
     }
 }

@@ -80,7 +80,7 @@ impl Mesh {
         let waypoints = waypoints(telemetry);
         let behind = workloads_behind_hosts(telemetry);
         let mut merged: BTreeMap<(Option<Party>, Callee), Reported> = BTreeMap::new();
-        let (mut lost_rate, mut proxied) = (0.0, HashSet::new());
+        let (mut lost_rate, mut proxied) = (0.0, HashSet::from_iter(telemetry.members.iter().copied()));
         for (pair, reported) in &telemetry.pairs {
             let callee = match (pair.to.is_known(), behind.get(&pair.host)) {
                 (true, _) => Callee::Workload(pair.to),

@@ -153,7 +153,7 @@ impl Draft<'_> {
         let source = if edge.is_traced {
             "traces, over the share that is traced".to_owned()
         } else {
-            format!("{metric}, reporter {}", edge.reporter.name())
+            self.mesh.dialect.source(metric, edge.reporter)
         };
         // The interval of a sampled count is that of the sample.
         let half = half * edge.rate * period_s / edge.count.max(1.0);
@@ -259,9 +259,7 @@ impl Draft<'_> {
         if let Some((duration, reporter)) = &script.duration {
             let source = match is_traced {
                 true => TRACES.to_owned(),
-                false => {
-                    format!("{}, reporter {}", self.mesh.dialect.metrics().duration, reporter.name())
-                }
+                false => self.mesh.dialect.source(self.mesh.dialect.metrics().duration, *reporter),
             };
             figures.insert("duration".to_owned(), of_fit(duration, "s", &source));
             if let Some(own) = script.own {

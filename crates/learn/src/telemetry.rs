@@ -102,6 +102,8 @@ impl Reported {
 pub struct Telemetry {
     pub(crate) names: Interner,
     pub(crate) pairs: BTreeMap<Pair, Reported>,
+    /// Workloads in the mesh, where the source says so instead of their proxies.
+    pub(crate) members: BTreeSet<Party>,
     /// Dialect of all pairs.
     pub(crate) dialect: Dialect,
     /// Requests per second in other dialects, which are left out.
@@ -132,6 +134,7 @@ impl Telemetry {
         Self {
             names: Interner::new(anonymiser),
             pairs: BTreeMap::new(),
+            members: BTreeSet::new(),
             dialect: Dialect::default(),
             left_out: BTreeMap::new(),
             period_s: 0.0,

@@ -282,6 +282,13 @@ fn traces_of_which_nothing_is_kept_are_an_error_that_names_what_is_left_out() {
 }
 
 #[test]
+fn pods_without_a_canonical_service_have_the_name_of_their_proxy() {
+    let own = [("node_id", "sidecar~10.0.0.1~web-1.shop~x"), ("istio.canonical_service", "unknown")];
+    let found = learned(&document(&[("web.shop", vec![span((1, 1, 0), 2, (0, 9), &own)])]));
+    assert_eq!(edges(&found), ["shop/outside → shop/web"]);
+}
+
+#[test]
 fn traces_alone_need_the_share_that_is_traced() {
     let text =
         document(&[("web", vec![span((1, 1, 0), 2, (0, 500), &[]), span((2, 2, 0), 2, (500, 1000), &[])])]);

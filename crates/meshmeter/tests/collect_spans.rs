@@ -67,3 +67,22 @@ fn memory_of_an_export_is_of_the_order_of_its_size() {
     post(&collector, &smallest_spans(2 * MAX_EXPORT_BYTES).0);
     assert!(collector.get("/counters").contains("\"exports\":1,\"unreadable\":1,"));
 }
+
+#[test]
+fn spans_are_kept_on_request_alone() {
+    let collector = Serving::of("collect-spans", &[]);
+    let export = smallest_spans(100).0;
+    post(&collector, &export);
+    assert!(collector.get("/spans").starts_with("HTTP/1.1 404"), "none is kept");
+    let mut stream = TcpStream::connect(collector.authority()).unwrap();
+    stream.write_all(b"PUT /spans HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    assert!(collector.get("/spans").ends_with("\r\n\r\n"), "those before are not");
+    post(&collector, &export);
+    post(&collector, b"no export");
+    let spans = collector.get("/spans");
+    assert!(spans.contains("meshmeter-left-out: 0\r\n"), "{spans}");
+    assert_eq!(spans.matches("\"traceId\"").count(), 44, "{spans}");
+}

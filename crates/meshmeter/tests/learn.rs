@@ -36,6 +36,28 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
+fn graph_of_kiali_becomes_a_topology_and_excludes_a_prometheus() {
+    let folder = folder();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/learn_kiali");
+    fs::copy(corpus.join("workload_graph"), folder.path().join("graph.json")).unwrap();
+    let output = learn(folder.path(), &["--kiali", "graph.json", "--out", "bookinfo.yaml"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let summary = stderr(&output);
+    assert!(
+        summary.starts_with("4 services, 4 calls, 1 driver, 1 namespace, from 600 s of telemetry\n"),
+        "{summary}"
+    );
+    let explained = learn(folder.path(), &["--explain", "productpage-v1:details-v1", "bookinfo.yaml"]);
+    assert!(stdout(&explained).contains("errors: 0.05 fraction: Kiali's graph, n = 30000"), "{explained:?}");
+    let both = learn(folder.path(), &["--kiali", "graph.json", "--prometheus", "answers.json"]);
+    assert_eq!(both.status.code(), Some(2), "they would count a call twice");
+    let cut = corpus.join("cut_off");
+    let damaged = learn(folder.path(), &["--kiali", cut.to_str().unwrap()]);
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(stderr(&damaged).contains("not a graph of Kiali"), "{}", stderr(&damaged));
+}
+
+#[test]
 fn saved_answers_become_a_topology_that_check_takes_with_its_sources() {
     let folder = folder();
     let output = learn(folder.path(), &["--prometheus", "answers.json", "--out", "shop.yaml"]);

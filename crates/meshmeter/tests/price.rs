@@ -78,6 +78,25 @@ fn text_markdown_and_page_begin_with_the_same_sentence() {
 }
 
 #[test]
+fn changes_are_priced_beside_the_prices() {
+    let asked = ["--set", "sidecar.cpu-request=50m", "--set", "sidecar.memory-request=64Mi"];
+    let output = price(&[&[&real_run()[..]], &asked[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let result = json(&output);
+    let changes = result.what_if.as_ref().unwrap();
+    let [change] = &changes.modes[..] else { panic!("{changes:?}") };
+    assert_eq!((change.mode, change.proxies), (Mode::Sidecar, 0));
+    assert!((change.cpu_cores_reserved + 0.1).abs() < 1e-9, "two sidecars with 50m less: {change:?}");
+    assert!((change.memory_bytes_reserved + 2.0 * 64.0 * 1_048_576.0).abs() < 1.0, "{change:?}");
+    assert_eq!(change.cpu_cores_used.unwrap().estimate, 0.0);
+    let text = stdout(&price(&[&[&real_run()[..]], &asked[..]].concat()));
+    assert!(text.contains("What if: sidecar.cpu-request 0.05, sidecar.memory-request 64MiB"), "{text}");
+    let refused = price(&[&real_run(), "--set", "proxy.workers=4"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("proxy.workers 4"), "{}", stderr(&refused));
+}
+
+#[test]
 fn unsupported_questions_are_exit_status_1_with_reason() {
     for (arguments, kind, text) in [
         (&["--mode", "ambient"][..], SizeNoteKind::NotMeasured, "measured modes: none, gateway, sidecar"),
@@ -130,6 +149,9 @@ fn damaged_foreign_and_empty_folders_are_clear_errors() {
         (&["--topology", "pair"], "`--rate 100rps` gives each driver a rate"),
         (&["--topology", "-"], "standard input cannot be read here"),
         (&["--nodes", "0"], "--nodes"),
+        (&["--set", "istio.sidecar-scope"], "expected KEY=VALUE"),
+        (&["--set", "waypoints=all"], "expected `namespace`, `service` or a list"),
+        (&["--set", "sidecar.cpu-request=much"], "number of CPU cores"),
         (&["--cpu-hour", "1"], "--gb-hour"),
         (&["--markdown", "-", "--json"], "--markdown"),
     ] {

@@ -238,6 +238,41 @@ fn only_known_files_of_runs_are_served() {
 }
 
 #[test]
+fn damaged_histories_are_shown_as_far_as_they_can_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    let run = |seed, label: &str| {
+        let run = HistoryRun {
+            schema: HISTORY_SCHEMA.to_owned(),
+            run: format!("nightly-{seed}"),
+            label: Some(label.to_owned()),
+            seed: Some(seed),
+            ..HistoryRun::default()
+        };
+        serde_json::to_string(&run).unwrap()
+    };
+    let (good, later) = (run(1, "\u{202e}moc"), run(2, "v2").replace("history/1", "history/2"));
+    let write = |name: &str, text: String| fs::write(root.path().join(name), text).unwrap();
+    write("cut.jsonl", format!("{good}\n{}", &good[..good.len() - 9]));
+    write("later.jsonl", format!("{later}\n{good}\n"));
+    write("only-later.jsonl", format!("{later}\n"));
+    let viewing = Viewing::start(root.path());
+    let (_, _, list) = viewing.get("");
+    for (name, said) in [
+        ("cut.jsonl", "1 run; line 2 cannot be read and is left out"),
+        ("later.jsonl", "1 run; line 1 cannot be read and is left out"),
+        ("only-later.jsonl", "0 runs; line 1 cannot be read and is left out"),
+    ] {
+        assert!(list.contains(said), "{name}: {list}");
+        let (status, _, page) = viewing.get(&format!("history/-{name}"));
+        assert_eq!(status, 200, "{name}");
+        assert!(page.contains(said) && !page.contains('\u{202e}'), "{name}: {page}");
+    }
+    write("cut.jsonl", format!("{good}\n"));
+    let (_, _, list) = viewing.get("");
+    assert!(!list.contains("line 2"), "it was mended: {list}");
+}
+
+#[test]
 fn damaged_runs_and_hostile_names_are_shown_as_what_they_are() {
     let root = tempfile::tempdir().unwrap();
     let name = "<img src=x onerror=alert(1)>\"'&";

@@ -2,17 +2,31 @@
 
 use crate::comparison::figure::{self, change, label, percent, value};
 use crate::comparison::{skipped, verdict_word};
+use crate::folder::FolderError;
 use crate::format::counted;
+use crate::history_file::HistoryFile;
 use crate::terminal::plain;
+use experiment::environment::error_chain;
 use results::{
-    CourseSegment, Estimate, FigureVerdict, HistoryChange, HistoryCourse, HistoryGroup, Metric, SeriesCourse,
+    CourseSegment, Estimate, FigureVerdict, HistoryChange, HistoryCourse, HistoryGroup, SeriesCourse,
 };
 use statistics::words;
 use std::fmt::Write as _;
 
 /// Bars of a figure's course; longer courses are folded.
 const MAX_BARS: usize = 60;
+/// Ranges of numbers that are listed.
+const MAX_RANGES: usize = 12;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// State of a history of which [`HistoryFile::readable`] read all that can be read; true if something is wrong with it.
+#[must_use]
+pub fn state(history: &HistoryFile, end: &Result<(), FolderError>) -> (String, bool) {
+    let runs = counted(history.runs.len() as u64, "run", "runs");
+    let end = end.as_ref().err().map(|error| format!("; its end is missing: {}", error_chain(error)));
+    let damage = skipped(&history.skipped_lines()) + &end.unwrap_or_default();
+    (plain(&format!("{runs}{damage}")), !damage.is_empty())
+}
 
 /// Text of a history, ending with a line break.
 #[must_use]
@@ -45,11 +59,12 @@ fn of_series(group: &HistoryGroup, series: &SeriesCourse) -> String {
     let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
     let place = plain(&place_of(group, series));
     let mut text = format!("\n  {}{place}  {}\n", label(series.key), bars(&values));
+    text.push_str(&left_out(&series.left_out));
     for (number, segment) in series.segments.iter().enumerate() {
         if let Some(found) = number.checked_sub(1).and_then(|before| series.changes.get(before)) {
             let _ = writeln!(text, "    {}", plain(&of_change(series, found)));
         }
-        let _ = writeln!(text, "    {}", of_segment(series.key, segment));
+        let _ = writeln!(text, "    {}", of_segment(series, segment));
     }
     text
 }
@@ -59,11 +74,38 @@ pub(crate) fn place_of(group: &HistoryGroup, series: &SeriesCourse) -> String {
     if group.has_modes() { format!(" of {}", words::place(series.cell.key())) } else { String::new() }
 }
 
-fn of_segment(key: Metric, segment: &CourseSegment) -> String {
-    let runs = match segment.to - segment.from {
-        1 => format!("run {}", segment.to),
-        _ => format!("runs {} to {}", segment.from + 1, segment.to),
+/// Line of the runs without a value above 0; empty without any.
+fn left_out(runs: &[usize]) -> String {
+    let noun = match runs {
+        [] => return String::new(),
+        [_] => "run",
+        _ => "runs",
     };
+    format!("    {noun} {}: left out, without a usable value above 0\n", ranges(runs))
+}
+
+/// Numbers in rising order, those that follow each other as ranges: `3, 7 to 9`. Of many ranges the first are named.
+pub(crate) fn ranges(numbers: &[usize]) -> String {
+    let all: Vec<&[usize]> = numbers.chunk_by(|one, next| one + 1 == *next).collect();
+    let range = |part: &&[usize]| match **part {
+        [first, .., last] => format!("{first} to {last}"),
+        _ => part[0].to_string(),
+    };
+    let mut named: Vec<String> = all.iter().take(MAX_RANGES).map(range).collect();
+    let rest: usize = all.iter().skip(MAX_RANGES).map(|part| part.len()).sum();
+    named.extend((rest > 0).then(|| format!("{rest} more")));
+    named.join(", ")
+}
+
+/// Number of the run of a point.
+pub(crate) fn run_number(series: &SeriesCourse, point: usize) -> usize {
+    series.points.get(point).map_or(point + 1, |point| point.number)
+}
+
+fn of_segment(series: &SeriesCourse, segment: &CourseSegment) -> String {
+    let key = series.key;
+    let (first, last) = (run_number(series, segment.from), run_number(series, segment.to - 1));
+    let runs = if first == last { format!("run {first}") } else { format!("runs {first} to {last}") };
     if let Some(modes) = segment.bimodal {
         return format!("{runs}: bimodal, {}", figure::modes(key, modes));
     }
@@ -90,7 +132,7 @@ pub(crate) fn of_change(series: &SeriesCourse, found: &HistoryChange) -> String 
     };
     format!(
         "change at run {} ({}{started}): {}, {} with a probability of {}; {programs}",
-        found.at + 1,
+        run_number(series, found.at),
         found.run,
         change(Some(found.ratio)),
         verdict_word(verdict),
@@ -114,7 +156,9 @@ fn bars(values: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::{CoursePoint, Factors, HISTORY_COURSE_SCHEMA, LoadPoint, Mode, Modes, OwnedCellKey};
+    use results::{
+        CoursePoint, Factors, HISTORY_COURSE_SCHEMA, LoadPoint, Metric, Mode, Modes, OwnedCellKey,
+    };
     use std::collections::BTreeMap;
 
     fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
@@ -124,7 +168,9 @@ mod tests {
     fn course() -> HistoryCourse {
         let load = LoadPoint { protocol: "http/1.1".to_owned(), rate: Some(1000.0), ..LoadPoint::of_fleet() };
         let value = |run: usize| if run < 6 { 380.0 + run as f64 } else { 420.0 + 30.0 * (run % 2) as f64 };
+        // Run 4 is left out.
         let point = |run: usize| CoursePoint {
+            number: if run < 3 { run + 1 } else { run + 2 },
             run: format!("commit-{run}"),
             started_at: Some(format!("2026-11-{:02}T10:00:00Z", run + 1)),
             value: value(run),
@@ -136,6 +182,7 @@ mod tests {
             key: Metric::ResponseTimeP50Us,
             cell: OwnedCellKey { mode: Mode::Sidecar, factors: Factors::new(), load },
             points: (0..15).map(point).collect(),
+            left_out: vec![4],
             segments: vec![segment(0, 6, 382.0, None), segment(6, 15, 433.0, Some(modes))],
             changes: vec![HistoryChange {
                 at: 6,
@@ -148,7 +195,7 @@ mod tests {
         HistoryCourse {
             schema: HISTORY_COURSE_SCHEMA.to_owned(),
             file: "history.jsonl".to_owned(),
-            runs: 15,
+            runs: 16,
             skipped_lines: vec![7],
             groups: vec![HistoryGroup {
                 source: "run".to_owned(),
@@ -157,7 +204,7 @@ mod tests {
                     ("CPUs".to_owned(), "4".to_owned()),
                     ("kernel".to_owned(), "6.1".to_owned()),
                 ]),
-                runs: 15,
+                runs: 16,
                 series: vec![series],
             }],
         }
@@ -177,5 +224,12 @@ mod tests {
             "{shown}"
         );
         assert_eq!(bars(&[5.0; 3]), "▁▁▁");
+    }
+
+    #[test]
+    fn numbers_that_follow_each_other_are_ranges() {
+        assert_eq!(ranges(&[3, 7, 8, 9]), "3, 7 to 9");
+        let even: Vec<usize> = (1..=100).map(|number| 2 * number).collect();
+        assert!(ranges(&even).ends_with("22, 24, 88 more"), "{}", ranges(&even));
     }
 }

@@ -5,6 +5,7 @@
 //! skipping it would leave out runs without need.
 
 use crate::folder::{FolderError, Line, for_each_line, open_regular_file, write_whole};
+use results::units::shortened_to;
 use results::{HISTORY_SCHEMA, HistoryRun};
 use serde::Deserialize;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +14,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// Beginning of the schemas of all versions.
-const SCHEMA_OF_ALL_VERSIONS: &str = "meshmeter.history/";
+pub const SCHEMA_OF_ALL_VERSIONS: &str = "meshmeter.history/";
+/// A reason may quote the line.
+const MAX_REASON_CHARACTERS: usize = 300;
 /// Each attempt to lock follows a replacement of the file by another process.
 const MAX_REPLACEMENTS: usize = 100;
 
@@ -35,6 +38,8 @@ pub struct SkippedLine {
     pub number: usize,
     /// Reason for which it could not be read.
     pub reason: String,
+    /// True if a later version of Meshmeter wrote it.
+    pub is_later: bool,
 }
 
 impl HistoryFile {
@@ -58,28 +63,11 @@ impl HistoryFile {
     /// # Errors
     /// As [`Self::read`].
     pub fn read_from(file: File, path: &Path) -> Result<Self, FolderError> {
-        let mut history = Self::default();
-        for_each_line(file, path, |Line { number, text, is_whole }| {
-            if text.trim_ascii().is_empty() {
-                return Ok(());
-            }
-            history.ends_damaged = false;
-            match parse(text) {
-                Ok(run) => history.runs.push(run),
-                Err(Fault::Later(schema)) => {
-                    return Err(FolderError::read(
-                        path,
-                        format!("line {number} is of a later version: {schema}"),
-                    ));
-                }
-                Err(Fault::Damaged(reason)) => {
-                    let reason = if is_whole { reason } else { format!("it was cut short ({reason})") };
-                    history.skipped.push(SkippedLine { number, reason });
-                    history.ends_damaged = true;
-                }
-            }
-            Ok(())
-        })?;
+        let (history, end) = Self::readable(file, path);
+        end?;
+        if let Some(later) = history.skipped.iter().find(|line| line.is_later) {
+            return Err(FolderError::read(path, format!("line {} {}", later.number, later.reason)));
+        }
         if history.runs.is_empty() && !history.skipped.is_empty() {
             return Err(FolderError::read(
                 path,
@@ -87,6 +75,32 @@ impl HistoryFile {
             ));
         }
         Ok(history)
+    }
+
+    /// Reads what can be read of a history, lines of later versions left out as well, and the error that ended reading early.
+    pub fn readable(file: File, path: &Path) -> (Self, Result<(), FolderError>) {
+        let mut history = Self::default();
+        let end = for_each_line(file, path, |Line { number, text, is_whole }| {
+            if text.trim_ascii().is_empty() {
+                return Ok(());
+            }
+            history.ends_damaged = false;
+            match parse(text) {
+                Ok(run) => history.runs.push(run),
+                Err(fault) => {
+                    let (reason, is_later) = match fault {
+                        Fault::Later(schema) => (format!("is of a later version: {schema}"), true),
+                        Fault::Damaged(reason) if is_whole => (reason, false),
+                        Fault::Damaged(reason) => (format!("it was cut short ({reason})"), false),
+                    };
+                    let reason = shortened_to(&reason, MAX_REASON_CHARACTERS);
+                    history.skipped.push(SkippedLine { number, reason, is_later });
+                    history.ends_damaged = true;
+                }
+            }
+            Ok(())
+        });
+        (history, end)
     }
 }
 
@@ -109,7 +123,7 @@ fn parse(line: &[u8]) -> Result<HistoryRun, Fault> {
             false => Fault::Damaged(format!("its schema is {schema:?}, not {HISTORY_SCHEMA:?}")),
         });
     }
-    HistoryRun::from_json(line).map_err(damaged)
+    Ok(HistoryRun::from_json(line).map_err(damaged)?.plain())
 }
 
 /// A history under its lock.
@@ -267,6 +281,9 @@ mod tests {
         assert!(error("hello\n").contains("it is not a history"));
         let later = error("{\"schema\": \"meshmeter.history/2\"}\n");
         assert!(later.contains("line 1 is of a later version: meshmeter.history/2"), "{later}");
+        append(&path, 1);
+        let (readable, end) = HistoryFile::readable(File::open(&path).unwrap(), &path);
+        assert_eq!((seeds(&readable), readable.skipped_lines(), end.is_ok()), (vec![1], vec![1], true));
         fs::write(&path, "\n\n").unwrap();
         assert_eq!(HistoryFile::read(&path).unwrap(), HistoryFile::default());
         HistoryFile::read(folder.path()).unwrap_err();

@@ -4,11 +4,14 @@ use crate::format::{self, SizeUnit};
 use crate::sentences::size::{currency, measured_on, text};
 use crate::size::{AnswerParts, SizeParts, figure};
 use results::{
-    BasisKind, Estimate, Mode, NODE_PROXY_NAMESPACE, PriceResult, PricedMode, SizeNote, SizeNoteKind,
-    SizeQuestion,
+    BasisKind, EntryLatency, Estimate, Mode, NODE_PROXY_NAMESPACE, PriceChange, PriceResult, PricedMode,
+    SizeNote, SizeNoteKind, SizeQuestion, WhatIfPrices,
 };
 use statistics::words;
+use std::collections::BTreeSet;
 
+/// Calls on critical paths that are shown; all are in the JSON.
+const MAX_CALLS: usize = 40;
 const SCOPE: &str = "Intervals are 95 % and cover these runs alone; what they do not cover is in the list of what the prices rest on.";
 
 /// One line per figure.
@@ -33,7 +36,10 @@ fn refusal(note: &SizeNote, is_one_run: bool) -> String {
             format!("The runs are of different machines, and CPU per request holds on its own: {detail}.")
         }
         SizeNoteKind::MixedSettings if is_one_run => {
-            format!("The run varies {detail}: a price holds for one value. Run it with one.")
+            format!(
+                "The run varies {detail}: a price holds for one value. Run it with one, or name another one to price the change, such \
+                 as `--set KEY=VALUE`."
+            )
         }
         SizeNoteKind::MixedSettings => {
             format!("The runs differ in {detail}: their proxies do not follow one law.")
@@ -117,16 +123,29 @@ fn answers(result: &PriceResult) -> Vec<AnswerParts> {
         namespace.modes.iter().map(|mode| (format!("{}, {}", namespace.name, mode.mode), mode))
     });
     all.push(resources(result, "namespace, mode", of_namespaces));
-    let entries = result.modes.iter().flat_map(|mode| {
-        mode.entries.iter().map(|entry| {
-            let time = |added: Option<Estimate>| {
-                added.map_or_else(|| format::ABSENT.to_owned(), |added| words::latency(&added))
-            };
-            let place = format!("{}, {}", entry.name, mode.mode);
-            vec![place, time(entry.added_us.p50), time(entry.added_us.p99)]
-        })
+    let entries = || result.modes.iter().flat_map(|mode| mode.entries.iter().map(move |entry| (mode, entry)));
+    let rows =
+        entries().map(|(mode, entry)| latency_row(format!("{}, {}", entry.name, mode.mode), entry.added_us));
+    all.push(table("Added latency by entry point", named(&["entry, mode", "p50", "p99"]), rows.collect()));
+    // A call is on the paths of several entries.
+    let mut shown = BTreeSet::new();
+    let of_paths =
+        entries().flat_map(|(mode, entry)| entry.critical_path.iter().map(move |call| (mode, call)));
+    let of_paths = of_paths.filter(|(mode, call)| {
+        call.added_us != EntryLatency::default() && shown.insert((mode.mode, &call.from, &call.to))
     });
-    all.push(table("Added latency by entry point", named(&["entry, mode", "p50", "p99"]), entries.collect()));
+    let rows = of_paths.map(|(mode, call)| {
+        latency_row(format!("{} → {}, {}", call.from, call.to, mode.mode), call.added_us)
+    });
+    let mut of_paths =
+        table("Added latency on critical paths", named(&["call, mode", "p50", "p99"]), rows.collect());
+    let left_out = of_paths.rows.len().saturating_sub(MAX_CALLS);
+    of_paths.rows.truncate(MAX_CALLS);
+    if left_out > 0 {
+        of_paths.notes.push(format!("{left_out} further calls are in the JSON"));
+    }
+    all.push(of_paths);
+    all.extend(result.what_if.as_ref().into_iter().flat_map(|changes| what_if(result, changes)));
     let rests_on = result.rests_on.iter().map(|basis| {
         let kind = match basis.kind {
             BasisKind::Measured => "measured",
@@ -139,6 +158,70 @@ fn answers(result: &PriceResult) -> Vec<AnswerParts> {
     all.push(table("The prices rest on", named(&["what", "kind", "value"]), rests_on.collect()));
     all.retain(|answer| !answer.rows.is_empty());
     if result.modes.is_empty() { Vec::new() } else { all }
+}
+
+/// Tables of changes: proxies with their resources, and latency.
+fn what_if(result: &PriceResult, changes: &WhatIfPrices) -> [AnswerParts; 2] {
+    let bytes = changes.modes.iter().filter_map(|mode| Some(mode.memory_bytes_used?.estimate));
+    let unit = SizeUnit::for_sizes(bytes);
+    let signed = |change: Option<Estimate>, scale: f64| {
+        let text = |change: &Estimate| figure(Some(change), scale);
+        change.map_or_else(|| format::ABSENT.to_owned(), |change| words::signed(&change, text))
+    };
+    let plain = |change: f64, scale: f64| signed(Some(Estimate::single(change)), scale);
+    let mut header = vec![
+        "mode".to_owned(),
+        "proxies".to_owned(),
+        "CPU, cores".to_owned(),
+        "reserved".to_owned(),
+        format!("memory, {}", unit.symbol()),
+        "reserved".to_owned(),
+    ];
+    if result.prices.is_some() {
+        let currency = currency(result.prices.as_ref(), ", ");
+        header.extend([format!("per month{currency}"), "of what is reserved".to_owned()]);
+    }
+    let row = |mode: &PriceChange| {
+        let mut row = vec![
+            mode.mode.to_string(),
+            words::signed(&Estimate::single(mode.proxies as f64), |change| format::tick(change.estimate)),
+            signed(mode.cpu_cores_used, 1.0),
+            plain(mode.cpu_cores_reserved, 1.0),
+            signed(mode.memory_bytes_used, unit.bytes()),
+            plain(mode.memory_bytes_reserved, unit.bytes()),
+        ];
+        if result.prices.is_some() {
+            let reserved = mode.cost_per_month_reserved.map(Estimate::single);
+            row.extend([signed(mode.cost_per_month, 1.0), signed(reserved, 1.0)]);
+        }
+        row
+    };
+    let entries = changes.modes.iter().flat_map(|mode| mode.entries.iter().map(move |entry| (mode, entry)));
+    let latency =
+        entries.map(|(mode, entry)| latency_row(format!("{}, {}", entry.name, mode.mode), entry.added_us));
+    let place = format!("What if: {}", changes.settings.join(", "));
+    [
+        AnswerParts {
+            header,
+            rows: changes.modes.iter().map(row).collect(),
+            place: place.clone(),
+            ..AnswerParts::default()
+        },
+        AnswerParts {
+            place: format!("{place}: change of response times"),
+            header: ["entry, mode", "p50", "p99"].map(str::to_owned).to_vec(),
+            rows: latency.collect(),
+            ..AnswerParts::default()
+        },
+    ]
+}
+
+/// Row of a table of added latencies.
+fn latency_row(place: String, added_us: EntryLatency) -> Vec<String> {
+    let time = |added: Option<Estimate>| {
+        added.map_or_else(|| format::ABSENT.to_owned(), |added| words::latency(&added))
+    };
+    vec![place, time(added_us.p50), time(added_us.p99)]
 }
 
 /// Table of proxies and their resources, with the first column of this name.
@@ -218,6 +301,7 @@ mod tests {
             cost_per_month: None,
             cost_per_month_reserved: None,
             entries: Vec::new(),
+            calls: Vec::new(),
         }
     }
 

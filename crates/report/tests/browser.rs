@@ -172,7 +172,7 @@ fn pages_of_the_view_render_completely_and_their_script_adds_what_is_new() {
         ("run after events", live),
         ("damaged run", view::run("damaged", &broken, now).replace(viewed::SCRIPT_OF_RUN, "")),
         ("list", viewed::list().replace("<script src=\"view.js\"></script>", "")),
-        ("history", view::history("nightly.jsonl", &viewed::history())),
+        ("history", view::history("nightly.jsonl", "150 runs".to_owned(), &viewed::history())),
     ];
     let (seen, errors) = look_at(&pages);
     assert_eq!(seen.len(), pages.len() * FRAMES.len());

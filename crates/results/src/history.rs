@@ -3,11 +3,17 @@
 use crate::estimate::Estimate;
 use crate::factor::OwnedCellKey;
 use crate::metric::Metric;
+use crate::units::shortened_to;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The value of [`HistoryRun::schema`].
 pub const HISTORY_SCHEMA: &str = "meshmeter.history/1";
+
+/// Maximum characters of [`HistoryRun::label`].
+pub const MAX_LABEL_CHARACTERS: usize = 200;
+/// Maximum characters of other texts in a line, as of a path.
+const MAX_TEXT_CHARACTERS: usize = 4096;
 
 /// A finished run in a history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,6 +97,28 @@ impl HistoryRun {
             && self.figures.iter().all(|figure| is_close(figure).unwrap_or(self.started_at.is_some()))
     }
 
+    /// The same run with texts that can be shown: of bounded length, without characters that act on the text around them.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        let plain = |text: String| shortened_to(&text, MAX_TEXT_CHARACTERS);
+        let facts = |facts: BTreeMap<String, String>| {
+            facts.into_iter().map(|(name, value)| (plain(name), plain(value))).collect()
+        };
+        Self {
+            version: plain(self.version),
+            run: plain(self.run),
+            label: self.label.map(|label| shortened_to(&label, MAX_LABEL_CHARACTERS)),
+            source: plain(self.source),
+            name: plain(self.name),
+            started_at: self.started_at.map(plain),
+            environment: facts(self.environment),
+            settings: self.settings.into_iter().map(plain).collect(),
+            programs: facts(self.programs),
+            limits: self.limits.into_iter().map(plain).collect(),
+            ..self
+        }
+    }
+
     /// Short name for people: the label, or else the path.
     #[must_use]
     pub fn shown_name(&self) -> &str {
@@ -115,6 +143,20 @@ mod tests {
             figures: figures.iter().map(figure).collect(),
             ..HistoryRun::default()
         }
+    }
+
+    #[test]
+    fn texts_of_others_are_bounded_and_plain() {
+        let run = HistoryRun {
+            label: Some("x".repeat(10_000)),
+            run: "runs/\u{202e}gnp.exe\u{1b}[2J".to_owned(),
+            programs: BTreeMap::from([("envoy\u{2066}".to_owned(), "1.36\n1.37".to_owned())]),
+            ..run(None, &[])
+        };
+        let plain = run.plain();
+        assert_eq!(plain.run, "runs/ gnp.exe [2J");
+        assert_eq!(plain.label.unwrap().chars().count(), MAX_LABEL_CHARACTERS + 1, "with …");
+        assert_eq!(plain.programs, BTreeMap::from([("envoy ".to_owned(), "1.36 1.37".to_owned())]));
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub struct SeriesCourse {
     pub cell: OwnedCellKey,
     /// Values in the order of the history.
     pub points: Vec<CoursePoint>,
+    /// Numbers of the group's runs that are left out: without a usable value of this figure, or with one that is not above 0, which
+    /// has no ratio to others.
+    pub left_out: Vec<usize>,
     /// Parts without a change. They are adjacent and cover all points.
     pub segments: Vec<CourseSegment>,
     /// Changes between segments.
@@ -67,6 +70,8 @@ pub struct SeriesCourse {
 /// A run's value of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoursePoint {
+    /// Number of the run in its group, from 1. Runs without a value of this figure keep theirs.
+    pub number: usize,
     /// Label or path of the run.
     pub run: String,
     /// Start of the run.
@@ -79,7 +84,7 @@ pub struct CoursePoint {
 /// Part of a series without a change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CourseSegment {
-    /// Position of its first point.
+    /// Position of its first point in `points`.
     pub from: usize,
     /// Position after its last point.
     pub to: usize,
@@ -96,7 +101,7 @@ pub struct CourseSegment {
 /// A change of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistoryChange {
-    /// Position of the first point after it.
+    /// Position of the first point after it in `points`.
     pub at: usize,
     /// Run of this point: label or path.
     pub run: String,

@@ -61,6 +61,7 @@ mod node;
 mod objective;
 mod path;
 mod pauses;
+mod plain_text;
 mod price;
 mod proxy;
 mod published;
@@ -146,7 +147,7 @@ pub use gateway::{
 };
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
-pub use history::{HISTORY_SCHEMA, HistoryFigure, HistoryRun, RUN_SOURCE};
+pub use history::{HISTORY_SCHEMA, HistoryFigure, HistoryRun, MAX_LABEL_CHARACTERS, RUN_SOURCE};
 pub use history_course::{
     CoursePoint, CourseSegment, HISTORY_COURSE_SCHEMA, HistoryChange, HistoryCourse, HistoryGroup,
     SeriesCourse,
@@ -174,9 +175,10 @@ pub use path::{
     CellPath, EdgeProof, FilterProbe, FilterProof, PathProof, ProxyProof, ServiceProof, StreamProof,
 };
 pub use pauses::{CpuPauses, LongPauses, Pauses};
+pub use plain_text::{is_acting, plain_text};
 pub use price::{
-    Basis, BasisKind, EntryLatency, ModelCheck, ModelError, NODE_PROXY_NAMESPACE, PRICE_SCHEMA, PriceResult,
-    PricedEntry, PricedMode, PricedNamespace,
+    Basis, BasisKind, EntryLatency, ModelCheck, ModelError, NODE_PROXY_NAMESPACE, PRICE_SCHEMA, PriceChange,
+    PriceResult, PricedCall, PricedEntry, PricedMode, PricedNamespace, WhatIfPrices,
 };
 pub use proxy::{ProxyBuild, ProxySetup};
 pub use published::PublishedFigure;

@@ -37,6 +37,9 @@ pub struct PriceResult {
     pub namespaces: Vec<PricedNamespace>,
     /// Today's proxies by the model against their own usage in the telemetry; absent if the telemetry lacks it.
     pub model_error: Option<ModelError>,
+    /// Changes of these prices if settings had other values; absent unless asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<WhatIfPrices>,
     /// Foundation of the prices.
     pub rests_on: Vec<Basis>,
     /// Modes without a price, or reasons why there is no price at all.
@@ -64,6 +67,10 @@ pub struct PricedMode {
     pub cost_per_month_reserved: Option<f64>,
     /// Latency added at each entry point; of a namespace, at those whose target is in it.
     pub entries: Vec<PricedEntry>,
+    /// Latency added to each call between services, as its caller measures it; of a namespace, to those of its services. Empty if
+    /// the runs have no such calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<PricedCall>,
 }
 
 /// Latency that a mode adds for one driver, at the greatest measured load.
@@ -71,6 +78,21 @@ pub struct PricedMode {
 pub struct PricedEntry {
     /// Name of the driver.
     pub name: String,
+    /// Differences to the mode's floor; of a change those to the mode without it.
+    pub added_us: EntryLatency,
+    /// Calls that a response waits for, each caller's before those of its callees: of parallel branches those of the longest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub critical_path: Vec<PricedCall>,
+}
+
+/// Latency that a mode adds to a call between services, at the greatest measured load. It contains what is added to the calls that
+/// the callee makes meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PricedCall {
+    /// Qualified name of the caller.
+    pub from: String,
+    /// Qualified name of the callee.
+    pub to: String,
     /// Differences to the mode's floor.
     pub added_us: EntryLatency,
 }
@@ -82,6 +104,38 @@ pub struct EntryLatency {
     pub p50: Option<Estimate>,
     /// Difference of the 99th percentiles.
     pub p99: Option<Estimate>,
+}
+
+/// Changes of prices with other values of settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WhatIfPrices {
+    /// Each setting with its value, such as `istio.sidecar-scope on`.
+    pub settings: Vec<String>,
+    /// Modes that the settings touch.
+    pub modes: Vec<PriceChange>,
+}
+
+/// Change of a mode's proxies, resources and cost: with the settings less without. Differences are taken repeat by repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PriceChange {
+    /// The mode.
+    pub mode: Mode,
+    /// Change of the number of proxies.
+    pub proxies: i64,
+    /// Change of the CPU that they use, cores; absent if it was not measured.
+    pub cpu_cores_used: Option<Estimate>,
+    /// Change of the sum of their CPU requests, cores.
+    pub cpu_cores_reserved: f64,
+    /// Change of the memory that they use, bytes; absent if it was not measured.
+    pub memory_bytes_used: Option<Estimate>,
+    /// Change of the sum of their memory requests, bytes.
+    pub memory_bytes_reserved: f64,
+    /// Change of the cost of what they use, for 730 hours; absent without prices.
+    pub cost_per_month: Option<Estimate>,
+    /// Change of the cost of what they reserve, for 730 hours; absent without prices.
+    pub cost_per_month_reserved: Option<f64>,
+    /// Change of the response times at each entry point, at the greatest measured load.
+    pub entries: Vec<PricedEntry>,
 }
 
 /// Proxies of one namespace in every priced mode.

@@ -107,7 +107,8 @@ pub fn shortened(text: &str) -> String {
 /// Shortens text to at most this many characters on one line.
 #[must_use]
 pub fn shortened_to(text: &str, max_characters: usize) -> String {
-    let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let text = crate::plain_text(text);
+    let mut characters = text.chars();
     let head: String = characters.by_ref().take(max_characters).collect();
     if characters.next().is_some() { format!("{head}…") } else { head }
 }

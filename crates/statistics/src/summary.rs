@@ -33,6 +33,7 @@ mod verdicts;
 mod versions;
 mod word_factors;
 
+pub(crate) use edges::namespace;
 pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
 

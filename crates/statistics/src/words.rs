@@ -222,9 +222,16 @@ fn decimals_off_zero(estimate: &Estimate, unit_size: f64, decimals: usize) -> us
     (decimals..decimals + MOST).find(|decimals| !reads_as_zero(near, *decimals)).unwrap_or(decimals + MOST)
 }
 
+/// Values from here on have an exponent instead of hundreds of digits.
+const MIN_EXPONENT_VALUE: f64 = 1e15;
+
 /// A number with this many decimals and a true minus sign; never `−0`.
 fn number(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
+    let text = if value.is_finite() && value.abs() >= MIN_EXPONENT_VALUE {
+        format!("{value:.2e}")
+    } else {
+        format!("{value:.decimals$}")
+    };
     match text.strip_prefix('-') {
         Some(digits) if digits.chars().all(|c| matches!(c, '0' | '.')) => digits.to_owned(),
         Some(digits) => format!("−{digits}"),
@@ -252,6 +259,7 @@ mod tests {
             latency_value(812_000.0),
             latency_value(1_234_000.0),
             latency_value(-0.01),
+            latency_value(1e300),
             cores(&estimate(0.2123, 0.20, 0.224)),
             cores_value(0.0321),
             memory(&estimate(41.2e6, 40.4e6, 42.0e6)),

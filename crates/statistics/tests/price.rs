@@ -9,9 +9,12 @@ mod generated_trial;
 
 use experiment::topology::Resources;
 use generated_mesh::{Mesh, NODES, full};
-use results::{BasisKind, Estimate, Figure, Figures, Mode, PriceResult, PricedMode, Prices, SizeNoteKind};
+use results::{
+    BasisKind, Estimate, FactorValue, Figure, Figures, Mode, PriceResult, PricedCall, PricedMode, Prices,
+    SizeNoteKind,
+};
 use statistics::size::MeasuredRun;
-use statistics::size::price::{FullScale, PriceQuestion, price};
+use statistics::size::price::{FullScale, PriceQuestion, Waypoints, WhatIf, price};
 use std::time::Duration;
 
 const SEEDS: u64 = 400;
@@ -94,6 +97,13 @@ fn full_scale_without_noise_is_found_from_two_scales() {
         let names: Vec<&str> = priced.entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["one", "two"], "{of}");
         assert!(near(priced.entries[0].added_us.p50, 400.0) && near(priced.entries[1].added_us.p99, 800.0));
+        let named = |calls: &[PricedCall]| -> Vec<String> {
+            calls.iter().map(|call| format!("{} {}", call.from, call.to)).collect()
+        };
+        assert_eq!(named(&priced.calls), ["shop/cart stores/stock", "shop/web shop/cart"], "{of}");
+        assert!(priced.calls.iter().all(|call| near(call.added_us.p50, 300.0)), "{of}: {:?}", priced.calls);
+        let path = named(&priced.entries[0].critical_path);
+        assert_eq!(path, ["shop/web shop/cart", "shop/web stores/pay", "shop/cart stores/stock"], "{of}");
         let by_namespace = result.namespaces.iter().flat_map(|namespace| &namespace.modes);
         let own = by_namespace.filter(|one| one.mode == of);
         let sum: f64 = own.filter_map(|one| Some(one.cpu_cores_used?.estimate)).sum();
@@ -180,6 +190,90 @@ fn telemetry_and_objects_of_sidecars_are_used() {
             .iter()
             .any(|basis| basis.kind == BasisKind::Learned
                 && basis.what == "CPU and memory requests of sidecars")
+    );
+}
+
+#[test]
+fn changes_by_measured_factors_by_requests_and_by_waypoints_are_found() {
+    let quiet = Mesh { between: 0.0, proxies: 0.0, repeat: 0.0, scope: "[off, on]", ..Mesh::default() };
+    let runs = [quiet.run(0.2, 1), quiet.run(0.4, 1)];
+    let asked = |what_if: WhatIf| price(&PriceQuestion { what_if: Some(what_if), ..question() }, &runs);
+    let scoped = || WhatIf {
+        factors: [("istio.sidecar-scope".to_owned(), FactorValue::from_typed("on"))].into(),
+        ..WhatIf::default()
+    };
+    let result = asked(scoped());
+    let (cores, bytes, _) = quiet.truth(Mode::Sidecar, 1);
+    let priced = mode(&result, Mode::Sidecar);
+    assert!(near(priced.cpu_cores_used, cores) && near(priced.memory_bytes_used, bytes), "the first value");
+    let changes = result.what_if.as_ref().unwrap();
+    assert_eq!(changes.settings, ["istio.sidecar-scope on"]);
+    let [change] = &changes.modes[..] else { panic!("ambient modes have no sidecars: {changes:?}") };
+    assert_eq!((change.mode, change.proxies, change.cpu_cores_reserved), (Mode::Sidecar, 0, 0.0));
+    assert!(near(change.cpu_cores_used, -0.1 * cores), "{change:?}");
+    assert!(near(change.memory_bytes_used, -30_000.0 * 40.0 * 40.0), "{change:?}");
+    assert!(change.entries.iter().all(|entry| entry.added_us.p50.unwrap().estimate.abs() < 1e-9));
+
+    let mut what_if = scoped();
+    what_if.sidecar_requests.cpu_request_cores = Some(0.05);
+    what_if.waypoints = Some(Waypoints::PerService);
+    let changes = asked(what_if).what_if.unwrap();
+    let [sidecar, waypoint] = &changes.modes[..] else { panic!("{changes:?}") };
+    assert!((sidecar.cpu_cores_reserved + 2.0).abs() < 1e-9, "40 pods with 50m less");
+    assert_eq!(
+        (waypoint.mode, waypoint.proxies),
+        (Mode::AmbientWaypoint, 3),
+        "five services, two namespaces"
+    );
+    assert!(near(waypoint.cpu_cores_used, 3.0 * 0.004), "idle waypoints: {waypoint:?}");
+    assert!(near(waypoint.memory_bytes_used, 3.0 * (50e6 + 20_000.0 * 40.0)), "{waypoint:?}");
+    let only = Waypoints::Namespaces(["shop".to_owned()].into());
+    let what_if = WhatIf { waypoints: Some(only), ..scoped() };
+    assert_eq!(asked(what_if).what_if.unwrap().modes[1].proxies, -1);
+}
+
+#[test]
+fn change_is_within_its_interval_in_93_of_100() {
+    let mesh = Mesh { scope: "[off, on]", ..Mesh::default() };
+    let what_if = WhatIf {
+        factors: [("istio.sidecar-scope".to_owned(), FactorValue::from_typed("on"))].into(),
+        ..WhatIf::default()
+    };
+    let question = PriceQuestion { what_if: Some(what_if), ..question() };
+    let mut hits = [0; 2];
+    for seed in 0..SEEDS {
+        let result = price(&question, &[mesh.run(0.2, seed), mesh.run(0.4, seed)]);
+        let change = &result.what_if.unwrap().modes[0];
+        let (cores, ..) = mesh.truth(Mode::Sidecar, seed);
+        hits[0] += u64::from(holds(change.cpu_cores_used, -0.1 * cores));
+        hits[1] += u64::from(holds(change.memory_bytes_used, -30_000.0 * 40.0 * 40.0));
+    }
+    assert!(hits.iter().all(|hits| hits * 100 >= 93 * SEEDS), "{hits:?} of {SEEDS}");
+}
+
+#[test]
+fn settings_that_were_not_measured_are_refused() {
+    let mesh = Mesh { repeats: 2, scope: "[off, on]", ..Mesh::default() };
+    let runs = [mesh.run(0.2, 1), mesh.run(0.4, 1)];
+    let refused = |what_if: Option<WhatIf>, kind: SizeNoteKind, text: &str| {
+        let result = price(&PriceQuestion { what_if, ..question() }, &runs);
+        let refusal = result.refusals.first().unwrap_or_else(|| panic!("{text} is refused"));
+        assert!(refusal.kind == kind && refusal.detail.as_deref().unwrap().contains(text), "{refusal:?}");
+    };
+    let of = |key: &str, value: &str| {
+        let factors = [(key.to_owned(), FactorValue::from_typed(value))].into();
+        Some(WhatIf { factors, ..WhatIf::default() })
+    };
+    refused(None, SizeNoteKind::MixedSettings, "istio.sidecar-scope");
+    refused(of("istio.sidecar-scope", "maybe"), SizeNoteKind::NotMeasured, "has off, on");
+    refused(of("proxy.workers", "4"), SizeNoteKind::NotMeasured, "has one value of it");
+    let waypoints = Some(Waypoints::Namespaces(["nowhere".to_owned()].into()));
+    let what_if = of("istio.sidecar-scope", "on").map(|own| WhatIf { waypoints, ..own });
+    refused(what_if, SizeNoteKind::NotMeasured, "the namespace nowhere");
+    refused(
+        of("istio.sidecar-scope", "off"),
+        SizeNoteKind::NotMeasured,
+        "a mode that istio.sidecar-scope off changes",
     );
 }
 

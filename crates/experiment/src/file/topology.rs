@@ -4,6 +4,7 @@ use super::given::Given;
 use super::keys::{self, MAX_NAMESPACES, MAX_REPLICAS, SHAPE_KEYS};
 use super::named_files::Files;
 use super::sections::SECTIONS;
+use crate::dataplane;
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Source};
 use crate::keys::names;
@@ -13,7 +14,7 @@ use crate::settings::service::ServerSettings;
 use crate::topology::file::{self, TopologyFile};
 use crate::topology::settings::{TopologySettings, TopologySource};
 use crate::topology::shapes::{Parameters, SHAPES, Shape};
-use crate::topology::{Topology, Workload};
+use crate::topology::{Call, Topology, Workload, WorkloadId};
 use crate::yaml::document::{Node, Value};
 use crate::yaml::section::{Field, Section, alternatives};
 use crate::yaml::suggestion::nearest;
@@ -214,7 +215,32 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             )
             .with_hint("`mesh: istio` does"));
     }
+    callers_have_identities(experiment, given, &topology)?;
     services_own_settings(experiment, given)
+}
+
+/// Rejects rules that allow callers by identity if a caller is outside the mesh: it shows none, and would be denied.
+fn callers_have_identities(experiment: &Experiment, given: &Given<'_>, topology: &Topology) -> Result<()> {
+    let Some(field) = given
+        .field("istio.authorization.identities")?
+        .filter(|_| experiment.istio.authorization.identities > 0)
+    else {
+        return Ok(());
+    };
+    let entries = experiment.modes.iter().filter(|mode| **mode != Mode::None);
+    let is_direct =
+        entries.map(|mode| experiment.mesh.parts(*mode).entry).any(|entry| entry == dataplane::Entry::Direct);
+    let is_member = |id: WorkloadId| topology.workloads[id].in_mesh && !topology.workloads[id].is_external();
+    // A gateway calls in place of the drivers before it.
+    let arrives = |call: &&Call| is_direct || topology.workloads[call.from].serves();
+    let outside =
+        topology.calls.iter().filter(arrives).find(|call| is_member(call.to) && !is_member(call.from));
+    let Some(call) = outside else { return Ok(()) };
+    let [from, to] = [call.from, call.to].map(|id| topology.workloads[id].qualified_name());
+    Err(field.key_place.error(
+        format!("`{}` is not supported with callers outside the mesh", field.path),
+        format!("expected every caller in the mesh: {from} calls {to} in plaintext and shows no identity"),
+    ))
 }
 
 /// Rejects service settings of the experiment if the topology has its own scripts.

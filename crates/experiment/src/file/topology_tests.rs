@@ -148,6 +148,22 @@ fn pair_server_and_databases_are_outside_mesh_in_egress_modes() {
 }
 
 #[test]
+fn rules_by_identity_need_callers_in_the_mesh() {
+    const OUTSIDE: &str = "topology={shape: chain, client-in-mesh: false}";
+    const RULES: &str = "istio.authorization.identities=[0, 3]";
+    let in_modes =
+        |modes: &str, topology: &str| read(&SMALL.replace("none, sidecar", modes), &[topology, RULES]);
+    for modes in ["none, sidecar", "none, ambient", "ambient-waypoint, ingress"] {
+        let refused = in_modes(modes, OUTSIDE).unwrap_err();
+        assert!(refused.contains("client calls s1 in plaintext and shows no identity"), "{modes}: {refused}");
+        in_modes(modes, "topology=chain").unwrap();
+    }
+    in_modes("none, ingress", OUTSIDE).unwrap();
+    let service = "topology={services: [{name: a, in-mesh: false, script: [{call: b}]}, {name: b}]}";
+    assert!(in_modes("none, ingress", service).unwrap_err().contains("a calls b in plaintext"));
+}
+
+#[test]
 fn invalid_topologies_report_place_and_expectation() {
     let egress = format!("{}topology: chain\n", SMALL.replace("none, sidecar", "egress-bypass"));
     let envoy = format!("{}topology: shop.yaml\n", SMALL.replace("mesh: istio\n", ""));

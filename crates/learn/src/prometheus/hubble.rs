@@ -2,8 +2,9 @@
 //! namespaces: without these, a row has no ends. `httpV2` counts requests with their status, `http` responses beside them.
 
 use super::answer::Labels;
-use super::vocabulary::{Call, Metric, Named, Part, Vocabulary, is_error_status};
+use super::vocabulary::{Call, Metric, Named, Part, Vocabulary};
 use crate::dialect::Dialect;
+use crate::is_error_status;
 use crate::telemetry::Reporter;
 
 const METRICS: [Named; 5] = [

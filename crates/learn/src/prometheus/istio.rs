@@ -3,21 +3,18 @@
 
 use super::answer::{Labels, Row};
 use super::samples::{Samples, is_usable};
-use super::vocabulary::{Call, Metric, Named, Part, Vocabulary, is_error_status};
+use super::vocabulary::{Call, Metric, Named, Part, Vocabulary};
 use super::{AnswerError, cadvisor, hubble, linkerd};
 use crate::dialect::Dialect;
-use crate::is_grpc_error;
 use crate::parties::{Party, TooMuch};
 use crate::telemetry::{Pair, Reporter, Telemetry};
+use crate::{NO_HOSTS, is_error_status, is_grpc_error};
 use results::units::{parse_duration, shortened_to};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Maximum number of series of counters that are kept until the period is known.
 const MAX_SERIES: usize = 5_000_000;
-/// Clusters of Envoy that stand for any destination, or for none.
-const NO_HOSTS: [&str; 4] =
-    ["PassthroughCluster", "BlackHoleCluster", "InboundPassthroughCluster", "InboundPassthroughClusterIpv4"];
 /// Difference between periods of answers that counts as none: clocks and late scrapes.
 const SAME_PERIOD: f64 = 0.1;
 /// Difference between times of answers that counts as none, seconds: queries that are sent one after the other.

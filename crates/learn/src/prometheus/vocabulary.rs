@@ -70,8 +70,3 @@ impl Labels {
         names.iter().find_map(|name| self.further(name))
     }
 }
-
-/// True for the status of a response that the server answered with an error, or of none (0).
-pub(super) fn is_error_status(code: &str) -> bool {
-    code == "0" || (code.len() == 3 && code.starts_with('5'))
-}

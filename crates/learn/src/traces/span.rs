@@ -134,9 +134,11 @@ fn party(raw: &Raw, node: &str, names: &mut Interner) -> Result<Party, TooMuch> 
     let (of_name, name) = split_service(service, is_proxy);
     // The third part of a node's name is its pod's, with the namespace.
     let of_node = node.split('~').nth(2).and_then(|pod| pod.rsplit_once('.')).map(|(_, namespace)| namespace);
+    // Pods without the labels of a canonical service have one of this name.
+    let canonical = get("canonical").filter(|name| !["", "unknown"].contains(name));
     Ok(Party {
         namespace: names.name(get("namespace").or(of_node).or(of_name))?,
-        workload: names.name(get("deployment").or(get("canonical")).or(Some(name)))?,
+        workload: names.name(get("deployment").or(canonical).or(Some(name)))?,
     })
 }
 

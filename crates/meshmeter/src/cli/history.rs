@@ -1,6 +1,7 @@
 //! Options of `meshmeter history`.
 
 use clap::{Args, Subcommand, ValueHint};
+use results::{MAX_LABEL_CHARACTERS, is_acting};
 use std::path::PathBuf;
 
 /// Keep a history of finished runs, and show the course and the changes of each figure
@@ -51,8 +52,8 @@ pub struct AddArgs {
     /// Directories of runs, or result files
     #[arg(value_name = "RUN", required = true, value_hint = ValueHint::AnyPath)]
     pub runs: Vec<PathBuf>,
-    /// Commit or version of what was measured, shown at each change
-    #[arg(long, value_name = "TEXT")]
+    /// Commit or version of what was measured, shown at each change: at most 200 characters
+    #[arg(long, value_name = "TEXT", value_parser = parse_label)]
     pub label: Option<String>,
 }
 
@@ -84,6 +85,17 @@ pub struct PruneArgs {
     pub before: Option<jiff::Timestamp>,
 }
 
+/// A label that can be shown beside other text.
+fn parse_label(text: &str) -> Result<String, String> {
+    if text.chars().any(is_acting) {
+        return Err("it has a control character, or one that turns the direction of writing".to_owned());
+    }
+    match text.chars().count() {
+        0..=MAX_LABEL_CHARACTERS => Ok(text.to_owned()),
+        length => Err(format!("it has {length} characters; at most {MAX_LABEL_CHARACTERS} are accepted")),
+    }
+}
+
 /// A day, from its beginning in UTC, or a time.
 fn parse_date(text: &str) -> Result<jiff::Timestamp, String> {
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
@@ -97,6 +109,15 @@ fn parse_date(text: &str) -> Result<jiff::Timestamp, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_short_and_plain() {
+        assert_eq!(parse_label("v1.2 (größer)").as_deref(), Ok("v1.2 (größer)"));
+        assert!(parse_label(&"x".repeat(201)).unwrap_err().contains("201 characters"));
+        for hostile in ["a\u{202e}b", "a\nb", "\u{1b}[2J"] {
+            assert!(parse_label(hostile).unwrap_err().contains("control character"), "{hostile:?}");
+        }
+    }
 
     #[test]
     fn dates_are_days_or_times() {

@@ -14,7 +14,7 @@ const MAX_RANGE: Duration = Duration::from_secs(31 * 24 * 3600);
 /// Learn a topology from a running mesh's telemetry: services, calls, rates, sizes, times
 ///
 /// Reads Istio's standard metrics of sidecars, gateways, waypoints and ztunnels, or those of Linkerd or Cilium's Hubble, from a
-/// Prometheus, or from its saved answers, and writes a topology file with a driver for each entry. `NAME.provenance.json` beside it
+/// Prometheus, from its saved answers or from Kiali's graph, and writes a topology file with a driver for each entry. `NAME.provenance.json` beside it
 /// has the source, period and spread of each figure, the rates of the drivers, and findings: missing callers, reporters that
 /// disagree, counters that were reset, circles. Metrics have no order of calls; traces (--traces) have it, with calls per request
 /// by endpoint, retries and own times.
@@ -22,7 +22,7 @@ const MAX_RANGE: Duration = Duration::from_secs(31 * 24 * 3600);
 ///
 /// Exit status: 0 if a topology was learned, 2 if the input is unusable, 3 if Prometheus does not answer.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("telemetry").args(["prometheus", "traces"]).multiple(true)))]
+#[command(group(ArgGroup::new("telemetry").args(["prometheus", "kiali", "traces"]).multiple(true)))]
 #[command(after_help = "\
 Examples:
   meshmeter learn --prometheus http://127.0.0.1:9090 --out shop.yaml
@@ -31,19 +31,24 @@ Examples:
   meshmeter learn --prometheus answers.json --objects objects.json --out shop.yaml
   meshmeter learn --prometheus answers.json --traces spans.jsonl --out shop.yaml
   meshmeter learn --traces spans/ --sampling 10% --out shop.yaml
+  meshmeter learn --kiali graph.json --out shop.yaml
   meshmeter learn --prometheus answers.json --anonymise --out shop.yaml
   meshmeter learn --explain web:cart shop.yaml")]
 pub struct LearnArgs {
     /// Prometheus to query, by its URL, or a file with saved answers (--print-queries); several files may be given
-    #[arg(long, value_name = "URL|FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["traces", "print_queries", "explain"])]
+    #[arg(long, value_name = "URL|FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["kiali", "traces", "print_queries", "explain"])]
     pub prometheus: Vec<String>,
+
+    /// Graph of Kiali instead of a Prometheus: a file with the answer of /api/namespaces/graph
+    #[arg(long, value_name = "FILE", conflicts_with = "prometheus", value_hint = ValueHint::FilePath)]
+    pub kiali: Option<PathBuf>,
 
     /// Traces: a file with spans as JSON (OTLP, Jaeger's API or Zipkin v2), or a directory of such files; several may be given
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub traces: Vec<PathBuf>,
 
     /// Share of the requests that is traced, such as 10%: traces have no rates, and give them with it if there is no Prometheus
-    #[arg(long, value_name = "FRACTION", requires = "traces", conflicts_with = "prometheus", value_parser = parse_share)]
+    #[arg(long, value_name = "FRACTION", requires = "traces", conflicts_with_all = ["prometheus", "kiali"], value_parser = parse_share)]
     pub sampling: Option<f64>,
 
     /// End of the period: RFC 3339 or seconds since 1970 [default: now]
@@ -69,7 +74,7 @@ pub struct LearnArgs {
     pub objects: Vec<PathBuf>,
 
     /// Print the queries and the commands that save their answers, and query nothing
-    #[arg(long, conflicts_with_all = ["prometheus", "traces", "explain"])]
+    #[arg(long, conflicts_with_all = ["prometheus", "kiali", "traces", "explain"])]
     pub print_queries: bool,
 
     /// Write the topology to this file, and its provenance beside it [default: the topology to standard output]
@@ -93,7 +98,7 @@ pub struct LearnArgs {
     pub least_share: f64,
 
     /// Print the sources of a call (`web:cart`), a service or a driver of a learned topology
-    #[arg(long, value_name = "NAME", requires = "file", conflicts_with_all = ["prometheus", "traces"])]
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with_all = ["prometheus", "kiali", "traces"])]
     pub explain: Option<String>,
 
     /// Learned topology, for --explain

@@ -19,6 +19,8 @@ Examples:
   meshmeter price runs/shop-20 runs/shop-40 --topology shop.yaml --nodes 12 --mode sidecar --mode ambient --json
   meshmeter price runs/tiered --topology tiered --rate 500rps --cpu-hour 0.04 --gb-hour 0.005
   meshmeter price runs/sidecar-cost
+  meshmeter price runs/shop-what-if --topology shop.yaml --set istio.sidecar-scope=on --set sidecar.cpu-request=50m
+  meshmeter price runs/shop-20 runs/shop-40 --topology shop.yaml --set waypoints=[shop,stores]
 
 `meshmeter size --help` shows a prices file.")]
 pub struct PriceArgs {
@@ -42,6 +44,12 @@ pub struct PriceArgs {
     /// Only this mode; may be given several times [default: every measured mode]
     #[arg(long, value_name = "MODE", value_parser = mode_parser())]
     pub mode: Vec<Mode>,
+
+    /// What if: also price the change with another value, all of them together if given several times. A factor of the runs, such as
+    /// istio.sidecar-scope=on, whose first value is priced; sidecar.cpu-request and sidecar.memory-request of each sidecar; waypoints,
+    /// one per service (waypoints=service) or only those of some namespaces (waypoints=[shop,stores])
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
     #[command(flatten)]
     pub prices: PricesArgs,

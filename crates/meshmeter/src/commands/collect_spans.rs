@@ -1,12 +1,14 @@
 //! `meshmeter collect-spans`: counts the spans that proxies send, until it is stopped. Labs run it when an
 //! experiment traces.
 //!
-//! It counts spans by sender and stores none. It accepts OTLP over HTTP/1.1 in protobuf, on any path; not gRPC,
+//! It counts spans by sender and stores none, unless `PUT /spans` requests it to: from then on it keeps up to 64 MiB of exports, which
+//! `GET /spans` returns as JSON lines. It accepts OTLP over HTTP/1.1 in protobuf, on any path; not gRPC,
 //! JSON, compression or TLS. `GET /counters` returns the counts. A sender is the spans' `service.name`. istiod
 //! builds it from a proxy's label `app` and its namespace (`client.mesh-3`), so it belongs to one trial only.
 //! A line on standard output says where it listens. The collector has one thread, and its cost is reported
 //! separately from that of proxies.
 
+mod kept;
 mod message;
 
 use crate::cli::CollectSpansArgs;
@@ -17,6 +19,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use kept::Kept;
 use mesh::spans::{COUNTERS_PATH, Received};
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -33,6 +36,10 @@ const MAX_EXPORT_BYTES: usize = 4 << 20;
 const MAX_SENDERS: usize = 10_000;
 /// Maximum length of a sender's name: istiod joins two labels of at most 63 bytes.
 const MAX_SENDER_BYTES: usize = 256;
+/// Path of the spans that are kept.
+const SPANS_PATH: &str = "/spans";
+/// Header with the number of exports that were not kept for lack of space.
+const LEFT_OUT: &str = "meshmeter-left-out";
 /// Pause after a failed accept: there may be too many connections.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -44,11 +51,18 @@ pub fn run(args: &CollectSpansArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Counts, and the exports that are kept once they are requested.
+#[derive(Debug, Default)]
+struct Collected {
+    received: Received,
+    kept: Option<Kept>,
+}
+
 /// Runs the collector until the process ends.
 fn collect(listener: TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let received = Rc::new(RefCell::new(Received::default()));
+    let collected = Rc::new(RefCell::new(Collected::default()));
     tokio::task::LocalSet::new().block_on(&runtime, async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         loop {
@@ -56,8 +70,8 @@ fn collect(listener: TcpListener) -> io::Result<()> {
                 tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                 continue;
             };
-            let received = Rc::clone(&received);
-            let answer = service_fn(move |request| answer(request, Rc::clone(&received)));
+            let collected = Rc::clone(&collected);
+            let answer = service_fn(move |request| answer(request, Rc::clone(&collected)));
             tokio::task::spawn_local(async move {
                 // Connection errors are the client's concern.
                 let _ = hyper::server::conn::http1::Builder::new()
@@ -70,23 +84,53 @@ fn collect(listener: TcpListener) -> io::Result<()> {
 
 async fn answer(
     request: Request<Incoming>,
-    received: Rc<RefCell<Received>>,
+    collected: Rc<RefCell<Collected>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    if request.method() == Method::GET && request.uri().path() == COUNTERS_PATH {
-        let counters = serde_json::to_vec(&*received.borrow()).unwrap_or_default();
-        return Ok(response(StatusCode::OK, "application/json", counters));
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, COUNTERS_PATH) => {
+            let counters = serde_json::to_vec(&collected.borrow().received).unwrap_or_default();
+            return Ok(response(StatusCode::OK, "application/json", counters));
+        }
+        (&Method::GET, SPANS_PATH) => return Ok(kept_spans(collected.borrow().kept.as_ref())),
+        (&Method::PUT, SPANS_PATH) => {
+            collected.borrow_mut().kept = Some(Kept::default());
+            return Ok(response(StatusCode::NO_CONTENT, "text/plain", Vec::new()));
+        }
+        _ => {}
     }
     let body = Limited::new(request.into_body(), MAX_EXPORT_BYTES).collect().await;
     let counted = match body {
-        Ok(body) => count(&mut received.borrow_mut(), &body.to_bytes()),
+        Ok(body) => {
+            let body = body.to_bytes();
+            let Collected { received, kept } = &mut *collected.borrow_mut();
+            let counted = count(received, &body);
+            if let Some(kept) = kept.as_mut().filter(|_| counted) {
+                kept.add(body);
+            }
+            counted
+        }
         Err(_) => {
-            received.borrow_mut().unreadable += 1;
+            collected.borrow_mut().received.unreadable += 1;
             false
         }
     };
     // An empty message means that all spans were accepted.
     let status = if counted { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     Ok(response(status, "application/x-protobuf", Vec::new()))
+}
+
+/// The spans that are kept, and how many exports were left out.
+fn kept_spans(kept: Option<&Kept>) -> Response<Full<Bytes>> {
+    let Some(kept) = kept else {
+        return response(
+            StatusCode::NOT_FOUND,
+            "text/plain",
+            b"PUT /spans keeps spans from then on\n".to_vec(),
+        );
+    };
+    let mut response = response(StatusCode::OK, "application/x-ndjson", kept.lines());
+    response.headers_mut().insert(LEFT_OUT, header::HeaderValue::from(kept.left_out));
+    response
 }
 
 fn response(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {

@@ -11,7 +11,9 @@ use experiment::topology::{Resources, Topology};
 use learn::{Provenance, ServiceRecord};
 use report::price::fill_price;
 use report::terminal::price_text;
-use statistics::size::price::{FullScale, PriceQuestion, price};
+use results::FactorValue;
+use results::units::{parse_cores, parse_size, shortened};
+use statistics::size::price::{FullScale, PriceQuestion, Waypoints, WhatIf, price};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -21,6 +23,7 @@ pub fn run(args: &PriceArgs) -> Result<ExitCode, Failure> {
         modes: args.mode.clone(),
         nodes: args.nodes.map(|nodes| nodes as usize),
         prices: prices(&args.prices)?,
+        what_if: what_if(&args.set)?,
     };
     let runs = args.runs.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>()?;
     let mut result = price(&question, &runs);
@@ -31,6 +34,48 @@ pub fn run(args: &PriceArgs) -> Result<ExitCode, Failure> {
     files
         .print(|| if args.json { output::json(&result) } else { price_text(&result, terminal_options()) })?;
     Ok(status(!result.modes.is_empty(), result.refusals.iter().map(|refusal| &refusal.text)))
+}
+
+/// Settings of `--set`.
+fn what_if(settings: &[String]) -> Result<Option<WhatIf>, Failure> {
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    let mut all = WhatIf::default();
+    for setting in settings {
+        let refused = |reason: String| Failure::usage(format!("--set {}: {reason}", shortened(setting)));
+        let Some((key, value)) =
+            setting.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty())
+        else {
+            return Err(refused("expected KEY=VALUE".to_owned()));
+        };
+        match key {
+            "sidecar.cpu-request" => {
+                let cores = parse_cores(value).map_err(|error| refused(error.to_string()))?;
+                all.sidecar_requests.cpu_request_cores = Some(cores);
+            }
+            "sidecar.memory-request" => {
+                let bytes = parse_size(value).map_err(|error| refused(error.to_string()))?;
+                all.sidecar_requests.memory_request_bytes = Some(bytes);
+            }
+            "waypoints" => all.waypoints = Some(waypoints(value).map_err(refused)?),
+            factor => drop(all.factors.insert(factor.to_owned(), FactorValue::from_typed(value))),
+        }
+    }
+    Ok(Some(all))
+}
+
+fn waypoints(value: &str) -> Result<Waypoints, String> {
+    match value {
+        "namespace" => Ok(Waypoints::PerNamespace),
+        "service" => Ok(Waypoints::PerService),
+        list => {
+            let names = list.strip_prefix('[').and_then(|list| list.strip_suffix(']'));
+            let names =
+                names.ok_or("expected `namespace`, `service` or a list of namespaces, [shop,stores]")?;
+            Ok(Waypoints::Namespaces(names.split(',').map(|name| name.trim().to_owned()).collect()))
+        }
+    }
 }
 
 /// The topology at full scale, with rates from its provenance unless one is given.

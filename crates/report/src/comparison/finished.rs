@@ -2,6 +2,7 @@
 
 use super::figure;
 use crate::format::counted;
+use crate::history::ranges;
 use results::{BetweenRuns, ComparedFigure, Comparison, FinishedRuns, InconclusiveReason};
 use statistics::comparison::{ALARM_RATE, MISS_RATE};
 use statistics::words;
@@ -82,11 +83,10 @@ pub(super) fn notes(comparison: &Comparison, finished: &FinishedRuns) -> Vec<Str
 
 /// `; line 12 cannot be read and is left out`.
 pub(crate) fn skipped(lines: &[usize]) -> String {
-    let numbers: Vec<String> = lines.iter().map(ToString::to_string).collect();
-    match numbers.as_slice() {
+    match lines {
         [] => String::new(),
         [one] => format!("; line {one} cannot be read and is left out"),
-        several => format!("; lines {} cannot be read and are left out", several.join(", ")),
+        several => format!("; lines {} cannot be read and are left out", ranges(several)),
     }
 }
 

@@ -2,13 +2,16 @@
 
 use super::ABSENT;
 
+/// Values from here on have an exponent: none of ours is as large, and hundreds of digits tell nobody anything.
+const MIN_EXPONENT_VALUE: f64 = 1e15;
+
 /// A number and its unit, kept on one line; a missing figure has no unit.
 #[must_use]
 pub fn with_unit(number: &str, unit: &str) -> String {
     if number == ABSENT || unit.is_empty() { number.to_owned() } else { format!("{number}\u{a0}{unit}") }
 }
 
-/// 3 significant digits, never an exponent: `0.0421`, `4.21`, `421`, `42100`.
+/// 3 significant digits, without an exponent below [`MIN_EXPONENT_VALUE`]: `0.0421`, `4.21`, `421`, `42100`.
 #[must_use]
 pub fn digits(value: f64) -> String {
     if value == 0.0 {
@@ -42,6 +45,9 @@ pub(super) fn decimals_for(value: f64, significant: i32) -> i32 {
 pub(super) fn fixed(value: f64, decimals: i32) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
+    }
+    if value.abs() >= MIN_EXPONENT_VALUE {
+        return format!("{value:.2e}").replace('-', "−");
     }
     let rounded = if decimals < 0 {
         let unit = 10f64.powi(-decimals);

@@ -6,7 +6,7 @@ fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
 }
 
 #[test]
-fn digits_are_three_without_exponent() {
+fn digits_are_three_without_exponent_unless_the_value_is_huge() {
     for (value, text) in [
         (0.0, "0"),
         (0.042_14, "0.0421"),
@@ -16,6 +16,8 @@ fn digits_are_three_without_exponent() {
         (421.4, "421"),
         (42_140.0, "42100"),
         (-3.25, "−3.25"),
+        (1e300, "1.00e300"),
+        (-4.2e15, "−4.20e15"),
         (f64::NAN, ABSENT),
         (f64::INFINITY, ABSENT),
     ] {

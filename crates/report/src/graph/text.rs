@@ -2,6 +2,7 @@
 
 use super::Folding;
 use experiment::topology::{Runs, Topology, Workload, WorkloadId};
+use results::is_acting;
 use std::fmt::Write as _;
 
 /// The topology as a Mermaid flowchart.
@@ -97,7 +98,7 @@ fn in_mermaid(text: &str) -> String {
             '<' => escaped.push_str("#lt;"),
             '>' => escaped.push_str("#gt;"),
             '`' => escaped.push_str("#96;"),
-            other if other.is_control() => escaped.push(' '),
+            other if is_acting(other) => escaped.push(' '),
             other => escaped.push(other),
         }
     }
@@ -110,7 +111,7 @@ fn in_dot(text: &str) -> String {
     for character in text.chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
-            other if other.is_control() => quoted.push(' '),
+            other if is_acting(other) => quoted.push(' '),
             other => quoted.push(other),
         }
     }

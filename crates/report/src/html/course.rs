@@ -4,7 +4,7 @@ use super::charts::course::{self, Change, Level, Point};
 use super::sections::Chart;
 use crate::comparison::figure::{label, value};
 use crate::comparison::page::style;
-use crate::history::{direction, of_change, place_of};
+use crate::history::{direction, of_change, place_of, run_number};
 use crate::terminal::plain;
 use results::{
     CoursePoint, CourseSegment, Estimate, HistoryChange, HistoryCourse, HistoryGroup, SeriesCourse,
@@ -32,37 +32,32 @@ fn chart(number: usize, group: &HistoryGroup, series: &SeriesCourse) -> Chart {
     let first = series.segments.first().map_or(1.0, |segment| segment.mean);
     let percent = |value: f64| 100.0 * (value / first - 1.0);
     let per_mark = series.points.len().div_ceil(MAX_MARKS).max(1);
-    let point = |(from, points): (usize, &[CoursePoint])| {
+    let point = |points: &[CoursePoint]| {
+        let (first, last) = (points[0].number, points[points.len() - 1].number);
         let mean = points.iter().map(|point| point.value).sum::<f64>() / points.len() as f64;
         let runs = match points {
-            [one] => format!("run {from}, {}", one.run),
-            _ => format!("runs {from} to {}", from + points.len() - 1),
+            [one] => format!("run {first}, {}", one.run),
+            _ => format!("runs {first} to {last}"),
         };
         let text = format!("{runs}: {}", value(series.key, Some(Estimate::single(mean))));
-        Point {
-            run: from as f64 + (points.len() - 1) as f64 / 2.0,
-            change: percent(mean),
-            text: plain(&text),
-        }
+        Point { run: (first + last) as f64 / 2.0, change: percent(mean), text: plain(&text) }
     };
     let level = |segment: &CourseSegment| Level {
-        runs: ((segment.from + 1) as f64, segment.to as f64),
+        runs: (run_number(series, segment.from) as f64, run_number(series, segment.to - 1) as f64),
         change: percent(segment.mean),
         spread: segment.deviation.map(|deviation| {
             (percent(segment.mean * (-deviation).exp()), percent(segment.mean * deviation.exp()))
         }),
     };
     let of_found = |found: &HistoryChange| Change {
-        run: (found.at + 1) as f64,
+        run: run_number(series, found.at) as f64,
         label: plain(&found.run),
         text: plain(&of_change(series, found)),
         style: style(direction(found)),
     };
     // No mark mixes runs of before and after a change.
     let marks = |segment: &CourseSegment| {
-        let from = segment.from;
-        let chunks = series.points.get(from..segment.to).unwrap_or_default().chunks(per_mark);
-        chunks.enumerate().map(move |(mark, points)| (from + mark * per_mark + 1, points))
+        series.points.get(segment.from..segment.to).unwrap_or_default().chunks(per_mark)
     };
     let points: Vec<Point> = series.segments.iter().flat_map(marks).map(point).collect();
     let levels: Vec<Level> = series.segments.iter().map(level).collect();
@@ -88,12 +83,17 @@ mod tests {
             superiority: 0.99,
             programs: Vec::new(),
         };
-        let points =
-            (0..runs).map(|run| CoursePoint { run: format!("c{run}"), started_at: None, value: value(run) });
+        let points = (0..runs).map(|run| CoursePoint {
+            number: run + 1,
+            run: format!("c{run}"),
+            started_at: None,
+            value: value(run),
+        });
         SeriesCourse {
             key: Metric::ResponseTimeP50Us,
             cell: OwnedCellKey { mode: Mode::Sidecar, factors: Factors::new(), load: LoadPoint::of_fleet() },
             points: points.collect(),
+            left_out: Vec::new(),
             segments: match change_at {
                 Some(at) => vec![segment(0, at), segment(at, runs)],
                 None => vec![segment(0, runs)],

@@ -106,13 +106,13 @@ pub fn run(title: &str, run: &WatchedRun, now: Timestamp) -> String {
     fill("view.html", &page)
 }
 
-/// Page of a history: charts of its figures, those with changes first, and its course as text.
+/// Page of a history: its state, charts of its figures, those with changes first, and its course as text.
 #[must_use]
-pub fn history(title: &str, course: &HistoryCourse) -> String {
+pub fn history(title: &str, state: String, course: &HistoryCourse) -> String {
     let (charts, left_out) = super::course::charts(course);
     let values = json!({"charts": charts, "left_out": left_out, "text": crate::history::text(course)});
     let part = Part { name: "course", html: fill("view-course.html", &values) };
-    fill("view.html", &Page { title, home: Some("../"), parts: vec![part], ..Page::default() })
+    fill("view.html", &Page { title, state, home: Some("../"), parts: vec![part], ..Page::default() })
 }
 
 /// Rows of the table of trials, in this order.

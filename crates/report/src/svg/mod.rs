@@ -8,6 +8,7 @@
 pub mod scale;
 
 use crate::format::cut;
+use results::is_acting;
 use std::fmt::Write as _;
 
 /// Width of a character relative to the text size, in the widest default fonts.
@@ -314,7 +315,8 @@ pub(crate) fn short(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Escapes text for an element or an attribute. Control characters, which XML does not allow, become spaces.
+/// Escapes text for an element or an attribute. Control characters, which XML does not allow, and those that turn the direction of
+/// writing become spaces.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -325,7 +327,7 @@ pub fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            other if other.is_control() => escaped.push(' '),
+            other if is_acting(other) => escaped.push(' '),
             other => escaped.push(other),
         }
     }

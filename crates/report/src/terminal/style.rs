@@ -65,10 +65,8 @@ pub(super) fn painted(table: &str) -> String {
     MARKS.iter().fold(table.to_owned(), |text, (mark, sequence)| text.replace(*mark, sequence))
 }
 
-/// Replaces control characters in untrusted text, which a terminal would interpret.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
-}
+/// Replaces characters of untrusted text that a terminal would interpret.
+pub(crate) use results::plain_text as plain;
 
 /// Lines of at most `width` characters, broken at spaces but not at no-break spaces; a longer word gets its
 /// own line.

@@ -16,7 +16,7 @@ use results::{
     ComparisonEnd, ComparisonVerdict, ComponentVersion, Estimate, Figure, FigureVerdict, FinishedRuns,
     HistoryFigure, HistoryRun, HistoryUse, InconclusiveReason, MarginSource, OwnedCellKey,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Wishes of the user.
 #[derive(Clone, Copy, Debug, Default)]
@@ -182,6 +182,7 @@ fn compare_pair(
                 .map(|cell| format!("{} is only in {}", words::place(cell.key()), one.run)),
         );
     }
+    say_without_ratio(draft, [base, head].into_iter());
     let (ours, theirs) = (compared_figures(base, head), compared_figures(head, base));
     for figure in &ours {
         let Some(counterpart) = theirs.iter().find(|other| is_counterpart(head, other, figure)) else {
@@ -242,6 +243,20 @@ fn compared_figures<'a>(run: &'a HistoryRun, other: &HistoryRun) -> Vec<&'a Hist
         is_positive(figure) && !(are_enough && figure.key.clock() == Some(Clock::ServiceTime))
     };
     run.figures.iter().filter(is_compared).collect()
+}
+
+/// Says which figures have values in runs that no ratio can be made of.
+fn say_without_ratio<'a>(draft: &mut Draft, runs: impl Iterator<Item = &'a HistoryRun>) {
+    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for run in runs {
+        for figure in run.figures.iter().filter(|figure| !is_positive(figure)) {
+            found.entry(name_of(run, figure)).or_default().push(run.shown_name());
+        }
+    }
+    draft.finished.not_compared.extend(found.into_iter().map(|(name, runs)| match runs.as_slice() {
+        [run] => format!("{name} in {run} is not above 0 and is left out"),
+        _ => format!("{name} in {} runs is not above 0 and is left out of them: {}, …", runs.len(), runs[0]),
+    }));
 }
 
 /// Says that a figure is only in one run. If both measured its cell alike, it is missing data.
@@ -359,6 +374,7 @@ fn say_environments(draft: &mut Draft, others: &[&HistoryRun], used: &[&HistoryR
 
 fn judge_figures(draft: &mut Draft, used: &[&HistoryRun], heads: &[Recorded], request: &Request) {
     let all = series(used);
+    say_without_ratio(draft, used.iter().copied().chain(heads.iter().map(|head| &head.run)));
     let compared = figures_of_heads(heads, used[used.len() - 1]);
     let found: Vec<(&Series<'_>, &Vec<&HistoryFigure>)> =
         compared.iter().filter_map(|judged| Some((judged.series(&all)?, &judged.figures))).collect();

@@ -19,6 +19,8 @@ const LEVEL: f64 = 0.05;
 pub(super) struct Series<'a> {
     pub(super) figure: &'a HistoryFigure,
     pub(super) runs: Vec<&'a HistoryRun>,
+    /// Of each run: its number among all, from 1.
+    numbers: Vec<usize>,
     pub(super) values: Vec<f64>,
 }
 
@@ -26,7 +28,7 @@ pub(super) struct Series<'a> {
 pub(super) fn series<'a>(runs: &[&'a HistoryRun]) -> Vec<Series<'a>> {
     let mut all: Vec<Series<'a>> = Vec::new();
     let mut by_key: HashMap<Metric, Vec<usize>> = HashMap::new();
-    for &run in runs {
+    for (number, &run) in (1..).zip(runs) {
         for figure in run.figures.iter().filter(|figure| is_positive(figure)) {
             let of_key = by_key.entry(figure.key).or_default();
             let is_it = |position: &&usize| is_counterpart(run, figure, all[**position].figure);
@@ -35,9 +37,10 @@ pub(super) fn series<'a>(runs: &[&'a HistoryRun]) -> Vec<Series<'a>> {
                 all.len()
             });
             if position == all.len() {
-                all.push(Series { figure, runs: Vec::new(), values: Vec::new() });
+                all.push(Series { figure, runs: Vec::new(), numbers: Vec::new(), values: Vec::new() });
             }
             all[position].runs.push(run);
+            all[position].numbers.push(number);
             all[position].values.push(figure.estimate.estimate);
         }
     }
@@ -69,7 +72,7 @@ pub fn course(file: &str, runs: &[HistoryRun], skipped_lines: &[usize]) -> Histo
         name: runs[0].name.clone(),
         environment: runs[0].environment.clone(),
         runs: runs.len(),
-        series: series(&runs).iter().map(of_series).collect(),
+        series: series(&runs).iter().map(|series| of_series(series, runs.len())).collect(),
     };
     HistoryCourse {
         schema: HISTORY_COURSE_SCHEMA.to_owned(),
@@ -80,7 +83,7 @@ pub fn course(file: &str, runs: &[HistoryRun], skipped_lines: &[usize]) -> Histo
     }
 }
 
-fn of_series(series: &Series<'_>) -> SeriesCourse {
+fn of_series(series: &Series<'_>, runs: usize) -> SeriesCourse {
     let values = logarithms(&series.values);
     let at = change_points(&values);
     let bounds: Vec<usize> = [0].into_iter().chain(at.iter().copied()).chain([values.len()]).collect();
@@ -94,7 +97,8 @@ fn of_series(series: &Series<'_>) -> SeriesCourse {
             bimodal: bimodal::groups(part).map(bimodal::Groups::modes),
         }
     };
-    let point = |(run, value): (&&HistoryRun, &f64)| CoursePoint {
+    let point = |((run, number), value): ((&&HistoryRun, &usize), &f64)| CoursePoint {
+        number: *number,
         run: run.shown_name().to_owned(),
         started_at: run.started_at.clone(),
         value: *value,
@@ -113,7 +117,8 @@ fn of_series(series: &Series<'_>) -> SeriesCourse {
     SeriesCourse {
         key: series.figure.key,
         cell: series.figure.cell.clone(),
-        points: series.runs.iter().zip(&series.values).map(point).collect(),
+        points: series.runs.iter().zip(&series.numbers).zip(&series.values).map(point).collect(),
+        left_out: (1..=runs).filter(|number| series.numbers.binary_search(number).is_err()).collect(),
         segments: bounds.windows(2).map(|pair| segment(pair[0], pair[1])).collect(),
         changes: bounds.windows(3).map(change).collect(),
     }
@@ -169,5 +174,20 @@ mod tests {
         assert!(ratio.low.unwrap() > 1.05 && ratio.high.unwrap() < 1.15, "{ratio:?}");
         assert!(change.superiority > 0.99);
         assert_eq!(found.groups[1].series[0].segments[0].deviation, None);
+    }
+    #[test]
+    fn runs_without_a_value_above_0_are_named_and_others_keep_their_numbers() {
+        let mut runs: Vec<HistoryRun> =
+            (0..30).map(|number| run(number, "6.1", if number < 15 { 100.0 } else { 120.0 })).collect();
+        for (number, value) in [(3, 0.0), (4, -2.0), (5, f64::NAN)] {
+            runs[number].figures[0].estimate = Estimate::single(value);
+        }
+        runs[6].figures.clear();
+        let found = course("h.jsonl", &runs, &[]);
+        let series = &found.groups[0].series[0];
+        assert_eq!((series.points.len(), series.left_out.as_slice()), (26, [4, 5, 6, 7].as_slice()));
+        let change = &series.changes[0];
+        assert_eq!((change.at, change.run.as_str()), (11, "commit-15"));
+        assert_eq!(series.points[change.at].number, 16);
     }
 }

@@ -2,32 +2,37 @@
 //!
 //! Runs of a topology at smaller scales or rates have the CPU and memory of its proxies; [`law`] tells what each costs by its
 //! requests, and [`traffic`] how many requests go through which proxies at full scale. [`entries`] has what modes add at the
-//! entry points, [`basis`] what all of it rests on. A mode that was not measured, or whose proxies are not those of pods, nodes
-//! and namespaces, is refused.
+//! entry points and [`calls`] to calls, [`basis`] what all of it rests on. A mode that was not measured, or whose proxies are not those of pods, nodes
+//! and namespaces, is refused. [`totals`] adds proxies up, and [`what_if`] has what other settings would change.
 
 mod basis;
+mod calls;
 mod entries;
 mod law;
+mod totals;
 mod traffic;
+mod what_if;
+
+pub use traffic::Waypoints;
+pub use what_if::WhatIf;
 
 use super::settings::differing_sections;
 use super::{CONFIDENCE, MeasuredRun, described, mixed_components, one_machine, reasons};
-use crate::control_plane::size::over;
-use crate::size::usage::hull;
-use crate::summary::reservation::{Amount, NODE_PROXY, PROXY};
 use crate::trials::{TrialsByCell, usable};
 use basis::Found;
 use experiment::dataplane::{DataPlane, Entry, Exit, ModeParts, Proxies};
 use experiment::plan::topology_of;
 use experiment::topology::{Resources, Topology};
-use law::{CpuLaw, Extreme, MemoryLaw, Seen};
+use law::{CpuLaw, MemoryLaw, Seen};
 use results::{
-    ComponentUsage, Estimate, Figure, Mode, ModelCheck, ModelError, OwnedCellKey, PRICE_SCHEMA, PriceResult,
-    PricedMode, PricedNamespace, Prices, SizeNote, SizeNoteKind, TrialRecord,
+    ComponentUsage, Estimate, Factors, Figure, Mode, ModelCheck, ModelError, OwnedCellKey, PRICE_SCHEMA,
+    PriceResult, PricedMode, PricedNamespace, Prices, SizeNote, SizeNoteKind, TrialRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use totals::Totals;
 use traffic::{Key, Kind, Requests, Traffic, Unit};
+use what_if::Priced;
 
 /// Kubernetes' default maximum of pods per node.
 const PODS_PER_NODE: usize = 110;
@@ -43,6 +48,8 @@ pub struct PriceQuestion {
     pub nodes: Option<usize>,
     /// Prices; absent: no cost is computed.
     pub prices: Option<Prices>,
+    /// Settings whose changes are computed.
+    pub what_if: Option<WhatIf>,
 }
 
 /// A mesh at full scale.
@@ -96,21 +103,25 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
         notes,
         ..PriceResult::default()
     };
-    match one_machine(runs).and_then(|machine| same_settings(runs).map(|()| machine)) {
-        Ok(machine) => result.machine = machine,
+    let checked = one_machine(runs).and_then(|machine| Ok((machine, values(question, runs)?)));
+    let (chosen, changed) = match checked {
+        Ok((machine, values)) => {
+            result.machine = machine;
+            values
+        }
         Err(refusal) => {
             result.refusals.push(refusal);
             return result;
         }
-    }
+    };
     let trials: Vec<TrialsByCell<'_>> = runs.iter().map(|run| TrialsByCell::new(&run.trials)).collect();
-    let cells = cells(runs, &trials);
+    let cells = cells(runs, &trials, &chosen);
     let measured = as_measured(&cells);
     let Some(full) = question.full.as_ref().or(measured.as_ref()) else {
         result.refusals.push(SizeNote::naming(SizeNoteKind::NoValidTrial, all_reasons(&cells)));
         return result;
     };
-    let target = match Target::new(question, full, &cells) {
+    let target = match Target::new(question, full, &cells, Waypoints::default()) {
         Ok(target) => target,
         Err(refusal) => {
             result.refusals.push(refusal);
@@ -123,6 +134,7 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
     let mut found = Found::new(question, &target, runs, &cells);
     let mut namespaces: BTreeMap<String, Vec<PricedMode>> = BTreeMap::new();
     let asked = asked(question, &cells, &mut result.refusals);
+    let mut priced = Vec::new();
     for (mode, parts) in asked {
         let laws = match laws(mode, &cells) {
             Ok(laws) => laws,
@@ -133,15 +145,19 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
         };
         let units = target.traffic.units(&target.requests, parts.data_plane.proxies(), target.nodes);
         found.add(mode, &laws, &units, &target);
-        let of = |units: &[&Unit]| priced_units(mode, units, &laws, &target, question.prices.as_ref());
-        let whole = of(&units.iter().collect::<Vec<_>>());
-        result.modes.push(PricedMode { entries: entries.of(mode, |_| true), ..whole });
+        let of = |units: &[&Unit]| Totals::new(units, &laws, &target).priced(mode, question.prices.as_ref());
+        let added = entries.of(mode);
+        let mut whole = of(&units.iter().collect::<Vec<_>>());
+        added.iter().for_each(|added| added.add_to(&mut whole, |_| true));
+        result.modes.push(whole);
         let mut of_namespace: BTreeMap<&str, Vec<&Unit>> = BTreeMap::new();
         units.iter().for_each(|unit| of_namespace.entry(unit.namespace.as_str()).or_default().push(unit));
         for (name, own) in of_namespace {
-            let entries = entries.of(mode, |namespace| namespace == name);
-            namespaces.entry(name.to_owned()).or_default().push(PricedMode { entries, ..of(&own) });
+            let mut own = of(&own);
+            added.iter().for_each(|added| added.add_to(&mut own, |namespace| namespace == name));
+            namespaces.entry(name.to_owned()).or_default().push(own);
         }
+        priced.push(Priced { mode, parts, laws, units });
     }
     if full.topology.namespaces().len() > 1 {
         let named = |(name, modes): (String, Vec<PricedMode>)| PricedNamespace { name, modes };
@@ -149,19 +165,37 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
     }
     result.model_error = model_error(&result.modes, full);
     result.notes.extend(found.far());
+    if let Some(what_if) = &question.what_if {
+        let head = self::cells(runs, &trials, &changed);
+        match what_if::what_if(question, what_if, (&target, &cells, &priced), &head) {
+            Ok(changes) => result.what_if = Some(changes),
+            Err(refusal) => result.refusals.push(refusal),
+        }
+    }
     let latency = entries.measured_at(&result.modes);
     result.rests_on = found.finish(latency, mixed_components(runs));
     result
 }
 
-/// Refuses runs whose settings differ in more than topology and rate: their proxies do not follow one law.
-fn same_settings(runs: &[MeasuredRun]) -> Result<(), SizeNote> {
+/// Values of the factors that are priced, and those of `what_if`.
+fn values(question: &PriceQuestion, runs: &[MeasuredRun]) -> Result<(Factors, Factors), SizeNote> {
+    let Some(what_if) = &question.what_if else {
+        return same_settings(runs, &Factors::new()).map(|()| Default::default());
+    };
+    let chosen = what_if.base(runs)?;
+    same_settings(runs, &chosen)?;
+    Ok((chosen, what_if.factors.clone()))
+}
+
+/// Refuses runs whose settings differ in more than topology, rate and factors with a chosen value: their proxies do not follow one
+/// law.
+fn same_settings(runs: &[MeasuredRun], chosen: &Factors) -> Result<(), SizeNote> {
     let mut differing: BTreeSet<String> = BTreeSet::new();
     for run in runs {
         let sections = differing_sections(&runs[0].experiment, &run.experiment);
         differing.extend(sections.into_iter().filter(|name| *name != "topology").map(str::to_owned));
-        let factors = run.experiment.factors.iter().map(|factor| factor.key.to_string());
-        differing.extend(factors.filter(|key| !key.starts_with("topology")));
+        let factors = run.experiment.factors.iter().map(|factor| factor.key.clone());
+        differing.extend(factors.filter(|key| !key.starts_with("topology") && !chosen.contains_key(key)));
     }
     if differing.is_empty() {
         return Ok(());
@@ -170,12 +204,17 @@ fn same_settings(runs: &[MeasuredRun]) -> Result<(), SizeNote> {
     Err(SizeNote::naming(SizeNoteKind::MixedSettings, differing.join(", ")))
 }
 
-/// Every cell of the runs that drivers loaded.
-fn cells<'a>(runs: &[MeasuredRun], trials: &'a [TrialsByCell<'a>]) -> Vec<Cell<'a>> {
+/// Every cell of the runs that drivers loaded, with these values of factors. A cell that a factor does not touch lacks it.
+fn cells<'a>(runs: &[MeasuredRun], trials: &'a [TrialsByCell<'a>], chosen: &Factors) -> Vec<Cell<'a>> {
+    let is_chosen =
+        |factors: &Factors| chosen.iter().all(|(key, value)| factors.get(key).is_none_or(|own| own == value));
     let mut cells = Vec::new();
     for (run, (measured, trials)) in runs.iter().zip(trials).enumerate() {
         for of_cell in trials.cells().filter(|of_cell| of_cell[0].mode.has_requests()) {
             let key = OwnedCellKey::from(of_cell[0].cell());
+            if !is_chosen(&key.factors) {
+                continue;
+            }
             if let Some(topology) = topology_of(&measured.experiment, &key) {
                 let parts = measured.experiment.mesh.parts(key.mode);
                 cells.push(Cell { mode: key.mode, run, parts, topology, trials: of_cell });
@@ -216,7 +255,12 @@ fn as_measured<'a>(cells: &'a [Cell<'a>]) -> Option<FullScale> {
 }
 
 impl<'a> Target<'a> {
-    fn new(question: &PriceQuestion, full: &'a FullScale, cells: &[Cell<'_>]) -> Result<Self, SizeNote> {
+    fn new(
+        question: &PriceQuestion,
+        full: &'a FullScale,
+        cells: &[Cell<'_>],
+        waypoints: Waypoints,
+    ) -> Result<Self, SizeNote> {
         let names = |topology: &Topology| -> BTreeSet<String> {
             topology.workloads.iter().filter(|one| one.serves()).map(|one| one.qualified_name()).collect()
         };
@@ -226,7 +270,11 @@ impl<'a> Target<'a> {
             let detail = format!("the topology {}: {name} is in one of them only", full.topology.name);
             return Err(SizeNote::naming(SizeNoteKind::NotMeasured, detail));
         }
-        let traffic = Traffic::new(&full.topology);
+        if let Some(name) = waypoints.unknown(&full.topology) {
+            let detail = format!("the namespace {name}: {} has none of this name", full.topology.name);
+            return Err(SizeNote::naming(SizeNoteKind::NotMeasured, detail));
+        }
+        let traffic = Traffic::new(&full.topology).with_waypoints(waypoints);
         let Some(requests) = traffic.requests(|driver| full.rates.get(driver).copied()) else {
             let lacking = full.topology.drivers.iter().find(|driver| !full.rates.contains_key(&driver.name));
             let name = lacking.map_or("", |driver| &driver.name);
@@ -328,84 +376,6 @@ fn seen(
         }
     }
     seen
-}
-
-/// Resources and cost of some of a mode's proxies, without entries.
-fn priced_units(
-    mode: Mode,
-    units: &[&Unit],
-    laws: &Laws,
-    target: &Target<'_>,
-    prices: Option<&Prices>,
-) -> PricedMode {
-    let used: Vec<(&Unit, &CpuLaw, Option<&MemoryLaw>)> = units
-        .iter()
-        .map(|unit| {
-            let (cpu, memory) = &laws[&unit.key.0];
-            (*unit, cpu, memory.as_ref())
-        })
-        .collect();
-    let cpu = |repeat: Option<usize>, extreme: Extreme| -> f64 {
-        let each = used
-            .iter()
-            .map(|(unit, law, _)| unit.proxies * law.cost(repeat, &unit.key.1, unit.requests_per_s, extreme));
-        each.sum()
-    };
-    let at = [target.pods_in_mesh, target.requests_per_s];
-    let memory = |repeat: Option<usize>| -> Option<f64> {
-        let each =
-            used.iter().map(|(unit, _, law)| Some(unit.proxies * (*law)?.cost(repeat, &unit.key.1, &at)));
-        each.sum()
-    };
-    let of_cpu = common(used.iter().map(|(_, law, _)| law.repeats()));
-    let of_memory = common(used.iter().filter_map(|(.., law)| law.map(MemoryLaw::repeats)));
-    let has_memory = used.iter().all(|(.., law)| law.is_some());
-    let proxies: f64 = units.iter().map(|unit| unit.proxies).sum();
-    let reserved = Amount::sum(units.iter().map(|unit| reserved(unit, target.full)));
-    let estimate = |repeats: &BTreeSet<usize>, value: &dyn Fn(Option<usize>, Extreme) -> f64| {
-        if used.is_empty() {
-            return Estimate { low: Some(0.0), high: Some(0.0), ..Estimate::default() };
-        }
-        let proportional = over(repeats, &|repeat| value(repeat, Extreme::Proportional));
-        let is_resolved = used.iter().all(|(_, law, _)| law.is_resolved());
-        let constant = (!is_resolved).then(|| over(repeats, &|repeat| value(repeat, Extreme::Constant)));
-        constant.map_or(proportional, |constant| hull(proportional, constant))
-    };
-    let cost = |prices: &Prices| {
-        let both: BTreeSet<usize> = of_cpu.intersection(&of_memory).copied().collect();
-        estimate(&both, &|repeat, extreme| {
-            prices.per_month(cpu(repeat, extreme), memory(repeat).unwrap_or(0.0), proxies)
-        })
-    };
-    PricedMode {
-        mode,
-        proxies: proxies as u64,
-        cpu_cores_used: Some(estimate(&of_cpu, &cpu)),
-        cpu_cores_reserved: reserved.cpu_cores,
-        memory_bytes_used: has_memory
-            .then(|| estimate(&of_memory, &|repeat, _| memory(repeat).unwrap_or(0.0))),
-        memory_bytes_reserved: reserved.memory_bytes,
-        cost_per_month: prices.filter(|_| has_memory).map(cost),
-        cost_per_month_reserved: prices
-            .map(|prices| prices.per_month(reserved.cpu_cores, reserved.memory_bytes, proxies)),
-        entries: Vec::new(),
-    }
-}
-
-/// Repeats that all have.
-fn common(mut repeats: impl Iterator<Item = BTreeSet<usize>>) -> BTreeSet<usize> {
-    let first = repeats.next().unwrap_or_default();
-    repeats.fold(first, |common, own| &common & &own)
-}
-
-/// Requests of the proxies of a unit: their own, or the defaults of Istio's charts.
-fn reserved(unit: &Unit, full: &FullScale) -> Amount {
-    let default = if unit.key.0 == Kind::NodeProxy { NODE_PROXY } else { PROXY };
-    let own = full.sidecar_requests.get(&unit.key.1).filter(|_| unit.key.0 == Kind::Sidecar);
-    let cpu_cores = own.and_then(|own| own.cpu_request_cores).unwrap_or(default.cpu_cores);
-    let memory_bytes = own.and_then(|own| own.memory_request_bytes);
-    let memory_bytes = memory_bytes.map_or(default.memory_bytes, |bytes| bytes as f64);
-    Amount { cpu_cores: cpu_cores * unit.proxies, memory_bytes: memory_bytes * unit.proxies }
 }
 
 /// The model against the telemetry of today's sidecars.

@@ -41,7 +41,7 @@ pub(super) fn edges(trials: &[&TrialRecord]) -> Vec<EdgeSummary> {
 }
 
 /// Namespace of a qualified name; empty in a topology with a single namespace.
-fn namespace(qualified_name: &str) -> &str {
+pub(crate) fn namespace(qualified_name: &str) -> &str {
     qualified_name.split_once('/').map_or("", |(namespace, _)| namespace)
 }
 

@@ -7,7 +7,7 @@ use experiment::topology::file::read;
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use results::{ComponentUsage, DriverRecord, LoadResult, Mode, Rates, TrialRecord, Verdict};
+use results::{ComponentUsage, DriverRecord, EdgeRecord, LoadResult, Mode, Rates, TrialRecord, Verdict};
 use statistics::size::MeasuredRun;
 use statistics::size::price::FullScale;
 
@@ -15,6 +15,9 @@ use statistics::size::price::FullScale;
 pub const RATE: f64 = 300.0;
 /// Nodes at full scale.
 pub const NODES: usize = 3;
+
+/// Memory of a sidecar per pod in the mesh, bytes.
+const PER_POD: f64 = 30_000.0;
 
 /// A workload: qualified name, pods at full scale, and requests that pass its sidecars, and that its waypoint sees, per request of
 /// each of the two drivers.
@@ -51,11 +54,21 @@ pub struct Mesh {
     pub workloads: f64,
     /// Trials have the sidecars of the workload without requests.
     pub has_idle: bool,
+    /// Values of `istio.sidecar-scope`. Scoped sidecars take a tenth less CPU, and memory that does not grow with the mesh.
+    pub scope: &'static str,
 }
 
 impl Default for Mesh {
     fn default() -> Self {
-        Self { repeats: 5, between: 0.05, proxies: 0.03, repeat: 0.02, workloads: 0.3, has_idle: true }
+        Self {
+            repeats: 5,
+            between: 0.05,
+            proxies: 0.03,
+            repeat: 0.02,
+            workloads: 0.3,
+            has_idle: true,
+            scope: "off",
+        }
     }
 }
 
@@ -77,7 +90,7 @@ impl Mesh {
             for (member, per_request) in MEMBERS.iter().zip(self.per_request(seed)) {
                 let pods = pods_at(member, scale);
                 let cores = 0.003 + per_request * member.passing * rate / pods as f64;
-                let bytes = 40e6 + 30_000.0 * pods_in_mesh + 1e5 * member.pods as f64;
+                let bytes = 40e6 + PER_POD * pods_in_mesh + 1e5 * member.pods as f64;
                 let name = |number: usize| {
                     if pods == 1 { member.name.to_owned() } else { format!("{}-{number}", member.name) }
                 };
@@ -98,6 +111,11 @@ impl Mesh {
             }
         }
         all
+    }
+
+    fn scoped(&self, (cores, bytes): Usage, scale: f64) -> Usage {
+        let pods_in_mesh: usize = MEMBERS.iter().map(|member| pods_at(member, scale)).sum();
+        (0.9 * cores, bytes - PER_POD * pods_in_mesh as f64)
     }
 
     /// True cores and bytes of all proxies of a mode at full scale, and their number.
@@ -134,6 +152,10 @@ impl Mesh {
             .proxies(mode, scale, 1, seed)
             .into_iter()
             .filter(|(name, _)| self.has_idle || !name.contains("idle"))
+            .map(|(name, usage)| match planned.spec.istio.sidecar_scope && name.ends_with("-proxy") {
+                true => (name, self.scoped(usage, scale)),
+                false => (name, usage),
+            })
             .map(|(name, (cores, bytes))| {
                 let own = (self.proxies * normal(random)).exp();
                 let memory_noise = (0.2 * self.proxies * normal(random)).exp();
@@ -156,15 +178,28 @@ impl Mesh {
             ..DriverRecord::default()
         };
         let drivers = vec![driver("one", "shop/web"), driver("two", "shop/cart")];
-        TrialRecord { drivers, ..whole }
+        let edge = |from: &str, to: &str, requests: f64| EdgeRecord {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            response_time_us: Some(times([500.0 + 0.75 * added; 3], rate * requests * 10.0)),
+            ..EdgeRecord::default()
+        };
+        // The last one is called too rarely for a percentile.
+        let edges = vec![
+            edge("shop/web", "shop/cart", 2.0),
+            edge("shop/cart", "stores/stock", 3.0),
+            edge("shop/web", "stores/pay", 0.005),
+        ];
+        TrialRecord { drivers, edges, ..whole }
     }
 
     fn experiment(&self, scale: f64) -> Experiment {
         let text = format!(
             "{{name: t, mesh: istio, modes: [none, sidecar, ambient, ambient-waypoint], load: {{rate: {}, duration: 10s}}, \
-             repeats: {}, topology: {}}}",
+             repeats: {}, istio: {{sidecar-scope: {}}}, topology: {}}}",
             RATE * scale,
             self.repeats,
+            self.scope,
             topology_text(scale)
         );
         Experiment::parse(&text, "test").expect("a good experiment")

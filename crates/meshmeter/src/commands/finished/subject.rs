@@ -19,7 +19,9 @@ const OUR_SCHEMAS: &str = "meshmeter.";
 
 /// Reads a finished measurement.
 pub fn read(path: &Path) -> Result<Recorded, Failure> {
-    if path.is_dir() { of_folder(path) } else { of_file(path) }
+    let recorded = if path.is_dir() { of_folder(path) } else { of_file(path) }?;
+    // As a history has it.
+    Ok(Recorded { run: recorded.run.plain(), ..recorded })
 }
 
 fn of_folder(path: &Path) -> Result<Recorded, Failure> {

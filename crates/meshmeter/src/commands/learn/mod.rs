@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, Destination, destination, tell};
 use experiment::topology::file::{MAX_NAMESPACE_LENGTH, label};
+use learn::kiali;
 use learn::prometheus::{AnswerError, Reader};
 use learn::traces::{self, TraceError};
 use learn::{Anonymiser, LearnError, Learned, Objects, Options, Provenance, Telemetry};
@@ -40,13 +41,16 @@ fn learn(args: &LearnArgs) -> Result<(), Failure> {
     destination::check(&destination::of_options([("--out", &args.out)]))?;
     let (anonymiser, salt) = salt::anonymiser(args, beside)?;
     let objects = read_objects(args, anonymiser.clone())?;
-    let telemetry = read(args, Reader::new(Telemetry::new(anonymiser)))?;
+    let mut telemetry = read(args, Reader::new(Telemetry::new(anonymiser)))?;
+    if let Some(path) = &args.kiali {
+        read_kiali(path, &mut telemetry)?;
+    }
     let telemetry = if args.traces.is_empty() { telemetry } else { read_traces(args, telemetry)? };
     // The file's name may be that of the shop.
     let name = if args.anonymise { UNNAMED.to_owned() } else { name_of(beside) };
     let options = Options { name, scale: args.scale, least_share: args.least_share };
     let learned = learn::learn(&telemetry, &objects, &options)
-        .map_err(|error| refused(&error, !args.prometheus.is_empty()))?;
+        .map_err(|error| refused(&error, !args.prometheus.is_empty() || args.kiali.is_some()))?;
     summary::print(&learned);
     match beside {
         Some(path) => {
@@ -75,6 +79,15 @@ fn read(args: &LearnArgs, mut reader: Reader) -> Result<Telemetry, Failure> {
         queries::send(url, args, &mut reader)?;
     }
     Ok(reader.finish())
+}
+
+fn read_kiali(path: &Path, telemetry: &mut Telemetry) -> Result<(), Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("read Kiali's graph `{}`: {error}", path.display()))
+            .with_hint("docs/learn.md has the request that saves it")
+    };
+    let file = input::open(path).map_err(|error| unreadable(&error))?;
+    kiali::read(telemetry, BufReader::new(file)).map_err(|error| unreadable(&error))
 }
 
 /// Adds traces: those of each file, and of each file in a directory, of which some may be damaged.

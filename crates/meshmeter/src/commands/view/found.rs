@@ -6,12 +6,16 @@ use report::folder::{
     COMPARISON_FILE, EXPERIMENT_FILE, HEAD_FILE, HOST_FILE, PROGRESS_FILE, SUMMARY_FILE, TRIALS_FILE,
     is_written,
 };
+use report::history_file::{HistoryFile, SCHEMA_OF_ALL_VERSIONS};
 use report::html::view::{Listed, Part, list_part};
 use report::watched::UnderWay;
-use results::{HISTORY_SCHEMA, percent_encode};
+use results::percent_encode;
 use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Folders within folders that are looked into.
@@ -19,8 +23,8 @@ const MAX_DEPTH: usize = 4;
 /// Maximum number of names that are looked at, and of entries that are shown.
 const MAX_NAMES: usize = 100_000;
 const MAX_LISTED: usize = 1000;
-/// Beginning of a file that shows whether it is a history.
-const HISTORY_HEAD_BYTES: u64 = 200;
+/// Beginning of a file that shows whether it is a history, even if its first line is damaged.
+const HISTORY_HEAD_BYTES: u64 = 16 << 10;
 /// Larger results of comparisons are listed without their verdict.
 const MAX_COMPARISON_BYTES: u64 = 16 << 20;
 
@@ -32,13 +36,53 @@ struct Found {
     changed: SystemTime,
 }
 
+/// States of histories by path. Reading one takes long, and few change between two looks.
+#[derive(Debug, Default)]
+pub(super) struct HistoryStates(Mutex<HashMap<String, HistoryState>>);
+
+#[derive(Clone, Debug)]
+struct HistoryState {
+    changed: SystemTime,
+    length: u64,
+    state: (String, bool),
+}
+
+impl HistoryStates {
+    /// State of a history; true if something is wrong with it.
+    fn of(&self, root: &Folder, path: &str) -> io::Result<(String, bool)> {
+        let file = root.file(path)?;
+        let metadata = file.metadata()?;
+        let (changed, length) = (metadata.modified()?, metadata.len());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) =
+            known.get(path).filter(|known| (known.changed, known.length) == (changed, length))
+        {
+            return Ok(known.state.clone());
+        }
+        let (history, end) = HistoryFile::readable(file, Path::new(path));
+        let state = report::history::state(&history, &end);
+        known.insert(path.to_owned(), HistoryState { changed, length, state: state.clone() });
+        Ok(state)
+    }
+
+    /// Forgets histories that are not listed any more.
+    fn retain(&self, found: &[Found]) {
+        let listed: HashSet<&str> = found.iter().map(|found| found.path.as_str()).collect();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|path, _| listed.contains(path.as_str()));
+    }
+}
+
 /// The list of a directory.
-pub(super) fn list(root: &Folder) -> Part {
+pub(super) fn list(root: &Folder, histories: &HistoryStates) -> Part {
     let mut found = find(root);
     found.sort_by(|one, other| (other.changed, &one.path).cmp(&(one.changed, &other.path)));
     let left_out = found.len().saturating_sub(MAX_LISTED);
     found.truncate(MAX_LISTED);
-    list_part(&found.iter().map(|found| listed(root, found)).collect::<Vec<_>>(), left_out)
+    histories.retain(&found);
+    list_part(&found.iter().map(|found| listed(root, histories, found)).collect::<Vec<_>>(), left_out)
 }
 
 fn find(root: &Folder) -> Vec<Found> {
@@ -73,18 +117,19 @@ fn changed(folder: &Folder, name: &str) -> io::Result<SystemTime> {
     folder.file(name)?.metadata()?.modified()
 }
 
-fn is_history(file: File) -> bool {
+/// True if a file has a line of a history, of any version, near its beginning.
+pub(super) fn is_history(file: File) -> bool {
     let mut head = Vec::new();
     let read = file.take(HISTORY_HEAD_BYTES).read_to_end(&mut head);
-    read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("\"{HISTORY_SCHEMA}\""))
+    read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("\"{SCHEMA_OF_ALL_VERSIONS}"))
 }
 
-fn listed(root: &Folder, Found { path, is_history, changed }: &Found) -> Listed {
+fn listed(root: &Folder, histories: &HistoryStates, Found { path, is_history, changed }: &Found) -> Listed {
     let address = percent_encode(path);
     let folder = root.folder(path);
     let has = |name: &str| folder.as_ref().is_ok_and(|folder| folder.file(name).is_ok());
     let (state, flagged) = match &folder {
-        _ if *is_history => (String::new(), false),
+        _ if *is_history => histories.of(root, path).unwrap_or_else(|error| (error.to_string(), true)),
         Ok(folder) => state(folder),
         Err(error) => (error.to_string(), true),
     };
@@ -140,7 +185,6 @@ fn verdict(folder: &Folder) -> io::Result<String> {
 mod tests {
     use super::*;
     use std::fs;
-    use std::path::Path;
 
     fn write(root: &Path, path: &str, text: &str) {
         let path = root.join(path);
@@ -150,7 +194,7 @@ mod tests {
 
     /// The list, with slashes as they are.
     fn html_of(root: &Path) -> String {
-        list(&Folder::open(root).unwrap()).html.replace("&#x2f;", "/")
+        list(&Folder::open(root).unwrap(), &HistoryStates::default()).html.replace("&#x2f;", "/")
     }
 
     #[test]
@@ -179,6 +223,7 @@ mod tests {
             "<td data-label=\"Kind\">comparison</td>",
             "\"State\">equivalent<",
             "<a href=\"history/-histories%2Fnightly.jsonl\">",
+            "flag\" data-label=\"State\">0 runs; line 1 cannot be read and is left out<",
         ] {
             assert!(html.contains(expected), "{expected} is missing in {html}");
         }

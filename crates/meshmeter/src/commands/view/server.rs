@@ -11,7 +11,7 @@
 
 use super::events::{Events, FollowedRun, SentParts};
 use super::folder::Folder;
-use super::found;
+use super::found::{self, HistoryStates};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{Either, Full};
@@ -63,6 +63,7 @@ pub(super) struct Viewer {
     token: String,
     /// Values of `Host` that name this server.
     hosts: [String; 3],
+    histories: Arc<HistoryStates>,
 }
 
 /// Serves in a thread of its own until the process ends.
@@ -122,7 +123,7 @@ impl Viewer {
     pub(super) fn new(root: PathBuf, token: String, port: u16) -> Self {
         let own = |host: &str| if port == HTTP_PORT { host.to_owned() } else { format!("{host}:{port}") };
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(own);
-        Self { root, token, hosts }
+        Self { root, token, hosts, histories: Arc::default() }
     }
 
     fn reply(&self, request: &Parts) -> Reply {
@@ -172,27 +173,33 @@ impl Viewer {
 
     fn list(&self) -> io::Result<Reply> {
         let title = format!("Runs in {}", self.root.display());
-        Ok(page(view::list(&title, found::list(&Folder::open(&self.root)?))))
+        Ok(page(view::list(&title, found::list(&Folder::open(&self.root)?, &self.histories))))
     }
 
     fn list_events(&self) -> io::Result<Reply> {
         let (root, mut sent) = (self.root.clone(), SentParts::default());
+        let histories = Arc::clone(&self.histories);
         // Nothing is listed while the folder is gone.
         let next = move || {
             Some(
-                Folder::open(&root).map_or_else(|_| String::new(), |root| sent.changes([found::list(&root)])),
+                Folder::open(&root)
+                    .map_or_else(|_| String::new(), |root| sent.changes([found::list(&root, &histories)])),
             )
         };
         Ok(events(Events::start(LIST_INTERVAL, next)?))
     }
 
     fn history(&self, path: &str) -> Result<Reply, StatusCode> {
-        let file = Folder::open(&self.root).and_then(|root| root.file(path));
-        // The text of an error may quote the file: nothing of what is not a history is shown.
-        let history = HistoryFile::read_from(file.map_err(|_| StatusCode::NOT_FOUND)?, Path::new(path))
-            .map_err(|_| StatusCode::NOT_FOUND)?;
+        let file = || Folder::open(&self.root).and_then(|root| root.file(path));
+        let not_found = |_| StatusCode::NOT_FOUND;
+        let (history, end) = HistoryFile::readable(file().map_err(not_found)?, Path::new(path));
+        // Nothing of other files is shown.
+        if history.runs.is_empty() && !found::is_history(file().map_err(not_found)?) {
+            return Err(StatusCode::NOT_FOUND);
+        }
         let course = course(path, &history.runs, &history.skipped_lines());
-        Ok(page(view::history(path, &course)))
+        let (state, _) = report::history::state(&history, &end);
+        Ok(page(view::history(path, state, &course)))
     }
 
     fn of_run(&self, path: &str, file: &str, query: Option<&str>, headers: &HeaderMap) -> io::Result<Reply> {

@@ -1,10 +1,12 @@
 //! Latency that modes add at each entry point, at the greatest load that was measured in both.
 
+use super::calls::AddedCalls;
 use super::{Cell, rate_of_all};
 use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::{are_enough, events_beyond};
-use results::{EntryLatency, Estimate, Figure, Mode, PricedEntry, PricedMode};
+use experiment::topology::DriverPlacement;
+use results::{EntryLatency, Estimate, Factors, Figure, Mode, PricedEntry, PricedMode};
 use std::collections::BTreeMap;
 
 pub(super) struct Entries<'a> {
@@ -16,18 +18,39 @@ impl<'a> Entries<'a> {
         Self { cells }
     }
 
-    /// Entries whose target is in one of these namespaces; none for a mode without a floor.
-    pub fn of(&self, mode: Mode, is_own: impl Fn(&str) -> bool) -> Vec<PricedEntry> {
-        let Some((cell, floor)) = self.pair(mode) else { return Vec::new() };
-        let drivers = cell.topology.drivers.iter();
-        let own = drivers.filter(|driver| is_own(&cell.topology.workloads[driver.target].namespace));
-        let entry = |name: &str| {
-            let added =
-                |figure: Figure| difference(&readings(cell, name, figure)?, &readings(floor, name, figure)?);
-            let added_us = EntryLatency { p50: added(Figure::P50), p99: added(Figure::P99) };
-            PricedEntry { name: name.to_owned(), added_us }
+    /// Latency that a mode adds; `None` for a mode without a floor.
+    pub fn of(&self, mode: Mode) -> Option<Added<'a>> {
+        let (cell, floor) = self.pair(mode)?;
+        Some(Added { cell, floor, calls: AddedCalls::new(cell, floor) })
+    }
+
+    /// Change of a mode's latency from these cells to others, which differ in values of factors, at the greatest common load.
+    pub fn changes(&self, others: &[Cell<'_>], mode: Mode, changed: &Factors) -> Vec<PricedEntry> {
+        let is_same = |cell: &Cell<'_>, other: &Cell<'_>| {
+            let (one, other_at) = (cell.trials[0].conditions(), other.trials[0].conditions());
+            let kept = |factors: &Factors| -> Factors {
+                let kept = factors.iter().filter(|(key, _)| !changed.contains_key(*key));
+                kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+            };
+            let is_alike = one.load == other_at.load && kept(one.factors) == kept(other_at.factors);
+            (cell.mode, cell.run) == (other.mode, other.run) && is_alike
         };
-        own.map(|driver| entry(&driver.name)).collect()
+        let cells = self.cells.iter().filter(|cell| cell.mode == mode);
+        let pairs = cells.filter_map(|cell| Some((cell, others.iter().find(|other| is_same(cell, other))?)));
+        let Some((cell, other)) = pairs.max_by(|(one, _), (next, _)| load(one).total_cmp(&load(next))) else {
+            return Vec::new();
+        };
+        let entry = |driver: &DriverPlacement| {
+            let change = |figure: Figure| {
+                difference(&readings(other, &driver.name, figure)?, &readings(cell, &driver.name, figure)?)
+            };
+            PricedEntry {
+                name: driver.name.clone(),
+                added_us: EntryLatency { p50: change(Figure::P50), p99: change(Figure::P99) },
+                critical_path: Vec::new(),
+            }
+        };
+        cell.topology.drivers.iter().map(entry).collect()
     }
 
     /// Requests per second of all drivers at which the latencies of these modes were measured, the least of them.
@@ -52,6 +75,34 @@ impl<'a> Entries<'a> {
     }
 }
 
+/// Latency that a mode adds to the requests of drivers and to calls.
+pub(super) struct Added<'a> {
+    cell: &'a Cell<'a>,
+    floor: &'a Cell<'a>,
+    calls: AddedCalls<'a>,
+}
+
+impl Added<'_> {
+    /// Adds the entries whose target is in one of these namespaces, and the calls to their services.
+    pub fn add_to(&self, mode: &mut PricedMode, is_own: impl Fn(&str) -> bool) {
+        let topology = &self.cell.topology;
+        let own = topology.drivers.iter().filter(|one| is_own(&topology.workloads[one.target].namespace));
+        let entry = |driver: &DriverPlacement| {
+            let added = |figure: Figure| {
+                let readings = |cell: &Cell<'_>| readings(cell, &driver.name, figure);
+                difference(&readings(self.cell)?, &readings(self.floor)?)
+            };
+            PricedEntry {
+                name: driver.name.clone(),
+                added_us: EntryLatency { p50: added(Figure::P50), p99: added(Figure::P99) },
+                critical_path: self.calls.critical_path(driver),
+            }
+        };
+        mode.entries = own.map(entry).collect();
+        mode.calls = self.calls.of(is_own);
+    }
+}
+
 /// Requests per second of all drivers, the mean of the trials.
 fn load(cell: &Cell<'_>) -> f64 {
     cell.trials.iter().map(|trial| rate_of_all(cell, trial)).sum::<f64>() / cell.trials.len() as f64
@@ -73,7 +124,7 @@ fn readings(cell: &Cell<'_>, driver: &str, figure: Figure) -> Option<BTreeMap<us
     Some(readings)
 }
 
-fn difference(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<Estimate> {
+pub(super) fn difference(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<Estimate> {
     let greatest = with.values().chain(without.values()).copied().fold(0.0, f64::max);
     interval::difference(with, without, resolution_us(greatest))
 }

@@ -43,9 +43,53 @@ pub(super) struct Unit {
     pub requests_per_s: f64,
 }
 
+/// Places of waypoints, in modes that have them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Waypoints {
+    /// One for each namespace with a service in the mesh.
+    #[default]
+    PerNamespace,
+    /// One for each service in the mesh.
+    PerService,
+    /// One for each of these namespaces. Requests to services of others pass the node proxies alone.
+    Namespaces(BTreeSet<String>),
+}
+
+impl std::fmt::Display for Waypoints {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::PerNamespace => formatter.write_str("namespace"),
+            Self::PerService => formatter.write_str("service"),
+            Self::Namespaces(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                write!(formatter, "[{}]", names.join(", "))
+            }
+        }
+    }
+}
+
+impl Waypoints {
+    /// Name of the waypoint of a service, if it has one.
+    fn of(&self, service: &Workload) -> Option<String> {
+        match self {
+            Self::PerService => Some(service.qualified_name()),
+            Self::Namespaces(names) if !names.contains(&service.namespace) => None,
+            _ => Some(service.namespace.clone()),
+        }
+    }
+
+    /// A named namespace that a topology does not have.
+    pub(super) fn unknown(&self, topology: &Topology) -> Option<&str> {
+        let Self::Namespaces(names) = self else { return None };
+        let known = topology.namespaces();
+        names.iter().map(String::as_str).find(|name| !known.contains(name))
+    }
+}
+
 /// Calls of a topology by driver.
 pub(super) struct Traffic<'a> {
     pub topology: &'a Topology,
+    waypoints: Waypoints,
     /// By name of the driver: requests per request of it.
     expected: Vec<(&'a str, ExpectedRequests)>,
     /// Qualified name of the workload, by pod.
@@ -61,19 +105,25 @@ impl<'a> Traffic<'a> {
             let name = workload.qualified_name();
             workload.pod_names().map(move |pod| (pod, name.clone()))
         });
-        Self { topology, expected: drivers.zip(expected).collect(), pods: pods.collect() }
+        let waypoints = Waypoints::default();
+        Self { topology, waypoints, expected: drivers.zip(expected).collect(), pods: pods.collect() }
+    }
+
+    /// The same calls through waypoints at other places.
+    pub fn with_waypoints(self, waypoints: Waypoints) -> Self {
+        Self { waypoints, ..self }
     }
 
     /// Requests through the proxies of every kind, if drivers send at these rates; `None` if one of them is not known.
-    /// A call passes the sidecar of either end, and the waypoint of the callee's namespace if both are in the mesh.
+    /// A call passes the sidecar of either end, and the waypoint of the callee if both are in the mesh.
     pub fn requests(&self, rate: impl Fn(&str) -> Option<f64>) -> Option<Requests> {
         let workloads = &self.topology.workloads;
         let is_member = |id: usize| workloads[id].in_mesh && !workloads[id].is_external();
         let mut requests: Requests = [((Kind::NodeProxy, String::new()), 0.0)].into();
         for workload in workloads.iter().enumerate().filter(|(id, _)| is_member(*id)).map(|(_, one)| one) {
             requests.insert((Kind::Sidecar, workload.qualified_name()), 0.0);
-            if workload.serves() {
-                requests.insert((Kind::Waypoint, workload.namespace.clone()), 0.0);
+            if let Some(waypoint) = self.waypoints.of(workload).filter(|_| workload.serves()) {
+                requests.insert((Kind::Waypoint, waypoint), 0.0);
             }
         }
         let mut flows: BTreeMap<Call, f64> = BTreeMap::new();
@@ -91,8 +141,9 @@ impl<'a> Traffic<'a> {
                 add(Kind::Sidecar, workloads[id].qualified_name(), flow);
                 add(Kind::NodeProxy, String::new(), flow);
             }
-            if is_member(call.from) && is_member(call.to) {
-                add(Kind::Waypoint, workloads[call.to].namespace.clone(), flow);
+            let waypoint = self.waypoints.of(&workloads[call.to]);
+            if let Some(waypoint) = waypoint.filter(|_| is_member(call.from) && is_member(call.to)) {
+                add(Kind::Waypoint, waypoint, flow);
             }
         }
         Some(requests)
@@ -106,6 +157,9 @@ impl<'a> Traffic<'a> {
             let (proxies, namespace) = match key.0 {
                 Kind::Sidecar => (workloads[&key.1].replicas, workloads[&key.1].namespace.as_str()),
                 Kind::NodeProxy => (nodes, NODE_PROXY_NAMESPACE),
+                Kind::Waypoint if self.waypoints == Waypoints::PerService => {
+                    (1, workloads[&key.1].namespace.as_str())
+                }
                 Kind::Waypoint => (1, key.1.as_str()),
             };
             let proxies = proxies as f64;
