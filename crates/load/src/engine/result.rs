@@ -13,7 +13,7 @@ use crate::worker::{Unreachable, WorkerOutcome};
 use jiff::SignedDuration;
 use results::{
     Backlog, Build, Bytes, GeneratorUsage, KindResult, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates,
-    RequestCounts, SeriesPoint, UrlResult,
+    RequestCounts, SeriesPoint, SessionResults, UrlResult,
 };
 use statistics::backlog::growth;
 use std::sync::atomic::Ordering;
@@ -151,6 +151,17 @@ impl Coordinator<'_> {
         }
     }
 
+    /// Each URL; empty if kinds of requests take their place.
+    fn per_url(&self, recorder: &Recorder) -> Vec<UrlResult> {
+        if self.spec.targets.has_kinds() { Vec::new() } else { recorder.url_results(&self.spec.urls) }
+    }
+
+    fn sessions(&self, recorder: &Recorder) -> Option<SessionResults> {
+        let targets = &self.spec.targets;
+        let steps: Vec<_> = targets.choices.iter().filter_map(Choice::name).collect();
+        recorder.session_results(&targets.sessions, &steps)
+    }
+
     /// Each kind of request; empty if there are none.
     fn kinds(&self, recorder: &Recorder) -> Vec<KindResult> {
         let base = self.spec.urls.first().map_or("", |url| url.trim_end_matches('/'));
@@ -249,15 +260,8 @@ impl Coordinator<'_> {
             requests,
             series,
             series_histograms: Vec::new(),
-            per_url: if self.spec.targets.has_kinds() {
-                Vec::new()
-            } else {
-                recorder.url_results(&self.spec.urls)
-            },
-            sessions: recorder.session_results(
-                &self.spec.targets.sessions,
-                &self.spec.targets.choices.iter().filter_map(Choice::name).collect::<Vec<_>>(),
-            ),
+            per_url: self.per_url(recorder),
+            sessions: self.sessions(recorder),
             kinds: self.kinds(recorder),
             verdict: Default::default(),
             objective: None,
