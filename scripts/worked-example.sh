@@ -8,7 +8,7 @@ cd "$1"
 
 # 1. The mesh: known, and up in a lab with real sidecars that trace every request.
 meshmeter topology generate random --set services=40 --set density=1% --seed 7 --out mesh.yaml
-meshmeter lab up --mesh istio --mode sidecar --set topology=mesh.yaml --set istio.tracing=100% \
+meshmeter lab up --mesh istio --mode sidecar --set 'topology=mesh.yaml' --set istio.tracing=100% \
   --set proxy.workers=1 --set istio.workload-keys=ecdsa --json > lab.json 2> lab.log &
 lab=$!
 trap 'kill -TERM "$lab" 2>/dev/null; wait "$lab" || true' EXIT
@@ -63,9 +63,9 @@ print(f"rate of the driver: {rate:.4g}/s sent, {driver:.4g}/s learned")
 END
 
 # 4. Run at two rates and priced at four requests a second; the mesh itself at that rate is the truth.
-meshmeter run mesh-modes --set topology=learned.yaml --set load.rate=[1,2] --set modes=[none,sidecar] --set proxy.workers=1 --set istio.workload-keys=ecdsa --set load.connections=2 --repeats 3 --duration 20s --accept-noise --out learned-run --overwrite
+meshmeter run mesh-modes --set 'topology=learned.yaml' --set 'load.rate=[1,2]' --set 'modes=[none,sidecar]' --set proxy.workers=1 --set istio.workload-keys=ecdsa --set load.connections=2 --repeats 3 --duration 20s --accept-noise --out learned-run --overwrite
 meshmeter price learned-run --topology learned.yaml --rate 4 --json > price.json
-meshmeter run mesh-modes --set topology=mesh.yaml --set load.rate=4 --set modes=[none,sidecar] --set proxy.workers=1 --set istio.workload-keys=ecdsa --set load.connections=2 --repeats 3 --duration 20s --accept-noise --out mesh-run --overwrite
+meshmeter run mesh-modes --set 'topology=mesh.yaml' --set load.rate=4 --set 'modes=[none,sidecar]' --set proxy.workers=1 --set istio.workload-keys=ecdsa --set load.connections=2 --repeats 3 --duration 20s --accept-noise --out mesh-run --overwrite
 meshmeter price mesh-run --json > truth.json
 python3 - << 'END'
 import json
