@@ -36,7 +36,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Programs at once: most tests wait, or use one CPU.
-SLOTS = 3
+SLOTS = 4
 # The longest program takes eight minutes on two cores.
 DEFAULT_TIMEOUT_S = 3600
 # Programs that are interrupted take down their labs and clusters.

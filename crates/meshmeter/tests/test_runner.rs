@@ -19,6 +19,9 @@ const EMPTY_LISTS: &str = "longest-first = []\nin-a-row = []\nnot-in-quick = []\
 const PASSES: &str = "echo 'running 1 test'; echo 'test one ... ok'; echo; \
     echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'";
 
+/// As many programs as the runner runs at once.
+const SLOTS: usize = 4;
+
 /// Takes part of a second; only waiting in vain exceeds it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -173,9 +176,9 @@ fn program_that_cannot_be_started_fails_and_others_run() {
 fn programs_of_threads_that_died_fail() {
     let unprintable = "echo 'ü'";
     let runner = Runner::new().with("a/one", unprintable).with("b/one", unprintable);
-    let runner = runner.with("c/one", unprintable).with("d/one", PASSES);
+    let runner = runner.with("c/one", unprintable).with("d/one", unprintable).with("e/one", PASSES);
     let outcome = runner.run_with("quick", [("PYTHONIOENCODING", OsStr::new("ascii"))]);
-    outcome.assert_failed_with(&["failed (behaviour): d/one (it did not run)"]);
+    outcome.assert_failed_with(&["failed (behaviour): e/one (it did not run)"]);
 }
 
 #[test]
@@ -350,10 +353,10 @@ fn interruption_ends_programs_and_starts_no_more() {
     let started = runner.folder.path().join("started");
     let count = || fs::read_to_string(&started).unwrap_or_default().lines().count();
     let mut child = runner.command(&["quick"]).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("three programs run", || count() == 3);
+    wait_until("as many programs run as do at once", || count() == SLOTS);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     wait_until("the runner ends", || child.try_wait().unwrap().is_some());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(count(), 3, "more programs were started");
+    assert_eq!(count(), SLOTS, "more programs were started");
     writers.wait_until_gone();
 }
