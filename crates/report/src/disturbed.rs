@@ -21,7 +21,7 @@ pub(crate) fn accepted(summary: &Summary) -> Option<String> {
     let AcceptedNoise { trials, of, reasons } = summary.noise_accepted.as_ref()?;
     if *trials == 0 {
         return Some(format!(
-            "Noise accepted: none of {} was disturbed.",
+            "Noise accepted: in none of {} noise alone keeps a figure out.",
             format::counted(*of as u64, "trial", "trials")
         ));
     }

@@ -174,7 +174,25 @@ fn accept(trials: &[TrialRecord]) -> (Vec<TrialRecord>, AcceptedNoise) {
         Some(position) => noted(all.swap_remove(position)),
         None => trial.clone(),
     };
-    (trials.iter().map(changed).collect(), noise)
+    (trials.iter().map(changed).map(noise_last).collect(), noise)
+}
+
+/// The trial with reasons of noise behind all others, since the first one is said of it: noise that is accepted explains nothing.
+fn noise_last(mut trial: TrialRecord) -> TrialRecord {
+    let noise: BTreeSet<String> = kinds_of_noise(&trial).into_iter().map(str::to_owned).collect();
+    if noise.is_empty() {
+        return trial;
+    }
+    let verdict = &mut trial.verdict;
+    let of_reasons: Vec<SpoiledFigures> = verdict
+        .reasons_with_figures()
+        .map(|(reason, figures)| SpoiledFigures { reason: kind_of(reason).to_owned(), figures })
+        .collect();
+    let mut pairs: Vec<(String, SpoiledFigures)> =
+        std::mem::take(&mut verdict.reasons).into_iter().zip(of_reasons).collect();
+    pairs.sort_by_key(|(_, spoiled)| noise.contains(&spoiled.reason));
+    (verdict.reasons, verdict.spoiled) = pairs.into_iter().unzip();
+    trial
 }
 
 fn noted(one: Freed<'_>) -> TrialRecord {

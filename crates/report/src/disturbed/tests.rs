@@ -62,7 +62,7 @@ fn accepted_noise_is_stated_with_its_causes() {
         accepted(1, &["reading-lag", "schedule-lag", "steal"]),
         "Noise accepted: 1 of 8 trials was disturbed by a late generator and the hypervisor; figures include them."
     );
-    assert_eq!(accepted(0, &[]), "Noise accepted: none of 8 trials was disturbed.");
+    assert_eq!(accepted(0, &[]), "Noise accepted: in none of 8 trials noise alone keeps a figure out.");
     assert_eq!(super::accepted(&summary(&[])), None);
 }
 

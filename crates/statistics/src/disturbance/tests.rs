@@ -55,6 +55,18 @@ fn sound_take_of_a_repeat_is_preferred() {
     assert_eq!(freed.iter().map(|one| one.trial.index).collect::<Vec<_>>(), [0], "one take per repeat");
 }
 
+#[test]
+fn accepted_noise_hides_no_other_reason() {
+    let trials =
+        [trial(0, 0, Mode::Sidecar, &[OTHERS, SATURATED, STOLEN]), trial(1, 1, Mode::Sidecar, &[OTHERS])];
+    let (accepted, noise) = accept(&trials);
+    assert_eq!(accepted[0].verdict.reasons, [SATURATED, OTHERS, STOLEN]);
+    let spoiled: Vec<&str> = accepted[0].verdict.spoiled.iter().map(|one| one.reason.as_str()).collect();
+    assert_eq!(spoiled, ["saturated", "other-processes", "steal"]);
+    assert_eq!(crate::trials::reason_kind(&accepted[0]), "saturated");
+    assert_eq!((noise.trials, noise.of), (1, 2));
+}
+
 /// Reasons with the figures that they spoil.
 fn reasons() -> impl Strategy<Value = Vec<(&'static str, Figures)>> {
     let kinds = prop::sample::select(vec![OTHERS, LATE, STOLEN, SATURATED, UNPROVEN, THROTTLED]);
@@ -88,10 +100,15 @@ proptest! {
     #[test]
     fn accepting_adds_exactly_what_noise_alone_keeps_out(trials in takes()) {
         let (accepted, noise) = accept(&trials);
-        let changed = trials.iter().zip(&accepted).filter(|(one, other)| one.verdict != other.verdict).count();
-        prop_assert_eq!((noise.trials, noise.of), (changed, trials.len()));
+        let has_note = |one: &TrialRecord| one.verdict.notes.iter().any(|note| note.starts_with(ACCEPTED));
+        let noted = accepted.iter().filter(|one| has_note(one)).count();
+        prop_assert_eq!((noise.trials, noise.of), (noted, trials.len()));
         for (before, after) in trials.iter().zip(&accepted) {
-            prop_assert_eq!(&before.verdict.reasons, &after.verdict.reasons);
+            let figures = |one: &TrialRecord| one.verdict.spoiled_figures();
+            prop_assert_eq!(has_note(after), figures(before) != figures(after));
+            let mut noise_last = before.verdict.reasons.clone();
+            noise_last.sort_by_key(|reason| is_of_noise(reason));
+            prop_assert_eq!(&noise_last, &after.verdict.reasons);
             let others = |trial: &TrialRecord| -> Vec<(String, Figures)> {
                 let reasons = trial.verdict.reasons_with_figures().filter(|(reason, _)| !is_of_noise(reason));
                 reasons.map(|(reason, figures)| (reason.to_owned(), figures)).collect()
