@@ -249,10 +249,37 @@ fn sessions_arrive_in_an_open_loop_and_are_cut_at_its_end() {
     let folder = folder(&shop.url(), &traffic);
     let result = result_of(&folder, &["--rate", "50", "--duration", "400ms"]);
     let (requests, counts) = (&result.requests, sessions(&result));
-    // A machine that stalls leaves the last ones unsent.
-    assert_eq!((requests.scheduled, requests.sent), (20, counts.started), "{requests:?}");
+    // A machine that stalls leaves the last ones unsent: they have arrived.
+    assert_eq!((requests.scheduled, counts.started), (20, 20), "{requests:?}");
     assert_eq!((counts.cut, result.kinds[1].requests.sent), (counts.started, 0));
     assert_eq!(result.rate.offered, Some(50.0));
+}
+
+#[test]
+fn sessions_of_which_nothing_was_sent_have_arrived() {
+    // Nobody answers, so that the first one holds the only connection.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", silent.local_addr().expect("it is bound"));
+    let folder = folder(&url, "sessions: [{name: s, steps: [{path: /a}, {path: /b}]}]\n");
+    let result = result_of(
+        &folder,
+        &["--rate", "100", "--duration", "200ms", "--connections", "1", "--timeout", "1s"],
+    );
+    let counts = sessions(&result);
+    assert_eq!((result.requests.scheduled, counts.started, counts.completed), (20, 20, 0), "{counts:?}");
+    assert!(result.kinds[0].requests.unsent > 0);
+}
+
+#[test]
+fn client_whose_session_outlasts_the_window_thinks_until_its_end() {
+    let shop = Shop::start(None);
+    let traffic = BUY.replace("    steps:\n", "    think: 1h\n    steps:\n");
+    for options in [&["--clients", "3", "--threads", "1"][..], &["--clients", "3", "--threads", "2"]] {
+        let before = shop.logins();
+        let result = result_of(&folder(&shop.url(), &traffic), &[options, &["--duration", "300ms"]].concat());
+        let counts = sessions(&result);
+        assert_eq!((counts.started, counts.cut, shop.logins() - before), (3, 3, 3), "{options:?}");
+    }
 }
 
 #[test]

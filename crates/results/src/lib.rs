@@ -51,6 +51,7 @@ mod hop;
 mod host;
 mod json;
 mod kubernetes_quantity;
+mod json_part;
 mod latency_histogram;
 mod load;
 mod load_point;
@@ -157,6 +158,7 @@ pub use host::{
     ClusterPlace, ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode,
 };
 pub use kubernetes_quantity::parse_kubernetes_quantity;
+pub use json_part::json_part;
 pub use latency_histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
 };

@@ -3,9 +3,9 @@
 use super::given::Given;
 use super::{ingress, mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
-use crate::diagnostic::ExperimentError;
+use crate::diagnostic::{ExperimentError, Place};
 use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use crate::settings::stream::MAX_PROMPT_BYTES;
+use crate::settings::stream::{MAX_PROMPT_BYTES, StreamSettings};
 use results::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -175,10 +175,14 @@ fn delays(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     }
 }
 
-/// A stream of tokens needs HTTP and the synthetic service, and ends before its request fails.
+/// A stream of tokens needs HTTP and the synthetic service.
 fn stream(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let (load, stream) = (&experiment.load, &experiment.load.stream);
-    let Some((path, place)) = given.section("load.stream")?.first_key() else { return Ok(()) };
+    if !stream.declared {
+        return Ok(());
+    }
+    let section = given.section("load.stream")?;
+    let (path, place) = section.first_key().unwrap_or_else(|| ("load.stream".to_owned(), section.place()));
     let refused = |what: String, expected: &str| Err(place.error(format!("`{path}` {what}"), expected));
     if !load.protocol.has_http_statuses() {
         return refused(
@@ -217,16 +221,75 @@ fn stream(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         }
         _ => {}
     }
-    let length = Duration::try_from_secs_f64(stream.mean_length_s()).unwrap_or(Duration::MAX);
+    stream_lengths(experiment, given)
+}
+
+/// Streams end before their requests fail and within the window, and an open loop has a connection for each that is under way.
+fn stream_lengths(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let (load, mean_s) = (&experiment.load, experiment.load.stream.mean_length_s());
+    let length = Duration::try_from_secs_f64(mean_s).unwrap_or(Duration::MAX);
+    let told = format_duration(Duration::from_millis(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)));
+    let refused = |limit: String, expected: &str| -> Result<()> {
+        let (path, place) = key_of_length(&load.stream, given)?;
+        Err(place.error(format!("`{path}` makes streams of {told}, and {limit}"), expected))
+    };
     if length >= load.timeout {
-        let length =
-            format_duration(Duration::from_millis(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)));
         return refused(
-            format!("makes streams of {length}, and requests fail after {}", format_duration(load.timeout)),
+            format!("requests fail after {}", format_duration(load.timeout)),
             "expected shorter ones, or a longer `load.timeout`",
         );
     }
-    Ok(())
+    if length > load.duration {
+        return refused(
+            format!("the measured window is {}", format_duration(load.duration)),
+            "expected shorter ones, or a longer `load.duration`",
+        );
+    }
+    let (LoadLevels::Open { rates, .. }, Some(connections), false) =
+        (&load.levels, load.connections, load.protocol.multiplexes())
+    else {
+        return Ok(());
+    };
+    let rate = rates.iter().copied().fold(0.0, f64::max);
+    // Tolerance: the length is not exact in binary.
+    let under_way = (rate * mean_s * 0.999_999).ceil() as usize;
+    let of_connections = given.field("load.connections")?.map(|field| field.place().clone());
+    let of_rate = given.field("load.rate")?.map(|field| given.levels_place(&field));
+    match of_connections.or(of_rate) {
+        Some(place) if under_way > connections => Err(place
+            .error(
+                format!(
+                    "{connections} connection{} cannot carry {} streams/s of {told} each",
+                    if connections == 1 { "" } else { "s" },
+                    format_rate(rate)
+                ),
+                format!(
+                    "expected `load.connections` of at least {under_way}: in {} each carries one stream at a time",
+                    load.protocol
+                ),
+            )
+            .with_hint("a lower `load.rate`, or shorter streams, need fewer")),
+        _ => Ok(()),
+    }
+}
+
+/// The key that makes streams as long as they are, and its place; that of the section if all of it are defaults.
+fn key_of_length(stream: &StreamSettings, given: &Given<'_>) -> Result<(String, Place)> {
+    let default = StreamSettings::default();
+    let is_of_gap = stream.gap.0.mean() / default.gap.0.mean() > stream.tokens as f64 / default.tokens as f64;
+    let keys: &[&str] = if stream.first.0.mean() > stream.mean_length_s() / 2.0 {
+        &["first"]
+    } else if is_of_gap {
+        &["gap", "tokens"]
+    } else {
+        &["tokens", "gap"]
+    };
+    for key in keys {
+        if let Some(field) = given.field(&format!("load.stream.{key}"))? {
+            return Ok((field.path, field.key_place.clone()));
+        }
+    }
+    Ok(("load.stream".to_owned(), given.section("load.stream")?.place().clone()))
 }
 
 fn size_of_the_run(experiment: &Experiment, given: &Given<'_>) -> Result<()> {

@@ -9,11 +9,14 @@ use crate::settings::ingress::{Estate, Scenario};
 use crate::settings::istio::IngressTls;
 use crate::yaml::section::Section;
 use results::Mode;
+use results::units::format_size;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Maximum number of routes over all domains: an Envoy needs about 7 kB per route.
 const MAX_ROUTES: usize = 200_000;
+/// Maximum size of a body that the firewall reads, as its own settings have it: it refuses larger ones.
+const MAX_FIREWALL_BYTES: u64 = 128 << 10;
 
 /// Reads the section `ingress`.
 pub(super) fn estate(section: &Section<'_>) -> Result<Estate> {
@@ -36,6 +39,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     protocol(experiment, given)?;
     sizes(&experiment.ingress, given)?;
     requests_per_connection(experiment, given)?;
+    firewall(experiment, given)?;
     tls(experiment, given)
 }
 
@@ -100,6 +104,17 @@ fn requests_per_connection(experiment: &Experiment, given: &Given<'_>) -> Result
     Err(field.key_place.error(
         format!("scenario `{}` opens a connection for each request", scenario.name()),
         "leave out one of both",
+    ))
+}
+
+/// The firewall refuses long prompts.
+fn firewall(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let (scenario, prompt) = (experiment.ingress.scenario, experiment.load.stream.prompt_bytes);
+    let is_refused = matches!(scenario, Scenario::Waf | Scenario::AllFilters) && prompt > MAX_FIREWALL_BYTES;
+    let Some(field) = given.field("load.stream.prompt")?.filter(|_| is_refused) else { return Ok(()) };
+    Err(field.place().error(
+        format!("the firewall of scenario `{}` refuses prompts of {}", scenario.name(), format_size(prompt)),
+        format!("expected at most {}", format_size(MAX_FIREWALL_BYTES)),
     ))
 }
 

@@ -105,6 +105,12 @@ fn invalid_estates_are_rejected_at_their_place() {
             "{name: x, modes: gateway, load: {rate: 100, protocol: grpc}, ingress: {domains: 2}}".to_owned(),
             "`ingress.domains` contradicts protocol `grpc`",
         ),
+        (
+            "{name: x, mesh: istio, modes: ingress, load: {clients: 4, stream: {prompt: [128KiB, 220KB]}}, \
+             ingress: {scenario: waf}}"
+                .to_owned(),
+            "the firewall of scenario `waf` refuses prompts of 220KB",
+        ),
     ];
     for (text, expected) in cases {
         let told = refused(&text);

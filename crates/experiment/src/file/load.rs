@@ -45,7 +45,7 @@ pub(super) fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) 
         levels,
         expected_status,
         pacing: section.field("pacing")?.map(|field| pacing(&field)).transpose()?,
-        stream: StreamSettings { declared: section.section("stream")?.first_key().is_some(), ..given.stream },
+        stream: StreamSettings { declared: section.has("stream"), ..given.stream },
         ..given
     })
 }
@@ -102,8 +102,15 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
                 ));
             }
             let read = |item: &Item<'_>| {
-                let clients = item.whole(&clients.path, 1..=MAX_CONNECTIONS)?;
-                Ok((clients as f64 * scale.factor).round().max(1.0) as usize)
+                let given = item.whole(&clients.path, 1..=MAX_CONNECTIONS)?;
+                let scaled = (given as f64 * scale.factor).round().max(1.0) as usize;
+                if scaled > MAX_CONNECTIONS {
+                    return Err(scale.place.as_ref().unwrap_or(item.place).error(
+                        format!("`{}` would be {scaled}", clients.path),
+                        format!("expected at most {MAX_CONNECTIONS}"),
+                    ));
+                }
+                Ok(scaled)
             };
             Ok(LoadLevels::Closed { clients: distinct(&clients, "level", Some(scale), read)? })
         }

@@ -1,5 +1,6 @@
 //! The section `load.stream`.
 
+use super::{NoFiles, Override};
 use crate::definition::Experiment;
 use crate::plan::Plan;
 use crate::topology::distribution::{Distribution, Times};
@@ -52,6 +53,74 @@ fn loads_without_the_section_are_not_streams() {
     let plan = Plan::new(&experiment, 1);
     let trial = &plan.trials[0];
     assert!(trial.load.stream.is_none() && trial.queries.is_empty() && trial.load.is_closed_loop());
+}
+
+#[test]
+fn empty_section_is_a_stream_of_the_defaults() {
+    let defaults = read(&text("stream: {prompt: 2KB}"));
+    assert!(defaults.load.stream.declared);
+    let set = |text: &str| Experiment::parse_with(text, "s", &[Override::set("load.stream={}")], &NoFiles);
+    for empty in [read(&text("stream: {}")), read(&text("stream: null")), set(&text("warmup: 1s")).unwrap()] {
+        assert_eq!(empty, defaults);
+        assert_eq!(read(&empty.to_yaml()), empty, "{}", empty.to_yaml());
+    }
+    let refused = set(&text("payload: 2KiB")).unwrap_err().render(false);
+    assert!(refused.contains("`load.payload` has no effect with `load.stream`"), "{refused}");
+    let refused = set(&text("protocol: grpc")).unwrap_err().render(false);
+    assert!(refused.contains("`load.stream` contradicts protocol `grpc`"), "{refused}");
+}
+
+/// Error of a load after a change.
+fn refused(load: &str, change: &str) -> String {
+    let overrides = [Override::set(change)];
+    Experiment::parse_with(&text(load), "s", &overrides, &NoFiles).expect_err(change).render(false)
+}
+
+#[test]
+fn key_that_makes_streams_long_is_named() {
+    const ALL: &str = "duration: 2s, stream: {prompt: 2KB, tokens: 20, first: 20ms, gap: 20ms}";
+    for (load, change, said) in [
+        (
+            ALL,
+            "load.timeout=100ms",
+            "`load.stream.tokens` makes streams of 400ms, and requests fail after 100ms",
+        ),
+        (
+            ALL,
+            "load.stream.first=20s",
+            "`load.stream.first` makes streams of 20.38s, and requests fail after 5s",
+        ),
+        (ALL, "load.stream.tokens=100000", "`load.stream.tokens` makes streams of 2000s"),
+        (ALL, "load.stream.gap=exp:1s", "`load.stream.gap` makes streams of 19.02s"),
+        (
+            ALL,
+            "load.stream.tokens=[20, 200]",
+            "`load.stream.tokens` makes streams of 4s, and the measured window is 2s",
+        ),
+        ("stream: {prompt: 2KB}", "load.timeout=400ms", "`load.stream` makes streams of 430ms"),
+        (
+            "stream: {}",
+            "load.duration=400ms",
+            "`load.stream` makes streams of 430ms, and the measured window is 400ms",
+        ),
+    ] {
+        let told = refused(load, change);
+        assert!(told.starts_with(said), "{change}: {told}");
+    }
+    read(&text("duration: 430ms, stream: {}"));
+}
+
+#[test]
+fn open_loop_has_a_connection_for_each_stream_under_way() {
+    let open = |load: &str| text(load).replace("clients: [4, 20]", "rate: 200");
+    let refused = |load: &str| Experiment::parse(&open(load), "s").expect_err(load).render(false);
+    let told = refused("stream: {first: 20ms}");
+    assert!(told.contains("4 connections cannot carry 200 streams/s of 400ms each"), "{told}");
+    assert!(told.contains("expected `load.connections` of at least 80: in http/1.1"), "{told}");
+    let told = refused("connections: 79, stream: {first: exp:20ms, gap: uniform:10ms..30ms}");
+    assert!(told.contains("79 connections cannot carry"), "{told}");
+    read(&open("connections: 80, stream: {first: exp:20ms, gap: uniform:10ms..30ms}"));
+    read(&open("protocol: http/2, stream: {first: 20ms}"));
 }
 
 #[test]

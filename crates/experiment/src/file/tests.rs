@@ -435,6 +435,14 @@ fn overrides_change_the_file_and_errors_name_the_option() {
         [Override::set("load.rate=null"), Override::set("load.clients=[3, 8]"), Override::scale("0.1")];
     let error = Experiment::parse_with(SMALL, "small", &closed, &NoFiles).unwrap_err();
     assert!(error.message.contains("same level twice"), "{error}");
+    let many =
+        [Override::set("load.rate=null"), Override::set("load.clients=[20, 30]"), Override::scale("1000")];
+    let error = Experiment::parse_with(SMALL, "small", &many, &NoFiles).unwrap_err().render(false);
+    assert!(
+        error.contains("`load.clients` would be 30000") && error.contains("expected at most 25000"),
+        "{error}"
+    );
+    assert!(error.contains("--> --scale:1:1"), "{error}");
 
     let text = [
         rendered_with(&[Override::set("load.rate=abc")]),

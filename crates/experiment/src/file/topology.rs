@@ -4,12 +4,13 @@ use super::given::Given;
 use super::keys::{self, MAX_NAMESPACES, MAX_REPLICAS, SHAPE_KEYS};
 use super::named_files::Files;
 use super::sections::SECTIONS;
-use crate::dataplane;
+use crate::dataplane::{self, DataPlane, ModeParts};
 use crate::definition::Experiment;
-use crate::diagnostic::{ExperimentError, Source};
+use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::keys::names;
 use crate::mesh_kind::MeshKind;
 use crate::protocol::Protocol;
+use crate::settings::proxy::MutualTls;
 use crate::settings::service::ServerSettings;
 use crate::topology::file::{self, TopologyFile};
 use crate::topology::settings::{TopologySettings, TopologySource};
@@ -216,6 +217,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             .with_hint("`mesh: istio` does"));
     }
     callers_have_identities(experiment, given, &topology)?;
+    callers_are_accepted(experiment, given, &topology, &field)?;
     services_own_settings(experiment, given)
 }
 
@@ -227,20 +229,53 @@ fn callers_have_identities(experiment: &Experiment, given: &Given<'_>, topology:
     else {
         return Ok(());
     };
-    let entries = experiment.modes.iter().filter(|mode| **mode != Mode::None);
-    let is_direct =
-        entries.map(|mode| experiment.mesh.parts(*mode).entry).any(|entry| entry == dataplane::Entry::Direct);
-    let is_member = |id: WorkloadId| topology.workloads[id].in_mesh && !topology.workloads[id].is_external();
-    // A gateway calls in place of the drivers before it.
-    let arrives = |call: &&Call| is_direct || topology.workloads[call.from].serves();
-    let outside =
-        topology.calls.iter().filter(arrives).find(|call| is_member(call.to) && !is_member(call.from));
-    let Some(call) = outside else { return Ok(()) };
-    let [from, to] = [call.from, call.to].map(|id| topology.workloads[id].qualified_name());
+    let modes = experiment.modes.iter().filter(|mode| **mode != Mode::None);
+    let parts: Vec<ModeParts> = modes.map(|mode| experiment.mesh.parts(*mode)).collect();
+    let Some([from, to]) = call_from_outside(topology, &parts) else { return Ok(()) };
     Err(field.key_place.error(
         format!("`{}` is not supported with callers outside the mesh", field.path),
         format!("expected every caller in the mesh: {from} calls {to} in plaintext and shows no identity"),
     ))
+}
+
+/// Rejects a caller outside the mesh if Istio's proxies accept mutual TLS alone: it speaks none.
+fn callers_are_accepted(
+    experiment: &Experiment,
+    given: &Given<'_>,
+    topology: &Topology,
+    named: &Field<'_>,
+) -> Result<()> {
+    use DataPlane::{Sidecar, Ztunnel, ZtunnelWaypoint};
+
+    let scenario = experiment.ingress.scenario;
+    let modes = experiment.modes.iter().map(|mode| experiment.mesh.parts_in(*mode, scenario));
+    let parts: Vec<ModeParts> =
+        modes.filter(|parts| matches!(parts.data_plane, Sidecar | Ztunnel | ZtunnelWaypoint)).collect();
+    if experiment.proxy.mtls != MutualTls::Strict || parts.is_empty() {
+        return Ok(());
+    }
+    let Some([from, to]) = call_from_outside(topology, &parts) else { return Ok(()) };
+    let refused = |place: &Place| {
+        place.error(
+            "`proxy.mtls: strict` is not supported with callers outside the mesh",
+            format!("expected `permissive`, or every caller in the mesh: {from} calls {to} in plaintext"),
+        )
+    };
+    Err(match given.field("proxy.mtls")? {
+        Some(field) => refused(field.place()),
+        None => refused(named.key_place).with_hint("`strict` is the default of `proxy.mtls`"),
+    })
+}
+
+/// Ends of a call to a member from a caller outside the mesh, in one of several modes with these parts.
+fn call_from_outside(topology: &Topology, modes: &[ModeParts]) -> Option<[String; 2]> {
+    let is_direct = modes.iter().any(|parts| parts.entry == dataplane::Entry::Direct);
+    let is_member = |id: WorkloadId| topology.workloads[id].in_mesh && !topology.workloads[id].is_external();
+    // A gateway calls in place of the drivers before it.
+    let arrives = |call: &&Call| is_direct || topology.workloads[call.from].serves();
+    let mut calls = topology.calls.iter().filter(arrives);
+    let call = calls.find(|call| is_member(call.to) && !is_member(call.from))?;
+    Some([call.from, call.to].map(|id| topology.workloads[id].qualified_name()))
 }
 
 /// Rejects service settings of the experiment if the topology has its own scripts.

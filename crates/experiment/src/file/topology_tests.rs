@@ -150,7 +150,7 @@ fn pair_server_and_databases_are_outside_mesh_in_egress_modes() {
 #[test]
 fn rules_by_identity_need_callers_in_the_mesh() {
     const OUTSIDE: &str = "topology={shape: chain, client-in-mesh: false}";
-    const RULES: &str = "istio.authorization.identities=[0, 3]";
+    const RULES: &str = "istio.authorization.identities=3";
     let in_modes =
         |modes: &str, topology: &str| read(&SMALL.replace("none, sidecar", modes), &[topology, RULES]);
     for modes in ["none, sidecar", "none, ambient", "ambient-waypoint, ingress"] {
@@ -161,6 +161,29 @@ fn rules_by_identity_need_callers_in_the_mesh() {
     in_modes("none, ingress", OUTSIDE).unwrap();
     let service = "topology={services: [{name: a, in-mesh: false, script: [{call: b}]}, {name: b}]}";
     assert!(in_modes("none, ingress", service).unwrap_err().contains("a calls b in plaintext"));
+}
+
+#[test]
+fn strict_mutual_tls_needs_callers_in_the_mesh() {
+    const OUTSIDE: &str = "topology={shape: chain, client-in-mesh: false}";
+    const SERVICE: &str = "topology={services: [{name: a, in-mesh: false, script: [{call: b}]}, {name: b}]}";
+    let in_modes = |modes: &str, sets: &[&str]| read(&SMALL.replace("none, sidecar", modes), sets);
+    for modes in ["none, sidecar", "ambient", "none, ambient-waypoint", "ingress, sidecar"] {
+        let refused = in_modes(modes, &[OUTSIDE]).unwrap_err();
+        assert!(refused.contains("is not supported with callers outside the mesh"), "{modes}: {refused}");
+        assert!(refused.contains("client calls s1 in plaintext") && refused.contains("default"), "{refused}");
+        for accepted in ["proxy.mtls=permissive", "topology.client-in-mesh=true"] {
+            in_modes(modes, &[OUTSIDE, accepted]).unwrap();
+        }
+    }
+    let refused = in_modes("none, ingress", &[SERVICE, "proxy.mtls=[permissive, strict]"]).unwrap_err();
+    assert!(refused.contains("a calls b in plaintext") && !refused.contains("default"), "{refused}");
+    assert!(refused.contains("1 | proxy.mtls=[permissive, strict]"), "{refused}");
+    // No proxy, a gateway in front of the client's services, static proxies.
+    in_modes("none", &[OUTSIDE]).unwrap();
+    in_modes("none, ingress", &[OUTSIDE]).unwrap();
+    in_modes("ingress", &[SERVICE, "ingress.scenario=direct"]).unwrap();
+    in_modes("none, sidecar", &[OUTSIDE, "mesh=envoy"]).unwrap();
 }
 
 #[test]

@@ -23,7 +23,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// The section `load.stream`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamSettings {
-    /// True if the experiment has the section. Without it, responses are not streams.
+    /// True if the experiment has the section, be it empty. Without it, responses are not streams.
     pub declared: bool,
     /// Size of the body of each request.
     pub prompt_bytes: u64,

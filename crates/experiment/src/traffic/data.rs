@@ -12,6 +12,7 @@ use crate::topology::file::size_up_to;
 use crate::yaml::document::Entry;
 use crate::yaml::section::{Field, Section, alternatives};
 use crate::yaml::suggestion::nearest;
+use results::json_part;
 use results::units::shortened;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -268,13 +269,10 @@ fn parts(field: &Field<'_>, pointer: Option<&Field<'_>>, text: &str) -> Result<R
     let mut rows = Rows::default();
     let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines().zip(1..);
     for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
-        let value: serde_json::Value =
-            serde_json::from_str(line).map_err(|_| fault(field, number, "it is not a JSON value"))?;
-        match value.pointer(path) {
-            None => return Err(fault(field, number, &format!("it has nothing at `{}`", shortened(path)))),
-            Some(serde_json::Value::String(text)) => rows.push(text),
-            Some(part) => rows.push(&part.to_string()),
-        }
+        let part = json_part(line.as_bytes(), path)
+            .map_err(|_| fault(field, number, "it is not a JSON value"))?
+            .ok_or_else(|| fault(field, number, &format!("it has nothing at `{}`", shortened(path))))?;
+        rows.push(&part);
     }
     not_empty(field, rows)
 }

@@ -80,6 +80,11 @@ impl<'a> Section<'a> {
         &self.place
     }
 
+    /// True if a key is given, with or without a value.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key)
+    }
+
     /// First key that is given, dotted, and its place.
     pub(crate) fn first_key(&self) -> Option<(String, &'a Place)> {
         self.entries.first().map(|entry| (self.dotted(&entry.key), &entry.key_place))

@@ -4,7 +4,7 @@ use super::{Request, Targets};
 use crate::protocol::KeptResponse;
 use http::header::COOKIE;
 use regex::bytes::Regex;
-use serde_json::Value;
+use results::json_part;
 use std::time::Duration;
 
 /// Maximum size of a value taken from a response, bytes.
@@ -72,12 +72,13 @@ impl Step {
     /// Takes the values from a response. Returns false if one is not there, or does not fit a line of text of at most
     /// [`MAX_VALUE_BYTES`]: it is empty then.
     pub(crate) fn extract(&self, response: &KeptResponse, values: &mut [Box<[u8]>]) -> bool {
-        let has_json = self.extract.iter().any(|extract| matches!(extract.origin, Origin::Json(_)));
-        let json = has_json.then(|| serde_json::from_slice::<Value>(&response.body).ok()).flatten();
         let mut are_all_there = true;
         for Extract { value, origin } in &self.extract {
             let found: Option<Box<[u8]>> = match origin {
-                Origin::Json(pointer) => json.as_ref().and_then(|json| json.pointer(pointer)).map(text_of),
+                Origin::Json(pointer) => {
+                    let part = json_part(&response.body, pointer).ok().flatten();
+                    part.map(|part| part.as_bytes().into())
+                }
                 Origin::Header(name) => {
                     let mut named = response.fields.iter().filter(|(known, _)| **known == *name.as_bytes());
                     named.next().map(|(_, value)| value.clone())
@@ -92,14 +93,6 @@ impl Step {
             values[*value] = found.unwrap_or_default();
         }
         are_all_there
-    }
-}
-
-/// Text of a JSON value: of a string itself, of anything else as JSON.
-pub(super) fn text_of(value: &Value) -> Box<[u8]> {
-    match value {
-        Value::String(text) => text.as_bytes().into(),
-        other => other.to_string().into_bytes().into(),
     }
 }
 

@@ -421,7 +421,14 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         while at < stopped_at {
             at = (at + step).min(stopped_at);
             let slots = self.schedule.skip_until(at);
-            self.recorder.unsent(slots, at - 1, stopped_at - at, || self.selector.choose().choice);
+            let mut arrived = Vec::new();
+            self.recorder.unsent(slots, at - 1, stopped_at - at, || {
+                let choice = self.selector.choose().choice;
+                arrived.extend(self.sessions.as_ref().map(|sessions| sessions.kind_of(choice)));
+                choice
+            });
+            // They are cut before their first step.
+            arrived.into_iter().for_each(|kind| self.recorder.session_arrived(kind, at - 1));
         }
     }
 

@@ -54,7 +54,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// A request has ended. Returns true if another one follows in its session.
+    /// A request has ended. Returns true if another one follows in its session, or would after the end of the run: its client thinks
+    /// until then.
     pub(super) fn session_goes_on(
         &mut self,
         step: Option<SessionStep>,
@@ -63,10 +64,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     ) -> bool {
         let (Some(step), Some(sessions)) = (step, &mut self.sessions) else { return false };
         match sessions.step_ended(step.session, outcome, at) {
-            After::GoesOn => return true,
-            After::Ended(end) => self.recorder.session_ended(end),
-            After::Cut => {}
+            After::GoesOn | After::Cut => true,
+            After::Ended(end) => {
+                self.recorder.session_ended(end);
+                false
+            }
         }
-        false
     }
 }

@@ -16,6 +16,8 @@ modes: [none, sidecar, ingress]
 load: {rate: 1000}
 published: {source: a, figures: {figure: cpu, mode: sidecar, value: 1}}
 ";
+/// Each client has a connection, so that streams of any length fit.
+const STREAMS: &str = "name: base\nmesh: istio\nmodes: [none, sidecar]\nload: {clients: 4}\n";
 const STATIC: &str = "name: base\nmodes: [none, gateway]\nload: {rate: 1000}\n";
 const AMBIENT: &str = "name: base\nmesh: istio\nmodes: [none, ambient]\nload: {rate: 1000}\n";
 const FLEET: &str = "name: base\nmesh: istio\nmodes: [control-plane]\nfleet: {}\n";
@@ -28,6 +30,7 @@ fn dotted(section: &SectionKeys, key: &Key) -> String {
 fn with(dotted: &str, value: &str) -> Result<Experiment, Box<crate::ExperimentError>> {
     let base = match dotted {
         _ if dotted.starts_with("fleet") || dotted.starts_with("istio.istiod.") => FLEET,
+        _ if dotted.starts_with("load.stream") => STREAMS,
         "istio.ztunnel" => AMBIENT,
         "mesh" | "proxy.cpu-time" | "modes" => STATIC,
         _ => REQUESTS,
@@ -98,7 +101,7 @@ fn sections_may_be_empty_in_the_schema_as_in_the_reader() {
             None => format!("{}:\n", section.path),
         };
         let load = if section.path.starts_with("load") { "" } else { "load: {rate: 1000}\n" };
-        let empty = empty.replace("load:\n  ", "load:\n  rate: 1000\n  ");
+        let empty = empty.replace("load:\n  ", "load:\n  clients: 4\n  ");
         let text = format!("name: base\nmesh: istio\nmodes: [none, sidecar, ingress]\n{load}{empty}");
         let read = Experiment::parse(&text, "base");
         assert_eq!(
