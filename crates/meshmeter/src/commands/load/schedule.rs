@@ -46,6 +46,11 @@ pub fn plan(
         }
         None => given.stages.clone(),
     };
+    let is_open = stages.is_some() || matches!(given.rate, Some(OfferedRate::PerSecond(_)));
+    if !is_open && given.arrival != Arrival::Uniform {
+        return Err(Failure::usage("--arrival: in a closed loop responses bring the next requests")
+            .with_hint("--rate or --profile make an open loop"));
+    }
     let stages = match (stages, given.rate, &given.clients) {
         (Some(stages), _, _) => stages,
         (None, Some(OfferedRate::PerSecond(rate)), _) => vec![RateStage::steady(rate, bound)],
