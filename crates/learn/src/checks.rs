@@ -1,6 +1,7 @@
 //! Checks of what was learned: missing ends, reporters that disagree, resets, circles, flow conservation.
 
 use crate::drivers::{Driven, Reason};
+use crate::kiali::EDGES;
 use crate::mesh::{Edge, Mesh};
 use crate::provenance::{Finding, shown};
 use crate::scripts::{Flows, Script, ScriptCall};
@@ -96,6 +97,22 @@ fn percent(fraction: f64) -> String {
     format!("{} %", shown((fraction * 1000.0).round() / 10.0))
 }
 
+/// Rows, or edges of a graph, that cannot be used.
+pub(crate) fn unusable(telemetry: &Telemetry) -> Vec<String> {
+    let (one, many) = match telemetry.rows.contains_key(EDGES) {
+        true => ("edge of the graph has", "edges of the graph have"),
+        false => ("row of the answers has", "rows of the answers have"),
+    };
+    let counted = |count: u64| format!("{count} {}", if count == 1 { one } else { many });
+    let rows = Some(telemetry.unusable_rows).filter(|rows| *rows > 0);
+    let values = rows.map(|rows| format!("{} values that are not usable numbers", counted(rows)));
+    let protocols = telemetry.unknown_protocols.iter().map(|(name, count)| match name.as_str() {
+        "" => format!("{} an unknown protocol, and no part in the topology", counted(*count)),
+        name => format!("{} the unknown protocol `{name}`, and no part in the topology", counted(*count)),
+    });
+    values.into_iter().chain(protocols).collect()
+}
+
 /// Findings about the telemetry as a whole.
 pub(crate) fn of_telemetry(telemetry: &Telemetry, mesh: &Mesh, findings: &mut Findings) {
     for warning in &telemetry.warnings {
@@ -106,11 +123,7 @@ pub(crate) fn of_telemetry(telemetry: &Telemetry, mesh: &Mesh, findings: &mut Fi
         let text = format!("{} rows of the answers are of metrics that are not read", telemetry.foreign_rows);
         findings.add("foreign-rows", "", text);
     }
-    if telemetry.unusable_rows > 0 {
-        let text = format!(
-            "{} rows of the answers have values that are not usable numbers",
-            telemetry.unusable_rows
-        );
+    for text in unusable(telemetry) {
         findings.add("unusable-rows", "", text);
     }
     if mesh.lost_rate > 0.0 {

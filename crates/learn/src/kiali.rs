@@ -7,8 +7,8 @@
 use crate::dialect::Dialect;
 use crate::parties::{MAX_PAIRS, Name, Party, TooMuch, UNKNOWN};
 use crate::telemetry::{Pair, Reporter, Telemetry};
-use crate::{NO_HOSTS, is_error_status, is_grpc_error, one_line};
-use results::units::shortened;
+use crate::{NO_HOSTS, checks, is_error_status, is_grpc_error, one_line};
+use results::units::{shortened, shortened_to};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, HashMap};
@@ -20,9 +20,13 @@ const MAX_BYTES: u64 = 64 << 20;
 const MAX_INJECTED: usize = 4;
 /// Connections per second of a call over TCP, of which the graph has only bytes.
 const ASSUMED_CONNECTIONS: f64 = 1.0;
+/// Maximum length of what an error says of edges that cannot be used, characters.
+const MAX_UNUSABLE_CHARACTERS: usize = 200;
+/// Mark of UTF-8 that some tools write before a text.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 /// Names of the graph's parts as sources.
 const NODES: &str = "nodes of Kiali's graph";
-const EDGES: &str = "edges of Kiali's graph";
+pub(crate) const EDGES: &str = "edges of Kiali's graph";
 
 /// A graph that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +38,16 @@ pub enum KialiError {
     #[error("Kiali answered with an error: {0}")]
     Rejected(String),
     /// An edge between nodes that are not there.
-    #[error("not a graph of Kiali: the edge `{0}` has no node at one of its ends")]
-    NoNode(String),
+    #[error("not a graph of Kiali: the edge `{edge}` has no node `{node}`, which is one of its ends")]
+    NoNode {
+        /// Id of the edge, or its ends if it has none.
+        edge: String,
+        /// Id of the node that is not there.
+        node: String,
+    },
+    /// Only edges that cannot be used.
+    #[error("the graph has no request and no connection that can be used: {0}")]
+    Unusable(String),
     /// No usable period.
     #[error("the graph has no period: its `duration` is {0}")]
     Period(f64),
@@ -48,7 +60,7 @@ pub enum KialiError {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with `elements`")]
 struct Answer {
     error: Option<String>,
     timestamp: Option<f64>,
@@ -59,18 +71,20 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `nodes` and `edges`")]
 struct Elements {
     nodes: Vec<Wrapper<Node>>,
     edges: Vec<Wrapper<Edge>>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `data`")]
 struct Wrapper<T> {
     data: T,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with `id` and `nodeType`")]
 struct Node {
     id: String,
     node_type: String,
@@ -87,8 +101,9 @@ struct Node {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with `source` and `target`")]
 struct Edge {
+    id: Option<String>,
     source: String,
     target: String,
     traffic: Option<Traffic>,
@@ -97,6 +112,7 @@ struct Edge {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `protocol` and `rates`")]
 struct Traffic {
     protocol: Option<String>,
     rates: Option<BTreeMap<String, String>>,
@@ -105,6 +121,7 @@ struct Traffic {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `flags`")]
 struct Response {
     /// Percent of the requests by Envoy's response flags.
     flags: Option<BTreeMap<String, String>>,
@@ -132,12 +149,18 @@ struct Call {
 ///
 /// # Errors
 /// Returns an error if the input is damaged or no graph, or has more than a mesh has.
-pub fn read(telemetry: &mut Telemetry, input: impl Read) -> Result<(), KialiError> {
-    let mut input = input.take(MAX_BYTES);
+pub fn read(telemetry: &mut Telemetry, mut input: impl Read) -> Result<(), KialiError> {
+    let mut start = Vec::new();
+    let begun = input.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut start);
+    begun.map_err(|error| KialiError::Json(shortened(&error.to_string())))?;
+    if start == BYTE_ORDER_MARK {
+        start.clear();
+    }
+    let mut input = start.as_slice().chain(input.take(MAX_BYTES));
     let answer: Result<Answer, serde_json::Error> = serde_json::from_reader(&mut input);
     let answer = match answer {
         Ok(answer) => answer,
-        Err(_) if input.limit() == 0 => return Err(KialiError::TooLarge),
+        Err(_) if input.get_ref().1.limit() == 0 => return Err(KialiError::TooLarge),
         Err(error) => return Err(KialiError::Json(one_line(&error))),
     };
     if let Some(error) = answer.error {
@@ -156,6 +179,10 @@ pub fn read(telemetry: &mut Telemetry, input: impl Read) -> Result<(), KialiErro
     let nodes = nodes.into_iter().map(|node| node.data).collect();
     let is_of_services = answer.graph_type.as_deref() == Some("service");
     Graph::new(nodes, &edges, is_of_services, telemetry)?.add_to(telemetry)?;
+    let unusable = checks::unusable(telemetry);
+    if telemetry.pairs.is_empty() && !unusable.is_empty() {
+        return Err(KialiError::Unusable(shortened_to(&unusable.join("; "), MAX_UNUSABLE_CHARACTERS)));
+    }
     telemetry.choose_dialect();
     Ok(())
 }
@@ -182,17 +209,14 @@ impl Graph {
         let mut out = vec![Vec::new(); nodes.len()];
         let mut has_callers = vec![false; nodes.len()];
         for Wrapper { data: edge } in edges {
-            let node =
-                |id: &String| ids.get(id.as_str()).copied().ok_or_else(|| KialiError::NoNode(shortened(id)));
+            let node = |id: &String| {
+                let no_node = || KialiError::NoNode { edge: edge.name(), node: shortened(id) };
+                ids.get(id.as_str()).copied().ok_or_else(no_node)
+            };
             let (source, target) = (node(&edge.source)?, node(&edge.target)?);
-            match call(edge) {
-                Some(call) => {
-                    out[source].push((target, call));
-                    has_callers[target] = true;
-                }
-                // Idle edges have no traffic.
-                None if edge.traffic.as_ref().is_none_or(|traffic| traffic.rates.is_none()) => {}
-                None => telemetry.unusable_rows += 1,
+            if let Some(call) = call(edge, telemetry) {
+                out[source].push((target, call));
+                has_callers[target] = true;
             }
         }
         Ok(Self { nodes, out, has_callers, is_of_services })
@@ -321,27 +345,50 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value| is_usable(*value))
 }
 
-/// Traffic of an edge; `None` without a usable rate.
-fn call(edge: &Edge) -> Option<Call> {
+impl Edge {
+    /// Id, or the ends.
+    fn name(&self) -> String {
+        let Self { id, source, target, .. } = self;
+        id.as_deref().map_or_else(|| shortened(&format!("{source} → {target}")), shortened)
+    }
+}
+
+/// Traffic of an edge; `None` for one that is idle, and for one without a usable rate. What cannot be used is counted.
+fn call(edge: &Edge, telemetry: &mut Telemetry) -> Option<Call> {
     let traffic = edge.traffic.as_ref()?;
     let rates = traffic.rates.as_ref()?;
-    let rate = |name: &str| rates.get(name).and_then(|text| number(text));
-    let (protocol, total) = match traffic.protocol.as_deref()? {
-        "http" => (Protocol::Http, rate("http")?),
-        "grpc" => (Protocol::Grpc, rate("grpc")?),
-        "tcp" => (Protocol::Tcp, rate("tcp")?),
-        _ => return None,
+    let name = traffic.protocol.as_deref().unwrap_or_default();
+    let protocol = match name {
+        "http" => Protocol::Http,
+        "grpc" => Protocol::Grpc,
+        "tcp" => Protocol::Tcp,
+        _ => {
+            let is_idle = rates.values().all(|text| number(text) == Some(0.0));
+            if !is_idle {
+                telemetry.add_unknown_protocol(name);
+            }
+            return None;
+        }
     };
-    if total <= 0.0 {
-        return None;
-    }
-    let of = |names: [&str; 2]| names.into_iter().filter_map(rate).sum::<f64>() / total;
+    let mut is_unusable = !rates.is_empty() && !rates.contains_key(name);
+    let mut rate = |name: &str| {
+        let text = rates.get(name)?;
+        let rate = number(text);
+        is_unusable |= rate.is_none();
+        rate
+    };
+    let total = rate(name).unwrap_or_default();
+    let mut of = |names: [&str; 2]| names.into_iter().filter_map(&mut rate).sum::<f64>() / total;
     let errors = match protocol {
         Protocol::Http => of(["http5xx", "httpNoResponse"]),
         // Kiali's rate has statuses that are errors of the client.
         Protocol::Grpc => errors_of_grpc(traffic).unwrap_or_else(|| of(["grpcErr", "grpcNoResponse"])),
         Protocol::Tcp => 0.0,
     };
+    telemetry.unusable_rows += u64::from(is_unusable);
+    if total <= 0.0 {
+        return None;
+    }
     // Below half a millisecond it is 0.
     let time_ms = edge.response_time.as_deref().and_then(number).filter(|time| *time > 0.0);
     let time_s = time_ms.map(|time| time / 1e3);

@@ -165,7 +165,7 @@ impl Provenance {
             let _ = write!(text, "  {name}: {}{spread}{p99} {}", shown(figure.value), figure.unit);
             let _ = write!(text, ": {}", figure.source);
             if figure.n > 0.0 {
-                let _ = write!(text, ", n = {}", figure.n.round());
+                let _ = write!(text, ", n = {}", shown(figure.n.round()));
             }
             let note = figure.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
             let _ = writeln!(text, "{note}");
@@ -176,10 +176,16 @@ impl Provenance {
     }
 }
 
+/// Values from here on have an exponent instead of hundreds of digits.
+const MIN_EXPONENT_VALUE: f64 = 1e15;
+
 /// Number with four significant digits.
 pub(crate) fn shown(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".to_owned() } else { value.to_string() };
+    }
+    if value.abs() >= MIN_EXPONENT_VALUE {
+        return format!("{value:.3e}");
     }
     let digits = (3 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
     let text = format!("{value:.digits$}");
@@ -192,9 +198,14 @@ mod tests {
 
     #[test]
     fn numbers_have_four_significant_digits() {
-        for (value, expected) in
-            [(0.0, "0"), (0.001_234_56, "0.001235"), (12.0, "12"), (123_456.7, "123457"), (0.1, "0.1")]
-        {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.001_234_56, "0.001235"),
+            (12.0, "12"),
+            (123_456.7, "123457"),
+            (0.1, "0.1"),
+            (1e300, "1.000e300"),
+        ] {
             assert_eq!(shown(value), expected);
         }
     }

@@ -5,7 +5,11 @@ use crate::histogram::Histogram;
 use crate::labels::Anonymiser;
 use crate::parties::{Interner, MAX_PAIRS, Name, Party, TooMuch};
 use crate::traces::Traces;
+use results::units::shortened;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of names of unknown protocols.
+const MAX_UNKNOWN_PROTOCOLS: usize = 20;
 
 /// A caller, a callee, the host that the caller used, and the dialect in which a proxy says so.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -118,6 +122,8 @@ pub struct Telemetry {
     pub(crate) foreign_rows: u64,
     /// Rows whose numbers cannot be used: not a number, infinite, negative.
     pub(crate) unusable_rows: u64,
+    /// Rows of protocols that are not read, by the protocol's name: empty if it is hidden, or beyond the first names.
+    pub(crate) unknown_protocols: BTreeMap<String, u64>,
     /// CPU of all sidecars, cores.
     pub(crate) sidecar_cpu_cores: Option<f64>,
     /// Memory of all sidecars, bytes.
@@ -142,6 +148,7 @@ impl Telemetry {
             rows: BTreeMap::new(),
             foreign_rows: 0,
             unusable_rows: 0,
+            unknown_protocols: BTreeMap::new(),
             sidecar_cpu_cores: None,
             sidecar_memory_bytes: None,
             warnings: BTreeSet::new(),
@@ -165,6 +172,16 @@ impl Telemetry {
             *self.left_out.entry(pair.dialect).or_default() += rate(reported);
         }
         self.pairs.retain(|pair, _| pair.dialect == self.dialect);
+    }
+
+    /// Counts a row of a protocol that is not read.
+    pub(crate) fn add_unknown_protocol(&mut self, name: &str) {
+        let mut name = if self.is_anonymised() { String::new() } else { shortened(name) };
+        let is_full = self.unknown_protocols.len() >= MAX_UNKNOWN_PROTOCOLS;
+        if is_full && !self.unknown_protocols.contains_key(&name) {
+            name.clear();
+        }
+        *self.unknown_protocols.entry(name).or_default() += 1;
     }
 
     pub(crate) fn is_anonymised(&self) -> bool {

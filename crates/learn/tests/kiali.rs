@@ -222,19 +222,44 @@ fn damaged_and_other_inputs_are_refused() {
         r#"{"status":"success","data":{}}"#,
     ] {
         assert!(error(text).starts_with("not a graph of Kiali: "), "{text}: {}", error(text));
+        assert!(!error(text).contains("struct"), "{text}: {}", error(text));
     }
     assert_eq!(
         error(r#"{"error":"Invalid appender [x]"}"#),
         "Kiali answered with an error: Invalid appender [x]"
     );
     let web = [workload("web", "")];
-    assert!(error(&graph("workload", &web, &[http("web", "gone", 1.0, "")])).contains("has no node"));
+    let missing = error(&graph("workload", &web, &[http("web", "gone", 1.0, "")]));
+    assert!(missing.contains("the edge `web-gone-http` has no node `gone`"), "{missing}");
     assert!(error(&graph("workload", &web, &[]).replace("600", "0")).contains("its `duration` is 0"));
     let unusable =
         [edge("web", "web", "http", r#""http":"NaN""#, ""), edge("web", "web", "quic", r#""quic":"1""#, "")];
-    let telemetry = read(&graph("workload", &web, &unusable)).unwrap();
+    let nothing = error(&graph("workload", &web, &unusable));
+    for text in [
+        "the graph has no request and no connection that can be used: ",
+        "1 edge of the graph has values that are not usable numbers",
+        "1 edge of the graph has the unknown protocol `quic`",
+    ] {
+        assert!(nothing.contains(text), "{text}: {nothing}");
+    }
+    let idle = [edge("web", "web", "quic", r#""quic":"0.00""#, ""), http("web", "web", 0.0, "")];
+    let telemetry = read(&graph("workload", &web, &idle)).unwrap();
     let options = Options { name: "shop".to_owned(), scale: 1.0, least_share: 0.0 };
     assert_eq!(learn(&telemetry, &Objects::default(), &options), Err(learn::LearnError::Nothing));
+}
+
+#[test]
+fn unusable_errors_are_counted_and_a_byte_order_mark_is_skipped() {
+    let nodes = [workload("web", ""), workload("cart", "")];
+    for errors in ["NaN", "-1.00", "many"] {
+        let own = format!(r#""http":"20.00","http5xx":"{errors}""#);
+        let text = graph("workload", &nodes, &[edge("web", "cart", "http", &own, "")]);
+        let found = learned(&format!("\u{feff}{text}"));
+        assert_eq!(rates(&found), expected(&[("shop/web shop/cart", 20.0)]), "{errors}");
+        let finding = found.provenance.findings.iter().find(|finding| finding.kind == "unusable-rows");
+        let text = &finding.unwrap().text;
+        assert_eq!(text, "1 edge of the graph has values that are not usable numbers", "{errors}");
+    }
 }
 
 #[test]

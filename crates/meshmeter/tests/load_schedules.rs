@@ -281,7 +281,10 @@ fn usage_errors_of_schedules_say_what_was_expected() {
         (&["--rate", "0", url], "is not a rate"),
         (&["--rate", "100", "--arrival", "bursts:factor=1", url], "a factor above 1"),
         (&["--rate", "100", "--arrival", "bursts:length=1us", url], "at most 50000 bursts"),
-        (&["--clients", "2", "--arrival", "bursts", url], "in a closed loop responses bring the next requests"),
+        (
+            &["--clients", "2", "--arrival", "bursts", url],
+            "in a closed loop responses bring the next requests",
+        ),
         (&["--arrival", "poisson", url], "in a closed loop responses bring the next requests"),
         (&["--rate", "100", "--arrival", "burst", url], "possible values: uniform, poisson, bursts"),
         (&["--search", "--objective", "p99=5ms", "--arrival", "bursts", url], "a probe has few bursts"),

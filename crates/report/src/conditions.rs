@@ -129,19 +129,24 @@ impl ConditionLabels {
         parts.join(", ")
     }
 
-    /// What all streams have in common: `2 kB prompts`, `20 tokens`, `first after 50ms`, `then every 20ms`.
+    /// What all streams have in common: `2 kB prompts`, `20 tokens`, `the first after 50ms`, `one every 20ms`.
     fn of_all_streams(&self, stream: &StreamLoad) -> Vec<String> {
         let of_all =
             |has: &dyn Fn(&StreamLoad) -> bool| self.all().all(|at| at.load.stream.as_ref().is_some_and(has));
+        // The noun is once in what is left of the parts.
+        let has_tokens = of_all(&|one| one.tokens == stream.tokens);
+        let has_first = of_all(&|one| one.first == stream.first);
+        let noun = |is_named: bool| if is_named { "" } else { " token" };
         let parts = [
             (of_all(&|one| one.prompt_bytes == stream.prompt_bytes), {
                 format!("{} prompts", format::payload(stream.prompt_bytes))
             }),
-            (of_all(&|one| one.tokens == stream.tokens), {
-                format::counted(stream.tokens as u64, "token", "tokens")
-            }),
-            (of_all(&|one| one.first == stream.first), format!("the first after {}", stream.first)),
-            (of_all(&|one| one.gap == stream.gap), format!("one every {}", stream.gap)),
+            (has_tokens, format::counted(stream.tokens as u64, "token", "tokens")),
+            (has_first, format!("the first{} after {}", noun(has_tokens), stream.first)),
+            (
+                of_all(&|one| one.gap == stream.gap),
+                format!("one{} every {}", noun(has_tokens || has_first), stream.gap),
+            ),
             (stream.pause_s > 0.0 && of_all(&|one| one.pause_s == stream.pause_s), {
                 format!("pauses of {}", format_duration(Duration::from_secs_f64(stream.pause_s)))
             }),
@@ -230,6 +235,29 @@ mod tests {
             let load = LoadPoint { protocol: name.to_owned(), ..load(500.0, 4) };
             let shared = labels(&[load]).shared();
             assert!(shared.starts_with(&format!("{shown}, 4 connections")), "{shared}");
+        }
+    }
+
+    #[test]
+    fn streams_name_their_tokens_whatever_varies() {
+        let stream = |tokens: usize, first: &str| LoadPoint {
+            stream: Some(StreamLoad {
+                prompt_bytes: 1000,
+                tokens,
+                first: first.to_owned(),
+                gap: "1ms".to_owned(),
+                pause_s: 0.0,
+            }),
+            ..load(500.0, 4)
+        };
+        for (other, shared) in [
+            (stream(20, "50ms"), "20 tokens, the first after 50ms, one every 1ms"),
+            (stream(1, "50ms"), "the first token after 50ms, one every 1ms"),
+            (stream(20, "9ms"), "20 tokens, one every 1ms"),
+            (stream(1, "9ms"), "prompts, one token every 1ms"),
+        ] {
+            let named = labels(&[stream(20, "50ms"), other]).shared();
+            assert!(named.contains(shared) && named.contains("prompts, "), "{named}");
         }
     }
 

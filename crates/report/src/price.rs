@@ -17,7 +17,7 @@ const SCOPE: &str = "Intervals are 95 % and cover these runs alone; what they do
 /// One line per figure.
 const FORMULA: [&str; 4] = [
     "CPU used = proxies × (CPU at rest + requests/s through each × CPU per request of its workload); requests follow the calls of the topology",
-    "memory used = proxies × (constant + per pod of the mesh + per request/s), as far as the runs separate them, and what each workload differs by",
+    "memory used (working set, or resident where no cgroup reports it) = proxies × (constant + per pod of the mesh + per request/s), as far as the runs separate them, and what each workload differs by",
     "reserved = proxies × their requests",
     "per month = (CPU × cpu-hour + memory in GB of 10⁹ bytes × gb-hour + proxies × per-replica-hour) × 730 h",
 ];

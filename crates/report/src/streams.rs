@@ -4,10 +4,14 @@
 use crate::conditions::ConditionLabels;
 use crate::differences::difference;
 use crate::format::{self, Interval, TimeUnit};
+use crate::marks::mark;
 use crate::table::Difference;
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
 use results::{Cell, Clock, Estimate, Figure, Percentiles, StreamSummary, Summary};
 use serde::Serialize;
+
+/// Percentiles of the first tokens.
+const FIRSTS: [Figure; 2] = [Figure::P50, Figure::P99];
 
 /// Every cell with streams.
 #[derive(Clone, Debug, Serialize)]
@@ -36,7 +40,8 @@ impl StreamTable {
         let compares = cells().any(|(_, streams)| streams.added.is_some());
         let row = |cell: &Cell, streams: &StreamSummary| -> TableRow {
             let mut row: TableRow = vec![cell.mode.name().into()];
-            row.extend(times(streams.first_event_us.as_ref(), &[Figure::P50, Figure::P99], first_unit));
+            let firsts = times(streams.first_event_us.as_ref(), &FIRSTS, first_unit).zip(FIRSTS);
+            row.extend(firsts.map(|(shown, figure)| shown.starred(is_marked(cell, figure))));
             let gaps = [Figure::P50, Figure::P99, Figure::Max];
             row.extend(times(streams.event_gap_us.as_ref(), &gaps, gap_unit));
             row.extend(compares.then(|| {
@@ -89,4 +94,12 @@ fn times<'a>(
         Some(_) => unit.percentile(times, *figure).into(),
         None => format::ABSENT.into(),
     })
+}
+
+/// True if the table of all cells marks this percentile of the first tokens.
+fn is_marked(cell: &Cell, figure: Figure) -> bool {
+    let times = cell.times(Clock::FirstEvent);
+    let n = times.and_then(|times| times.figure(figure)).map_or(0, |estimate| estimate.n);
+    let is_censored = times.is_some_and(|times| times.censored(figure).is_some());
+    !is_censored && mark(cell, figure, n).is_some_and(|mark| mark.is_notable(cell.valid))
 }

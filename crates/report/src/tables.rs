@@ -1,6 +1,6 @@
 //! Tables that are described once: the same columns and cells for the terminal and for HTML.
 
-use crate::format::Interval;
+use crate::format::{ABSENT, Interval};
 use results::Estimate;
 use serde::Serialize;
 
@@ -151,6 +151,9 @@ pub(crate) struct TableCell {
     pub(crate) figure: Interval,
     /// True if it is marked.
     flag: bool,
+    /// True if a terminal shows it with a star, which lines below the tables explain.
+    #[serde(skip)]
+    pub(crate) has_star: bool,
     /// Reason why the figure is unusable.
     spoiled: Option<String>,
 }
@@ -170,11 +173,16 @@ impl TableCell {
     pub(crate) fn flagged(self, flag: bool) -> Self {
         Self { flag, ..self }
     }
+
+    /// Adds a star on a condition; a dash has none.
+    pub(crate) fn starred(self, has_star: bool) -> Self {
+        Self { has_star: has_star && self.figure.estimate != ABSENT, ..self }
+    }
 }
 
 impl From<Interval> for TableCell {
     fn from(figure: Interval) -> Self {
-        Self { figure, flag: false, spoiled: None }
+        Self { figure, flag: false, has_star: false, spoiled: None }
     }
 }
 

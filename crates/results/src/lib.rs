@@ -50,8 +50,8 @@ mod history_course;
 mod hop;
 mod host;
 mod json;
-mod kubernetes_quantity;
 mod json_part;
+mod kubernetes_quantity;
 mod latency_histogram;
 mod load;
 mod load_point;
@@ -157,8 +157,8 @@ pub use hop::{HopProof, HopProtocol};
 pub use host::{
     ClusterPlace, ComponentImage, ComponentVersion, Floor, Host, Resumption, RunPacing, UnavailableMode,
 };
-pub use kubernetes_quantity::parse_kubernetes_quantity;
 pub use json_part::json_part;
+pub use kubernetes_quantity::parse_kubernetes_quantity;
 pub use latency_histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue, rank,
 };

@@ -71,7 +71,7 @@ fn figures_that(
                     margin: margin.filter(|margin| *margin > 0.0),
                     ratio: measured
                         .as_ref()
-                        .and_then(|measured| Some(measured.mean / in_base_units(figure.value)?)),
+                        .and_then(|measured| ratio(measured.mean, in_base_units(figure.value)?)),
                     measured: measured.map(|measured| measured.text),
                     differs: with_further(&source.differs, of_proxies),
                 }
@@ -463,6 +463,11 @@ fn value(value: ReferenceValue) -> String {
         ReferenceValue::Relative(.., Relation::Change(change)) => words::change_value(change),
         ReferenceValue::Relative(.., relation) => relation.to_string(),
     }
+}
+
+/// Measured over published; `None` where signs differ or the published value is 0: such a ratio says nothing.
+fn ratio(measured: f64, published: f64) -> Option<f64> {
+    (published != 0.0 && measured * published >= 0.0).then(|| measured / published)
 }
 
 /// In cores, requests per second, bytes or microseconds; `None` for figures that are already relative.

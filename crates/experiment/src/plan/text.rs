@@ -77,7 +77,8 @@ impl Plan {
         }
         let (prompts, tokens): (BTreeSet<u64>, BTreeSet<usize>) =
             streams.map(|stream| (stream.prompt_bytes, stream.tokens)).unzip();
-        format!("with {} tokens for prompts of {} bytes", listed(&tokens), listed(&prompts))
+        let noun = if tokens.iter().eq([&1]) { "token" } else { "tokens" };
+        format!("with {} {noun} for prompts of {} bytes", listed(&tokens), listed(&prompts))
     }
 
     /// After how many requests connections are replaced; empty if they stay open.

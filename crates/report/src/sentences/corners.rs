@@ -6,14 +6,15 @@ use super::{Context, with_place};
 use experiment::file::label::step;
 use results::finding::Corner;
 use results::{Conditions, Factors, short_names};
+use statistics::words;
 
-/// Example: `access log off → json, mTLS off → strict (sidecar, 300/s): median +35 µs (11–60); proxy CPU per request +3 % (−2 to
+/// Example: `Access log off → json, mTLS off → strict (sidecar, 300/s): median +35 µs (11–60); proxy CPU per request +3 % (−2 to
 /// 8), not shown.`
 pub(super) fn corner(run: &Context<'_>, group: &[&Corner]) -> Said {
     let (first, none) = (group[0], Factors::new());
     let steps: Vec<String> = changed(first).map(|(key, to, from)| step(key, &from, &to)).collect();
     let clauses = group.iter().filter_map(|corner| change(&corner.measured, corner.verdict));
-    let (steps, clauses) = (steps.join(", "), clauses.collect::<Vec<_>>().join("; "));
+    let (steps, clauses) = (words::sentence(&steps.join(", ")), clauses.collect::<Vec<_>>().join("; "));
     let said = |at: &str| Said::from(format!("{steps} {at}: {clauses}."));
     with_place(first.place.mode, Conditions { factors: &none, load: &first.place.load }, said)
         .and(&run.chance(group.iter().map(|corner| &corner.measured.estimate)))

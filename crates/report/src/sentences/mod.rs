@@ -82,14 +82,26 @@ impl<'a> Context<'a> {
 
     /// A mode as the subject of a sentence.
     fn subject(&self, mode: Mode) -> String {
-        let is_graph = self.summary.cells.iter().any(|cell| !cell.edges.is_empty());
         match mode {
             Mode::None => words::mode(mode).into(),
             Mode::Gateway => "a gateway".into(),
-            Mode::Sidecar if is_graph => "a sidecar in every pod".into(),
+            Mode::Sidecar if self.has_outsiders(mode) => "a sidecar in every pod of the mesh".into(),
+            Mode::Sidecar if self.is_graph() => "a sidecar in every pod".into(),
             Mode::Sidecar => "a sidecar pair".into(),
             other => format!("mode {other}"),
         }
+    }
+
+    /// True for a topology with several edges.
+    fn is_graph(&self) -> bool {
+        self.summary.cells.iter().any(|cell| !cell.edges.is_empty())
+    }
+
+    /// True if some workloads of a graph are outside the mesh.
+    fn has_outsiders(&self, mode: Mode) -> bool {
+        let Experiment { topology, load, server, client_cpu_limit_cores, .. } = self.experiment;
+        let topology = || topology.topology(mode, load.protocol, server, *client_cpu_limit_cores);
+        self.is_graph() && topology().is_ok_and(|all| all.workloads.iter().any(|workload| !workload.in_mesh))
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
         }
         SizeNoteKind::CutShort => cut_short(detail),
         SizeNoteKind::NotMeasured => format!("The runs did not measure {detail}."),
-        SizeNoteKind::NoValidTrial => format!("No trial can be used for {detail}."),
+        SizeNoteKind::NoValidTrial => format!("No trial can be used: {detail}."),
         SizeNoteKind::ObjectiveNeverMet => {
             format!("The objective is missed at every measured load: {detail}.")
         }
@@ -406,6 +406,18 @@ fn published(figures: &[PublishedFigure]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_without_a_usable_trial_are_refused_with_the_reason() {
+        let said = |detail: &str| {
+            text(&SizeNote::naming(SizeNoteKind::NoValidTrial, detail), &SizeQuestion::default())
+        };
+        assert_eq!(said("no trial was recorded"), "No trial can be used: no trial was recorded.");
+        assert_eq!(
+            said("a sidecar in mode sidecar: other-processes"),
+            "No trial can be used: a sidecar in mode sidecar: other-processes."
+        );
+    }
 
     #[test]
     fn rates_beside_a_target_are_rounded_only_as_far_as_the_comparison_stays_true() {

@@ -137,6 +137,8 @@ pub(super) fn path(run: &Context<'_>, path: &PathCheck) -> Said {
     let Some(first) = cells.first() else { return Said::default() };
     let what = if path.figure == Metric::Connections { "connections" } else { "requests" };
     let tls = match cells.iter().map(|cell| cell.path.mtls).min().flatten() {
+        // Calls from and to the other pods are plaintext, or TLS of their own.
+        Some(true) if run.has_outsiders(path.mode) => ", over mTLS between pods of the mesh",
         Some(true) => " over mTLS",
         _ => "",
     };

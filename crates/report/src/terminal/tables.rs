@@ -1,5 +1,6 @@
 //! Tables on a terminal: those that are described for HTML too ([`crate::tables`]).
 
+use super::result_table::STAR;
 use super::style::{Options, WIDE, bold, plain, wrap};
 use crate::tables::{Table, TableCell, TableRow};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, presets};
@@ -63,7 +64,7 @@ pub(super) fn flat(heading: &str, table: &Table, options: Options) -> Vec<String
 }
 
 fn estimate(cell: &TableCell) -> String {
-    cell.figure.estimate.clone()
+    format!("{}{}", cell.figure.estimate, if cell.has_star { STAR } else { "" })
 }
 
 /// The columns that the terminal has.

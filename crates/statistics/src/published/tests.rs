@@ -191,3 +191,8 @@ fn agreement_rests_on_the_interval_of_the_figure_by_itself() {
         assert_eq!((agrees, measured.text.as_str()), (Some(true), text));
     }
 }
+
+#[test]
+fn ratio_needs_values_of_one_sign() {
+    assert_eq!([ratio(-3.3, 5.0), ratio(1.0, 0.0), ratio(2.0, 4.0)], [None, None, Some(0.5)]);
+}

@@ -194,6 +194,8 @@ pub struct Method {
     closed_loop: bool,
     /// True if any cell has a fleet in place of a load.
     fleet: bool,
+    /// Times that figures are of, unless they say otherwise.
+    times: &'static str,
     /// Length of the measured window.
     window: Option<String>,
     repeats: usize,
@@ -221,6 +223,10 @@ impl Method {
             open_loop: context.conditions.all().any(|at| at.load.rate.is_some()),
             closed_loop: context.conditions.all().any(|at| at.load.rate.is_none() && !at.load.is_fleet()),
             fleet: context.conditions.all().any(|at| at.load.is_fleet()),
+            times: match context.conditions.all().any(|at| at.load.stream.is_some()) {
+                true => "times to the first token, from the intended start too,",
+                false => "response times",
+            },
             window: longest.map(format::duration),
             repeats: context.run.trials.iter().map(|trial| trial.repeat + 1).max().unwrap_or(0),
             retakes: context.run.summary.retakes,

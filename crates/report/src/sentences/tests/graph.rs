@@ -39,3 +39,23 @@ fn graph_is_not_described_as_pair() {
     let reported = reported(&summary);
     assert!(reported.contains("a sidecar in every pod adds") && !reported.contains("pair"), "{reported}");
 }
+
+#[test]
+fn pods_outside_the_mesh_have_no_sidecar_and_no_mtls() {
+    let said = |client_in_mesh: &str| {
+        let text = format!(
+            "{{name: t, modes: [none, sidecar], topology: {{shape: tiered, client-in-mesh: {client_in_mesh}}}, \
+             load: {{rate: [500, 1000], duration: 2500ms}}, repeats: 5}}"
+        );
+        let (experiment, mut summary) = run(&text, |_| {});
+        summary.cells[3].edges = vec![EdgeSummary::default()];
+        fill(&experiment, &mut summary);
+        reported(&summary)
+    };
+    let (inside, outside) = (said("true"), said("false"));
+    assert!(inside.contains("a sidecar in every pod adds"), "{inside}");
+    assert!(inside.contains("Path of sidecar: every proxy carried its requests over mTLS."), "{inside}");
+    assert!(outside.contains("a sidecar in every pod of the mesh adds"), "{outside}");
+    let path = "Path of sidecar: every proxy carried its requests, over mTLS between pods of the mesh.";
+    assert!(outside.contains(path), "{outside}");
+}

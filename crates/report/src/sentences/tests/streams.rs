@@ -99,3 +99,19 @@ fn streams_without_a_first_token_have_no_percentile() {
     assert_eq!((first.p50, first.censored.map(|censored| censored.from)), (None, Some(results::Figure::P50)));
     assert!(summary.findings[0].text.contains("falls among requests"), "{}", summary.findings[0].text);
 }
+
+#[test]
+fn page_says_of_which_times_its_figures_are() {
+    let page = |text: &str, change: fn(&mut TrialRecord)| {
+        let experiment = Experiment::parse(text, "test").unwrap();
+        let mut trials: Vec<TrialRecord> = Plan::new(&experiment, 1).trials.iter().map(trial).collect();
+        trials.iter_mut().for_each(change);
+        let count = trials.len();
+        let run =
+            crate::RunData::new(String::new(), experiment, 1, count, Host::default(), trials, Vec::new());
+        crate::html::render(&run)
+    };
+    let (of_streams, of_requests) = (page(STREAMS, streams), page(THREE_MODES, |_| {}));
+    assert!(of_streams.contains("Figures here are times to the first token, from the intended start too,"));
+    assert!(of_requests.contains("Figures here are response times unless"));
+}
