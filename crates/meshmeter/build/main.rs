@@ -14,13 +14,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 fn main() {
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
+    let scripts = package.join("build");
     if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        for option in linker::options_for_size() {
+        for option in linker::options_for_size(&scripts) {
             println!("cargo::rustc-link-arg-bins=-Wl,{option}");
         }
     }
-    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
-    println!("cargo::rerun-if-changed={}", package.join("build").display());
+    println!("cargo::rerun-if-changed={}", scripts.display());
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let source = match env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => Source::parse(&text),
