@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// A warm-up of which some is left on a machine that stalls for seconds.
+const WARM_UP: Duration = Duration::from_secs(3);
+
 fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
     LoadSpec { threads: 2, ..specs::spec(&[server.url()], &RequestTemplate::default(), schedule, duration) }
 }
@@ -137,7 +140,7 @@ fn warm_up_requests_do_not_count_towards_quota() {
     });
     let schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(50) };
     let mut spec = spec(&server, schedule, Duration::from_secs(600));
-    spec.warmup = Duration::from_millis(100);
+    spec.warmup = WARM_UP;
     let result = run(&spec);
     assert_eq!(result.requests.sent, 50);
     assert!(result.warmup.sent > 0);
@@ -179,9 +182,9 @@ fn window_opens_at_agreed_instant() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let schedule = ScheduleSpec::closed(1);
     let mut spec = spec(&server, schedule, Duration::from_millis(100));
-    spec.warmup = Duration::from_secs(1);
-    // Enough time to get ready before the warm-up, even on a busy machine.
-    let ahead = Duration::from_secs(3);
+    spec.warmup = WARM_UP;
+    // Enough time to get ready before the warm-up, on such a machine as well.
+    let ahead = 2 * WARM_UP;
     let (begun, start) = (Instant::now(), jiff::Timestamp::now() + ahead);
     spec.start = Start::At(start);
     let result = run(&spec);
@@ -233,18 +236,20 @@ fn start_signal_that_comes_too_late_is_an_event_and_an_error() {
     assert_eq!((late.missed, server.requests.load(Ordering::SeqCst)), (1, 0));
 }
 
-/// Signals readiness to the others, one of which then agrees on the start.
+/// Signals readiness to the others, one of which then sets the start.
 struct Meeting<'a> {
     all_ready: &'a Barrier,
     signal: &'a StartSignal,
-    start: jiff::Timestamp,
+    warmup: Duration,
 }
 
 impl Observer for Meeting<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
         if let Progress::Ready = progress {
-            self.all_ready.wait();
-            self.signal.send(self.start);
+            if self.all_ready.wait().is_leader() {
+                // Late enough for all to hear of it on a machine that stalls for seconds.
+                self.signal.send(jiff::Timestamp::now() + Duration::from_secs(4) + self.warmup);
+            }
         }
     }
 }
@@ -252,7 +257,6 @@ impl Observer for Meeting<'_> {
 /// Runs a load as several concurrent generators, which connect first and start together.
 fn run_shared(spec: &LoadSpec, generators: usize) -> Vec<LoadResult> {
     let (all_ready, signal) = (Barrier::new(generators), StartSignal::default());
-    let start = jiff::Timestamp::now() + Duration::from_secs(3) + spec.warmup;
     thread::scope(|scope| {
         let running: Vec<_> = (0..generators)
             .map(|index| {
@@ -260,7 +264,7 @@ fn run_shared(spec: &LoadSpec, generators: usize) -> Vec<LoadResult> {
                 let spec = LoadSpec { share, start: Start::OnSignal(signal.clone()), ..spec.clone() };
                 let (all_ready, signal) = (&all_ready, &signal);
                 scope.spawn(move || {
-                    let mut meeting = Meeting { all_ready, signal, start };
+                    let mut meeting = Meeting { all_ready, signal, warmup: spec.warmup };
                     load::run(&spec, &AtomicBool::new(false), &mut meeting).expect("the engine runs")
                 })
             })
