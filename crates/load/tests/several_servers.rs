@@ -101,6 +101,30 @@ fn dead_server_among_several_makes_result_invalid() {
 }
 
 #[test]
+fn all_dead_servers_are_named_with_the_requests_for_each() {
+    let (server, dead) = (good_server(), [dead_address(), dead_address()]);
+    let dead_urls = dead.map(|address| format!("http://{address}/"));
+    let urls = [format!("1={}", server.url()), format!("2={}", dead_urls[0]), format!("1={}", dead_urls[1])];
+    // Each has its own connection, or they go where they are needed.
+    for connections in [3, 1] {
+        let mut spec = open_spec(&urls, connections, 100.0, WINDOW);
+        spec.targets.order = Order::Turn;
+        let LoadResult { requests, verdict, .. } = run(&spec);
+        // A machine that stalls to the end of the window leaves requests that were not for any server yet.
+        let is_whole = requests.completed == 75;
+        let [first, second] = [(dead[0], 150), (dead[1], 75)].map(|(address, number)| {
+            if is_whole {
+                format!("{address} ({number} requests never sent)")
+            } else {
+                format!("{address} (")
+            }
+        });
+        let names = |text: &String| text.contains(&first) && text.contains(&second);
+        assert!(verdict.reasons.iter().any(names), "{requests:?}, {verdict:?}");
+    }
+}
+
+#[test]
 fn excess_requests_for_dead_server_do_not_hold_up_others() {
     let server = good_server();
     let dead = dead_url();
@@ -191,7 +215,7 @@ fn dead_server_that_holds_all_clients_of_a_closed_loop_is_named() {
     let result = run(&spec(&[server.url(), format!("http://{dead}/")], 1, ScheduleSpec::closed(4), WINDOW));
     let LoadResult { requests, verdict, .. } = &result;
     let reasons = &verdict.reasons;
-    let text = format!("those to {dead} could not be opened; connection refused");
+    let text = format!("those to {dead} (4 requests never sent) could not be opened; connection refused");
     let is_named = |reason: &String| reason.starts_with("connections: for ") && reason.contains(&text);
     assert!(requests.unsent == 4 && reasons.iter().any(is_named), "{requests:?}, {verdict:?}");
     assert!(!verdict.is_usable(Figure::Throughput), "{verdict:?}");
