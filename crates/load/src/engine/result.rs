@@ -260,7 +260,7 @@ impl Coordinator<'_> {
             slowest: Some(slowest),
             backlog: self
                 .has_whole_open_loop(&measured)
-                .then(|| recorder.backlog(|at| self.spec.due_until(at).unwrap_or_default())),
+                .then(|| recorder.backlog(|from, until| self.spec.due(from, until).unwrap_or_default())),
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),

@@ -118,10 +118,10 @@ impl Recorder {
         WarmupCounts { errors: self.errors.before_window(), ..self.warmup.clone() }
     }
 
-    /// The backlog throughout the window, in the form of the result schema. `offered_until`: requests that the schedule offers until
-    /// a time of the window, on average.
-    pub(crate) fn backlog(&self, offered_until: impl Fn(Nanos) -> f64) -> Backlog {
-        self.trend.backlog(offered_until)
+    /// The backlog throughout the window, in the form of the result schema. `offered`: requests that the schedule offers between two
+    /// times of the window, on average.
+    pub(crate) fn backlog(&self, offered: impl Fn(Nanos, Nanos) -> f64) -> Backlog {
+        self.trend.backlog(offered)
     }
 
     /// Request counts in the form of the result schema.
