@@ -137,6 +137,8 @@ fn open_streams_stay_within_servers_limit() {
     let result = run(&spec);
     assert_all_answered(&result, &server);
     assert_eq!(most.load(Ordering::SeqCst), 2);
+    let note = "streams: the server allows 2 concurrent requests on a connection, fewer than the 4 requested";
+    assert!(result.verdict.notes.iter().any(|text| text.starts_with(note)), "{:?}", result.verdict);
 }
 
 #[test]
