@@ -56,6 +56,8 @@ pub(crate) struct RunContext {
     pub(crate) abandoned_addresses: Vec<String>,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
+    /// Unsent requests that were due while the generator itself did not run, until the end of the window.
+    pub(crate) unseen: u64,
     /// The backlog, if it grows throughout the window.
     pub(crate) growth: Option<Growth>,
 }

@@ -103,7 +103,7 @@ fn all_slots_are_sent_and_counted_by_both_sides() {
     assert_eq!((requests.scheduled, requests.failed), (1500, 0), "{requests:?}");
     // A machine that stalls for a tenth of the window at its end leaves some unsent, which the verdict reports.
     assert!(requests.completed > 0, "{requests:?}");
-    assert!(requests.unsent <= 15 || result.verdict.saturated, "{requests:?}: {:?}", result.verdict);
+    assert!(requests.unsent <= 15 || !result.verdict.valid, "{requests:?}: {:?}", result.verdict);
     // The backlog at the end of the warm-up is dropped.
     assert!((1..=1500).contains(&result.warmup.completed), "{:?}", result.warmup);
     let completed = requests.completed;
@@ -287,8 +287,9 @@ fn excessive_rate_ends_on_time_and_is_saturated() {
     let result = run(&spec);
     // All of them would take more than six minutes.
     assert!(started.elapsed() < TEST_TIMEOUT, "{:?}", started.elapsed());
-    assert!(result.verdict.saturated && !result.verdict.valid, "{:?}", result.verdict);
-    assert!(result.verdict.reasons[0].starts_with("saturated:"), "{:?}", result.verdict);
+    // A machine that stalls until the end of the window hides that.
+    let is_saturated = result.verdict.saturated && result.verdict.reasons[0].starts_with("saturated:");
+    assert!(!result.verdict.valid && (is_saturated || said_late(&result)), "{:?}", result.verdict);
     assert_eq!(result.requests.scheduled, 300_000);
     assert!(result.requests.completed > 10, "the backlog of the warm-up does not fill the window");
 }
@@ -308,7 +309,8 @@ fn backlog_within_the_connections_is_saturation() {
     spec.connections = 400;
     let result = run(&spec);
     let LoadResult { requests, verdict, .. } = &result;
-    assert!(verdict.saturated && !verdict.is_usable(Figure::P50), "{requests:?}, {verdict:?}");
+    let is_told = verdict.saturated || said_late(&result);
+    assert!(is_told && !verdict.is_usable(Figure::P50), "{requests:?}, {verdict:?}");
     let is_counted = verdict.reasons[0].contains("unanswered requests grew throughout the window");
     // A slower machine leaves more than the connections hold.
     assert!(is_counted || requests.unsent + requests.late > 0, "{requests:?}, {verdict:?}");

@@ -41,7 +41,7 @@ fn the_server_counts_what_the_generator_counts() {
     assert_eq!((requests.scheduled, requests.failed), (600, 0), "{requests:?}");
     assert!((1..=600).contains(&result.warmup.sent), "{:?}", result.warmup);
     assert_eq!(requests.completed, 600 - requests.unsent, "{requests:?}");
-    assert!(requests.unsent <= 6 || result.verdict.saturated, "{requests:?}");
+    assert!(requests.unsent <= 6 || !result.verdict.valid, "{requests:?}");
     assert_eq!(server.requests(), requests.completed + result.warmup.sent);
     assert_eq!(requests.status.get("200").copied().unwrap_or(0), requests.completed);
     // Head and body of every response.
@@ -74,6 +74,28 @@ fn waits_caused_by_stopped_generator_are_not_attributed_to_server() {
 #[test]
 fn waits_caused_by_stopped_generator_are_not_attributed_to_any_of_several_servers() {
     assert_stop_is_the_generators(2);
+}
+
+#[test]
+fn requests_due_while_the_generator_was_stopped_until_the_end_are_not_the_servers() {
+    let server = Serving::start(&[]);
+    let mut child = start(
+        meshmeter()
+            .args(["load", "--progress", "plain", "--rate", "200", "--duration", "4s", "--json", "-"])
+            .arg(server.url()),
+    );
+    let mut lines = said(&mut child);
+    await_first_second(&mut lines, 4);
+    let process = Pid::from_child(&child);
+    kill_process(process, Signal::STOP).unwrap();
+    // Not waiting for anything: the window ends meanwhile.
+    std::thread::sleep(Duration::from_secs(4));
+    kill_process(process, Signal::CONT).unwrap();
+    let result: LoadResult = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert!(result.requests.unsent > 0, "{:?}", result.requests);
+    let reasons = &result.verdict.reasons;
+    let is_named = reasons.iter().any(|reason| reason.starts_with("schedule-lag: the generator did not run"));
+    assert!(is_named && !result.verdict.saturated, "{:?}", result.verdict);
 }
 
 /// Stops a generator that loads this many servers, and asserts that the requests which wait meanwhile wait for the generator.

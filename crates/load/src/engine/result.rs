@@ -50,6 +50,8 @@ pub(super) struct Waiting {
     connections: usize,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     peer_limit: Option<usize>,
+    /// Unsent requests that were due while a thread did not run until the end; sum over all threads.
+    unseen: u64,
     /// Connections that could not be opened, by server or of all together.
     unreachable: Vec<Unreachable>,
 }
@@ -61,6 +63,7 @@ impl Waiting {
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
         self.connections += outcome.connections;
         self.peer_limit = self.peer_limit.into_iter().chain(outcome.peer_limit).min();
+        self.unseen += outcome.unseen;
         let pools = self.unreachable.len().max(outcome.unreachable.len());
         self.unreachable.resize(pools, Unreachable::default());
         for (sum, own) in self.unreachable.iter_mut().zip(&outcome.unreachable) {
@@ -151,6 +154,7 @@ impl Coordinator<'_> {
             cpus: usable_cpus().unwrap_or(1.0),
             growth: backlog.and_then(growth),
             peer_limit: waiting.peer_limit,
+            unseen: waiting.unseen,
             without_connection: least_reached.first().map_or(0.0, |(_, share)| *share),
             least_reached: missed
                 .map(|(server, _)| named(*server, recorder.unsent_to(*server).unsent))

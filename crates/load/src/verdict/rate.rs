@@ -20,7 +20,14 @@ pub(super) fn check(result: &LoadResult, context: &RunContext, verdict: &mut Ver
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
     let offered_unit = if result.sessions.is_some() { " sessions/s" } else { "/s" };
-    if requests.unsent as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64 {
+    let is_missed = requests.unsent as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64;
+    if is_missed && 2 * context.unseen > requests.unsent {
+        let reason = format!(
+            "schedule-lag: the generator did not run at the end of the window: {} requests that were due then were never sent",
+            context.unseen
+        );
+        verdict.spoil(reason, Figures::times().with(Figure::Throughput));
+    } else if is_missed {
         verdict.saturated = true;
         let who = bound(result, context);
         let reason = format!(

@@ -187,6 +187,23 @@ fn some_servers_are_named_and_others_counted() {
 }
 
 #[test]
+fn requests_due_while_the_generator_did_not_run_are_no_saturation() {
+    let judged = |unseen| {
+        let mut result = result();
+        result.requests.unsent = 500;
+        check(&result, &RunContext { unseen, ..context() })
+    };
+    let away = judged(251);
+    assert!(
+        !away.saturated && away.reasons[0].starts_with("schedule-lag: the generator did not run"),
+        "{away:?}"
+    );
+    assert!(!away.is_usable(Figure::Throughput) && !away.is_usable(Figure::P50), "{away:?}");
+    let target = judged(250);
+    assert!(target.saturated && target.reasons[0].starts_with("saturated: "), "{target:?}");
+}
+
+#[test]
 fn unsent_requests_are_saturation() {
     expect(&[], &[], |result| result.requests.unsent = 10);
     expect(&["saturated"], &[], |result| result.requests.unsent = 11);
