@@ -245,11 +245,11 @@ struct Meeting<'a> {
 
 impl Observer for Meeting<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
-        if let Progress::Ready = progress {
-            if self.all_ready.wait().is_leader() {
-                // Late enough for all to hear of it on a machine that stalls for seconds.
-                self.signal.send(jiff::Timestamp::now() + Duration::from_secs(4) + self.warmup);
-            }
+        if let Progress::Ready = progress
+            && self.all_ready.wait().is_leader()
+        {
+            // Late enough for all to hear of it on a machine that stalls for seconds.
+            self.signal.send(jiff::Timestamp::now() + Duration::from_secs(4) + self.warmup);
         }
     }
 }

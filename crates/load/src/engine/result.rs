@@ -283,7 +283,7 @@ impl Coordinator<'_> {
             merged: None,
         };
         let context = self.context(&measured, open, duration_s, result.backlog.as_ref());
-        result.verdict = verdict::check(&result, context);
+        result.verdict = verdict::check(&result, &context);
         result
     }
 

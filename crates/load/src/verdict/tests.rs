@@ -497,8 +497,8 @@ fn few_bursts_are_noted() {
 fn set_clock_is_noted() {
     let moved =
         |milliseconds| RunContext { clock_moved: SignedDuration::from_millis(milliseconds), ..context() };
-    assert_eq!(notes(moved(-10)), "");
-    assert!(notes(moved(-11)).starts_with("clock: the machine's clock was set by -0.011 s"));
+    assert_eq!(notes(&moved(-10)), "");
+    assert!(notes(&moved(-11)).starts_with("clock: the machine's clock was set by -0.011 s"));
     let start_at = Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(3));
     let text = notes(&RunContext { start_at, ..context() });
     assert!(text.starts_with("start-at: the window opened -3.000 s"), "{text}");
