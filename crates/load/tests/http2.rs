@@ -10,7 +10,7 @@ mod tls_servers;
 use h2::Reason;
 use http::{Method, Request};
 use http2_servers::*;
-use load::{LoadSpec, Protocol, RequestTemplate, TlsClient, Verification};
+use load::{LoadSpec, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, Verification};
 use results::{LoadResult, SpokenProtocol};
 use specs::{TEST_TIMEOUT, so_many};
 use std::io::{self, Write as _};
@@ -149,6 +149,9 @@ fn unanswered_request_times_out_alone() {
     let server = Http2Server::of_h2(|_| {}, never_first);
     let mut spec = spec(&server.url());
     spec.timeout = TIMEOUT;
+    // Others are answered on its connection until then: one on which nothing comes is given up with its requests.
+    let think_time = ThinkTime::Constant(TIMEOUT / 20);
+    spec.schedule = ScheduleSpec::Closed { clients: 8, think_time, requests: Some(200) };
     let result = run(&spec);
     assert_failed(&result, "timeout");
     assert_eq!(result.requests.failed, 1, "{:?}", result.requests);
