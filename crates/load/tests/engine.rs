@@ -402,25 +402,25 @@ fn reported_seconds_add_up_to_whole_run() {
     assert_eq!(total(|second| second.point.completed), result.requests.completed);
     assert_eq!(total(|second| second.point.failed), result.requests.failed);
     assert_eq!(total(|second| second.bytes_received), result.bytes.received);
-    assert_eq!(total(|second| second.detail.as_ref().unwrap().schedule_lag.count()), result.requests.sent);
-    assert_eq!(
-        total(|second| second.detail.as_ref().unwrap().service_time.count()),
-        result.requests.completed
-    );
+    // In a second in which the machine stalled there may be nothing.
+    let lags = total(|second| second.detail.as_ref().map_or(0, |detail| detail.schedule_lag.count()));
+    let times = total(|second| second.detail.as_ref().map_or(0, |detail| detail.service_time.count()));
+    assert_eq!((lags, times), (result.requests.sent, result.requests.completed));
     let not_found =
         total(|second| second.statuses.iter().filter(|(code, _)| *code == 404).map(|(_, count)| count).sum());
-    assert_eq!(not_found, result.requests.status["404"]);
+    assert_eq!(not_found, result.requests.status.get("404").copied().unwrap_or_default());
     let errors = total(|second| second.errors.iter().map(|(_, count)| count).sum());
     assert_eq!(errors, result.requests.errors.values().sum::<u64>(), "{:?}", result.requests);
     assert!(errors >= result.requests.failed);
-    let due: Vec<_> = told.seconds.iter().map(|second| second.due.unwrap()).collect();
-    assert_eq!(due[..3], [200.0, 200.0, 100.0]);
-    assert!(due[3..].iter().all(|due| *due == 0.0), "late responses were due before: {due:?}");
+    // What comes later was due before.
+    let due_in = [200.0, 200.0, 100.0].into_iter().chain(std::iter::repeat(0.0));
+    let due = told.seconds.iter().map(|second| second.due.unwrap());
+    assert!(due.eq(due_in.take(told.seconds.len())), "{:?}", told.seconds);
     let mut merged = LatencyHistogram::new();
     for second in &told.seconds {
         merged.merge(&second.response_time);
     }
     assert_eq!(merged.summary_with(result.requests.failed + result.requests.unsent), result.response_time_us);
-    assert!((1..=4).contains(&told.seconds[0].connections_open), "{}", told.seconds[0].connections_open);
+    assert!(told.seconds.iter().all(|second| second.connections_open <= 4), "{:?}", told.seconds);
     assert_eq!(told.seconds.iter().map(|second| second.point).collect::<Vec<_>>(), result.series);
 }
