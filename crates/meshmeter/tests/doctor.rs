@@ -95,7 +95,11 @@ fn self_test_holds_every_figure_against_a_known_target() {
 fn self_test_beside_a_busy_thread_withholds_figures_and_has_none_wrong() {
     let ended = AtomicBool::new(false);
     let output = thread::scope(|scope| {
-        scope.spawn(|| while !ended.load(Ordering::Relaxed) {});
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                std::hint::spin_loop()
+            }
+        });
         let output = doctor(&["--self-test", "--json"]);
         ended.store(true, Ordering::Relaxed);
         output

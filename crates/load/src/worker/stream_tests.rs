@@ -256,7 +256,8 @@ fn end_of_a_connection_that_came_with_a_response_does_not_date_the_next_response
 #[test]
 fn bytes_that_were_there_before_a_request_are_not_its_response() {
     const REFUSED: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    let network = Replay::<true>::new(100 * SERVICE_TIME, &[(Duration::ZERO, REFUSED), (Duration::ZERO, b"")]);
+    let network =
+        Replay::<true>::new(100 * SERVICE_TIME, &[(Duration::ZERO, REFUSED), (Duration::ZERO, b"")]);
     let recorder = measured_over(network, 2, 1);
     let requests = recorder.request_counts();
     assert_eq!((requests.completed, requests.failed, requests.status.len()), (0, 2, 0));
