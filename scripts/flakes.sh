@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of `make test` N times, alternately on a quiet machine and beside a busy thread per CPU, and prints each test that
-# ever failed, with its rate.
+# Runs the tests of `make test` N times, in turn on a quiet machine, beside a busy thread per CPU, and stalled for two seconds now and
+# then, and prints each test that ever failed, with its rate.
 #
 #   scripts/flakes.sh N [TEXT]      TEXT: only programs whose name (crate/target) contains it
 #
@@ -33,13 +33,15 @@ scripts/tests.py build
 rm -rf "$folder"
 mkdir -p "$folder"
 for ((number = 1; number <= $1; number++)); do
-  condition=quiet
-  if ((number % 2 == 0)); then
-    condition=busy
-    start_busy
-  fi
+  conditions=(quiet busy stalled)
+  condition=${conditions[(number - 1) % 3]}
+  stall=0
+  case $condition in
+  busy) start_busy ;;
+  stalled) stall=2 ;;
+  esac
   status=0
-  scripts/tests.py quick --no-build --only "${2:-}" --results "$folder/$condition-$number.json" >"$folder/$condition-$number.log" 2>&1 ||
+  scripts/tests.py quick --no-build --stall "$stall" --only "${2:-}" --results "$folder/$condition-$number.json" >"$folder/$condition-$number.log" 2>&1 ||
     status=$?
   end_busy
   echo "run $number of $1 ($condition): $(tail -n 1 "$folder/$condition-$number.log")"

@@ -11,6 +11,7 @@ Options of quick and all:
   --only TEXT          programs whose name (crate/target) contains TEXT
   --no-build           run the programs of the last build
   --timeout SECONDS    a program that takes longer hangs (default: 3600)
+  --stall SECONDS      stop all programs for this long, again and again, as a machine that stalls does
 Option of build:
   --config SETTING     handed to Cargo
 
@@ -19,9 +20,11 @@ side, the longest programs first. Tests that measure run afterwards, one at a ti
 """
 
 import argparse
+import contextlib
 import json
 import os
 import queue
+import random
 import re
 import signal
 import subprocess
@@ -44,6 +47,8 @@ INTERRUPTION_TIMEOUT_S = 30
 SLOWEST = 10
 # Time in which an interruption is noticed at the latest.
 SIGNAL_INTERVAL_S = 0.5
+# Shortest and longest time between two stalls.
+STALL_INTERVALS_S = (1, 6)
 # Exit status after an interruption, as a shell gives it.
 INTERRUPTED = 128 + signal.SIGINT
 # Processes that tests start may write to the output at any time: before the name, on the same line, and, if tests run one at a
@@ -277,6 +282,29 @@ class Runner:
         finally:
             self.send(signal.SIGKILL, groups)
 
+    @contextlib.contextmanager
+    def stalling(self, length_s):
+        """Stops all programs for this long at random times, if at all."""
+        ended = threading.Event()
+
+        def stall():
+            while not ended.wait(random.uniform(*STALL_INTERVALS_S)):
+                with self.lock:
+                    groups = list(self.groups)
+                self.send(signal.SIGSTOP, groups)
+                ended.wait(length_s)
+                self.send(signal.SIGCONT, groups)
+
+        thread = threading.Thread(target=stall)
+        if length_s:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if length_s:
+                thread.join()
+
     def send(self, number, groups):
         """Sends a signal to process groups that still run."""
         with self.lock:
@@ -387,6 +415,15 @@ def print_rates(paths):
     return 1 if failures else 0
 
 
+def heed_signals():
+    """Interruptions end this script, whatever it was started with. Programs would inherit signals that are ignored: SIGINT in the
+    background of a shell, SIGHUP under nohup."""
+    is_hangup_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    signal.signal(signal.SIGHUP, (lambda *_: None) if is_hangup_ignored else signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["quick", "all", "build", "rates"])
@@ -395,6 +432,7 @@ def parse():
     parser.add_argument("--only", metavar="TEXT", default="")
     parser.add_argument("--no-build", action="store_true")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=DEFAULT_TIMEOUT_S)
+    parser.add_argument("--stall", metavar="SECONDS", type=float, default=0)
     parser.add_argument("--config", metavar="SETTING", action="append", default=[])
     return parser.parse_args()
 
@@ -423,14 +461,11 @@ def main():
         show(ended)
 
     runner = Runner(options.timeout)
-    # Programs would inherit signals that are ignored: SIGINT in the background of a shell, SIGHUP under nohup.
-    is_hangup_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    signal.signal(signal.SIGHUP, (lambda *_: None) if is_hangup_ignored else signal.default_int_handler)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    heed_signals()
     try:
-        run_side_by_side(runner, rows(behaviour, in_a_row), SLOTS, report)
-        run_side_by_side(runner, rows(measuring, []), 1, report)
+        with runner.stalling(options.stall):
+            run_side_by_side(runner, rows(behaviour, in_a_row), SLOTS, report)
+            run_side_by_side(runner, rows(measuring, []), 1, report)
     except KeyboardInterrupt:
         print(f"tests: interrupted; {len(all_ended)} of {len(behaviour + measuring)} programs have ended", file=sys.stderr)
         return INTERRUPTED

@@ -3,7 +3,7 @@
 //! Works on any text, since a file may be quoted because it is not valid YAML. It hides too much rather than too little.
 
 /// Parts of names of secrets, in lower case.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "authorization",
     "cookie",
     "token",
@@ -14,6 +14,8 @@ const NAMES: [&str; 10] = [
     "api_key",
     "apikey",
     "access-key",
+    // Of data.
+    "values",
 ];
 
 /// Lines that belong to a value which began on a line before.
@@ -51,6 +53,14 @@ pub(crate) fn masked(text: &str) -> String {
     masked
 }
 
+/// The path with `*` for each byte of a secret in its query.
+pub(crate) fn masked_query(path: &str) -> String {
+    match path.split_once('?') {
+        Some((path, query)) => format!("{path}?{}", masked(query)),
+        None => path.to_owned(),
+    }
+}
+
 /// Appends the line. Returns which lines below belong to its last value, if that is a secret.
 fn mask_line(line: &str, masked: &mut String) -> Option<Below> {
     let (mut done, mut below) = (0, None);
@@ -59,7 +69,8 @@ fn mask_line(line: &str, masked: &mut String) -> Option<Below> {
         let from = line.len() - line[at + 1..].trim_start_matches([' ', '"', '\'']).len();
         let before = &line[at + 1..from];
         let rest = &line[from..];
-        if separator == ":" && rest.starts_with('{') {
+        // A map, or a placeholder.
+        if rest.starts_with('{') {
             continue;
         }
         let length = match before.trim_start().chars().next() {
@@ -137,10 +148,25 @@ mod tests {
             ("path: /?api_key=ab&c=d", "path: /?api_key=**&c=d"),
             ("body: '{\"password\": \"ab\"}'", "body: '{\"password\": \"**\"}'"),
             ("token: [a, b], c: d", "token: ******, c: d"),
+            (
+                "data:\n  user:\n    values:\n      - ab\n      - c\n    order: x",
+                "data:\n  user:\n    values:\n**********\n*********\n    order: x",
+            ),
+            ("user: {values: [ab, c], order: x}", "user: {values: *******, order: x}"),
             ("a: token\nb: 'it''s'", "a: token\nb: 'it''s'"),
         ] {
             assert_eq!(masked(text), shown, "{text}");
             assert_eq!(masked(text).len(), text.len(), "{text}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_hidden_in_queries_alone() {
+        for (path, shown) in [
+            ("/token:a/b?c=d", "/token:a/b?c=d"),
+            ("/a?b=c&api_key=ab&token={n}&secret=d", "/a?b=c&api_key=**&token={n}&secret=*"),
+        ] {
+            assert_eq!(masked_query(path), shown);
         }
     }
 }

@@ -39,7 +39,7 @@ pub use self::progress::{Observer, Progress};
 pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
     let timeline = Timeline {
         window_start: nanos(spec.warmup),
-        end: nanos(spec.warmup) + nanos(spec.duration),
+        end: spec.end(),
         timeout: nanos(spec.timeout),
         connecting: nanos(spec.connecting()),
     };

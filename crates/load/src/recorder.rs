@@ -39,6 +39,14 @@ use trend::Trend;
 /// Number of status codes, 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;
 
+/// Requests for one of several servers that were due in the window and never sent.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct UnsentFor {
+    pub(crate) unsent: u64,
+    /// Of these, those that were dropped because too many waited.
+    pub(crate) crowded_out: u64,
+}
+
 /// The measurements of one worker. Its memory does not grow with the number of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
@@ -74,8 +82,8 @@ pub(crate) struct Recorder {
     unanswered_waits: UnansweredWaits,
     late: u64,
     unsent: u64,
-    /// Unsent requests per server that were dropped because too many waited. Grows on demand.
-    crowded_out: Vec<u64>,
+    /// By server. Grows on demand.
+    unsent_for: Vec<UnsentFor>,
     errors: Errors,
     idle_closes: IdleCloses,
     statuses: Box<[u64; STATUS_CODES]>,
@@ -127,7 +135,7 @@ impl Recorder {
             unanswered_waits: UnansweredWaits::default(),
             late: 0,
             unsent: 0,
-            crowded_out: Vec::new(),
+            unsent_for: Vec::new(),
             errors: Errors::new(),
             idle_closes: IdleCloses::default(),
             statuses: Box::new([0; STATUS_CODES]),
@@ -404,6 +412,7 @@ impl Recorder {
 
     /// Counts a selected request that was due in the window, and was not sent.
     pub(crate) fn chosen_unsent(&mut self, due: Nanos, waited: Nanos, chosen: &Chosen) {
+        self.unsent_for(chosen.server).unsent += 1;
         if is_arrival(chosen.step) {
             self.unsent(1, due, waited, || chosen.choice);
         } else {
@@ -428,15 +437,15 @@ impl Recorder {
     pub(crate) fn crowded_out(&mut self, due: Nanos, at: Nanos, chosen: &Chosen) {
         if due >= self.window_start {
             self.chosen_unsent(due, at.saturating_sub(due), chosen);
-            self.add_crowded_out(chosen.server, 1);
+            self.unsent_for(chosen.server).crowded_out += 1;
         }
     }
 
-    fn add_crowded_out(&mut self, server: usize, requests: u64) {
-        if self.crowded_out.len() <= server {
-            self.crowded_out.resize(server + 1, 0);
+    fn unsent_for(&mut self, server: usize) -> &mut UnsentFor {
+        if self.unsent_for.len() <= server {
+            self.unsent_for.resize(server + 1, UnsentFor::default());
         }
-        self.crowded_out[server] += requests;
+        &mut self.unsent_for[server]
     }
 
     /// Adds the measurements of another worker.
@@ -473,8 +482,10 @@ impl Recorder {
         ] {
             *mine += theirs;
         }
-        for (server, requests) in other.crowded_out.iter().enumerate() {
-            self.add_crowded_out(server, *requests);
+        for (server, theirs) in other.unsent_for.iter().enumerate() {
+            let mine = self.unsent_for(server);
+            mine.unsent += theirs.unsent;
+            mine.crowded_out += theirs.crowded_out;
         }
         for (mine, theirs) in
             [(&mut self.addresses, &other.addresses), (&mut self.addresses_at_end, &other.addresses_at_end)]

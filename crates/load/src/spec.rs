@@ -193,38 +193,41 @@ impl LoadSpec {
             return None;
         }
         let start = index.saturating_mul(SECOND);
-        Some(self.due_until(start.saturating_add(length))? - self.due_until(start)?)
+        self.due(start, start.saturating_add(length))
     }
 
-    /// Requests, or sessions, of this generator that are due in the window until this time of it; `None` in closed loop.
-    pub(crate) fn due_until(&self, since_start: Nanos) -> Option<f64> {
-        Some(self.offered_until(since_start)? / self.share.of() as f64)
+    /// Requests, or sessions, of this generator that are due between two times of the window; `None` in closed loop.
+    pub(crate) fn due(&self, from: Nanos, until: Nanos) -> Option<f64> {
+        Some(self.offered(from, until)? / self.share.of() as f64)
     }
 
-    /// Requests of all generators that are due in the window until this time of it; `None` in closed loop.
-    fn offered_until(&self, since_start: Nanos) -> Option<f64> {
+    /// Requests, or sessions, of all generators that are due between two times of the window; `None` in closed loop.
+    fn offered(&self, from: Nanos, until: Nanos) -> Option<f64> {
         // The schedule may last longer than the window.
-        let since_start = since_start.min(nanos(self.duration));
+        let [from, until] = [from, until].map(|at| nanos(self.warmup).saturating_add(at).min(self.end()));
         match &self.schedule {
             ScheduleSpec::Open { stages, arrival } => {
-                // Those of the window depend on the ones before it.
-                let warmup = if let Arrival::Bursts(_) = arrival { self.warmup } else { Duration::ZERO };
-                let (start, end) = (nanos(warmup), nanos(warmup + self.duration));
-                let profile = RateProfile::planned(stages, *arrival, self.seed, warmup, end);
-                Some(profile.requests_until(start + since_start) - profile.requests_until(start))
+                Some(self.profile(stages, *arrival).requests_between(from, until))
             }
-            ScheduleSpec::Replay(replay) => {
-                let start = nanos(self.warmup);
-                Some((replay.due_before(start + since_start) - replay.due_before(start)) as f64)
-            }
+            ScheduleSpec::Replay(replay) => Some((replay.due_before(until) - replay.due_before(from)) as f64),
             ScheduleSpec::Closed { .. } | ScheduleSpec::ClientStages { .. } => None,
         }
+    }
+
+    /// Planned rates of all generators together, from the start of the warm-up to the end of the window.
+    pub(crate) fn profile(&self, stages: &[RateStage], arrival: Arrival) -> RateProfile {
+        RateProfile::planned(stages, arrival, self.seed, self.warmup, self.end())
+    }
+
+    /// End of the window, by the clock of the run, which starts with the warm-up.
+    pub(crate) fn end(&self) -> Nanos {
+        nanos(self.warmup) + nanos(self.duration)
     }
 
     /// Mean rate of all generators over the window, requests/s; `None` in closed loop.
     #[must_use]
     pub fn offered_rate(&self) -> Option<f64> {
-        let requests = self.offered_until(nanos(self.duration))?;
+        let requests = self.offered(0, nanos(self.duration))?;
         Some(if self.duration.is_zero() { 0.0 } else { requests / self.duration.as_secs_f64() })
     }
 
@@ -234,8 +237,8 @@ impl LoadSpec {
             ScheduleSpec::Open { arrival: Arrival::Poisson, .. } => Some(Arrivals::Poisson),
             ScheduleSpec::Open { arrival: Arrival::Bursts(bursts), .. } => {
                 let Bursts { factor, share, length } = *bursts;
-                let (start, end) = (nanos(self.warmup), nanos(self.warmup + self.duration));
-                let (length_s, count) = (length.as_secs_f64(), bursts.count(self.seed, start, end));
+                let count = bursts.count(self.seed, nanos(self.warmup), self.end());
+                let length_s = length.as_secs_f64();
                 Some(Arrivals::Bursts(BurstArrivals { factor, share, length_s, count }))
             }
             ScheduleSpec::Replay(replay) => Some(Arrivals::Replay(replay.of.clone())),

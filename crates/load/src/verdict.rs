@@ -15,19 +15,24 @@ mod rate;
 mod tests;
 
 use crate::error::ErrorKind;
+pub(crate) use connections::is_missed;
 use jiff::{SignedDuration, Timestamp};
 use results::{Figures, LoadResult, Verdict};
 use statistics::backlog::Growth;
 
+/// Number of servers or addresses that a text names.
+const MOST_NAMED: usize = 3;
+
 /// Facts about the run that the result does not contain.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RunContext<'a> {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunContext {
     /// Connections that were open when the schedule started; `None` if connections roam.
     pub(crate) connections_at_start: Option<usize>,
     /// Fraction of the window's connection time for which connections could not be opened: of the server for which it is highest.
     pub(crate) without_connection: f64,
-    /// That server, if each has its own connections and there are several.
-    pub(crate) least_reached: Option<&'a str>,
+    /// The servers of which more than a negligible part of it is missing, the least reached first, with the requests to each that
+    /// were never sent; empty unless each server has its own connections and there are several.
+    pub(crate) least_reached: Vec<String>,
     /// The window opened with the schedule.
     pub(crate) without_warmup: bool,
     /// Fixed number of requests of a closed loop.
@@ -43,21 +48,22 @@ pub(crate) struct RunContext<'a> {
     /// CPUs that the process may use at once: those of its affinity, limited by the quota of its control
     /// group.
     pub(crate) cpus: f64,
-    /// The server with most of the requests dropped because too many waited, and the number of all such
-    /// requests.
-    pub(crate) crowded_out: Option<(&'a str, u64)>,
+    /// Servers with requests that were dropped because too many waited, and their number, the most first.
+    pub(crate) crowded_out: Vec<String>,
     /// The commonest failure at a server's first addresses, and how many attempts failed there before another one was tried.
     pub(crate) fallbacks: Option<(ErrorKind, u64)>,
     /// Addresses of servers' names at which no connection was left at the end of the window.
-    pub(crate) abandoned_addresses: &'a [String],
+    pub(crate) abandoned_addresses: Vec<String>,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
+    /// Unsent requests that were due while the generator itself did not run, until the end of the window.
+    pub(crate) unseen: u64,
     /// The backlog, if it grows throughout the window.
     pub(crate) growth: Option<Growth>,
 }
 
 /// Computes the verdict of a result.
-pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
+pub(crate) fn check(result: &LoadResult, context: &RunContext) -> Verdict {
     let mut verdict = Verdict::usable();
     if result.requests.scheduled == 0 {
         verdict.spoil(connections::nothing_measured(result), Figures::all());
@@ -68,25 +74,34 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
-    connections::check(result, &context, &mut verdict);
-    rate::check(result, &context, &mut verdict);
+    connections::check(result, context, &mut verdict);
+    rate::check(result, context, &mut verdict);
     rate::check_generator(result, context.cpus, &mut verdict);
     errors::check(result, &mut verdict);
     lag::check_sending(result, &mut verdict);
     lag::check_arrivals(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
-    notes::cold_start(result, &context, &mut verdict);
-    notes::servers_left_out(&context, &mut verdict);
-    notes::fallbacks(&context, &mut verdict);
-    notes::abandoned_addresses(&context, &mut verdict);
+    notes::cold_start(result, context, &mut verdict);
+    notes::servers_left_out(context, &mut verdict);
+    notes::fallbacks(context, &mut verdict);
+    notes::abandoned_addresses(context, &mut verdict);
     notes::idle_closes(result, &mut verdict);
     notes::redirects(result, &mut verdict);
-    notes::peer_limit(result, &context, &mut verdict);
+    notes::peer_limit(result, context, &mut verdict);
     notes::messages_read_together(result, &mut verdict);
     notes::empty_streams(result, &mut verdict);
-    notes::crowded_out(&context, &mut verdict);
-    notes::number(result, &context, &mut verdict);
+    notes::crowded_out(context, &mut verdict);
+    notes::number(result, context, &mut verdict);
     notes::few_bursts(result, &mut verdict);
-    notes::clock(result, &context, &mut verdict);
+    notes::clock(result, context, &mut verdict);
     verdict
+}
+
+/// The first of these names, and the number of the others.
+fn listed(names: &[String]) -> String {
+    let named = names[..names.len().min(MOST_NAMED)].join(", ");
+    match names.len().saturating_sub(MOST_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }

@@ -16,13 +16,14 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-const SHORT: Duration = Duration::from_millis(400);
+/// Window of an open loop: some of it is left on a machine that stalls for seconds.
+const WINDOW: Duration = Duration::from_secs(3);
 /// Window of a load that ends with its last request: long enough for a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn spec(url: &str, template: &RequestTemplate, schedule: ScheduleSpec) -> LoadSpec {
     let ends_itself = matches!(schedule, ScheduleSpec::Closed { requests: Some(_), .. });
-    let duration = if ends_itself { LONG } else { SHORT };
+    let duration = if ends_itself { LONG } else { WINDOW };
     LoadSpec { network: NETWORK, ..specs::spec(&[url.to_owned()], template, schedule, duration) }
 }
 
@@ -33,7 +34,7 @@ fn requests_go_to_unix_socket_with_host_and_path_of_the_url() {
     let server = RecordingServer::on_unix(&path);
     let unix_socket = Some(Address::unix_socket(&path).unwrap());
     let template = RequestTemplate { unix_socket, ..RequestTemplate::default() };
-    for schedule in [open_loop(200.0, SHORT), so_many(4, 80)] {
+    for schedule in [open_loop(50.0, WINDOW), so_many(4, 80)] {
         let before = server.requests();
         // The name has no address.
         let load = spec("http://shop.invalid/cart", &template, schedule);
@@ -176,7 +177,7 @@ fn per_request(url: &str, schedule: ScheduleSpec) -> LoadSpec {
 
 #[test]
 fn each_request_has_a_connection_of_its_own() {
-    for schedule in [open_loop(100.0, SHORT), so_many(3, 60)] {
+    for schedule in [open_loop(50.0, WINDOW), so_many(3, 60)] {
         for closing in [Closing::Never, Closing::AfterFirst] {
             let server = RecordingServer::on_tcp(closing);
             let mut load = per_request(&server.url(), schedule.clone());
@@ -233,11 +234,11 @@ fn opening_is_in_response_time_of_the_request_that_it_is_for() {
             thread::spawn(move || serve_http2(stream.unwrap()));
         }
     });
-    let mut load = per_request(&format!("http://{address}/"), open_loop(100.0, SHORT));
+    let mut load = per_request(&format!("http://{address}/"), so_many(4, 40));
     load.protocol = Protocol::Http2 { streams: 1 };
     let result = run(&load);
     let requests = &result.requests;
-    assert!(requests.completed > 0 && requests.failed == 0, "{requests:?}");
+    assert_eq!((requests.completed, requests.failed), (40, 0), "{requests:?}");
     let least_us = SETTINGS_DELAY.as_secs_f64() * 1e6;
     for times in [&result.response_time_us, &result.service_time_us] {
         assert!(times.min >= least_us, "{times:?}");
@@ -251,8 +252,8 @@ fn opening_is_in_response_time_of_the_request_that_it_is_for() {
 fn requests_whose_connections_cannot_be_opened_fail_by_name() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut load =
-        per_request(&format!("http://{}/", listener.local_addr().unwrap()), open_loop(100.0, SHORT));
-    load.warmup = SHORT;
+        per_request(&format!("http://{}/", listener.local_addr().unwrap()), open_loop(100.0, WINDOW));
+    load.warmup = Duration::from_millis(400);
     // The connection that shows that it can be reached is the last.
     let server = thread::spawn(move || {
         let accepted = listener.accept().unwrap();
@@ -276,15 +277,15 @@ fn connections_at_a_time_are_bounded_where_asked() {
     // Nobody accepts: the kernel opens connections, and no request is answered.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut load =
-        per_request(&format!("http://{}/", listener.local_addr().unwrap()), open_loop(100.0, SHORT));
-    // Long enough for a busy machine to open a connection.
-    (load.connections, load.timeout) = (2, Duration::from_secs(1));
+        per_request(&format!("http://{}/", listener.local_addr().unwrap()), open_loop(100.0, WINDOW));
+    // Connections open within it on a machine that stalls for seconds.
+    (load.connections, load.timeout) = (2, Duration::from_secs(4));
     let result = run(&load);
     assert_eq!(result.connections, 2);
     let requests = &result.requests;
     assert!(requests.unsent > 0 && requests.sent > 0, "{requests:?}");
     assert_eq!(requests.errors.get("timeout"), Some(&requests.failed), "{requests:?}");
-    assert!(result.verdict.saturated, "{:?}", result.verdict);
+    assert!(!result.verdict.valid, "{:?}", result.verdict);
 }
 
 #[test]

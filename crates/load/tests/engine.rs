@@ -9,16 +9,14 @@ mod servers_at_fault;
 mod specs;
 
 use http::Method;
-use load::{
-    Address, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second, ThinkTime,
-};
+use load::{Address, IoBackendChoice, LoadSpec, Observer, Progress, RequestTemplate, ScheduleSpec, Second};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use results::{
     ExpectedStatuses, Figure, GeneratorNetwork, LatencyHistogram, LoadResult, Pacing, SeriesPoint, Verdict,
 };
 use servers::{OK, TestServer, reply, stalled};
-use specs::{NETWORK, TEST_TIMEOUT, assert_reading_is_in_no_time, open_loop};
+use specs::{NETWORK, TEST_TIMEOUT, assert_reading_is_in_no_time, open_loop, so_many};
 use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -61,6 +59,14 @@ fn open_spec(url: &str, rate: f64, duration: Duration) -> LoadSpec {
     spec(url, open_loop(rate, duration), duration)
 }
 
+/// Usual number of requests.
+const REQUESTS: u64 = 40;
+
+/// A load of [`REQUESTS`] on four connections, however long it takes.
+fn usual(url: &str) -> LoadSpec {
+    spec(url, so_many(4, REQUESTS), TEST_TIMEOUT)
+}
+
 fn run(spec: &LoadSpec) -> LoadResult {
     let result =
         load::run(spec, &AtomicBool::new(false), &mut RecordingObserver::default()).expect("the engine runs");
@@ -75,33 +81,32 @@ fn run(spec: &LoadSpec) -> LoadResult {
     result
 }
 
-const SHORT: Duration = Duration::from_millis(400);
+/// Window of an open loop: some of it is left on a machine that stalls for seconds.
+const WINDOW: Duration = Duration::from_secs(3);
 
 /// An address at which nothing listens. A port that was free a moment ago may be another test's by now.
 const NOBODY: &str = "127.0.0.1:1";
 
-/// Asserts that every due request is accounted for and every sent one was answered. A machine that stalls for
-/// a tenth of the window at its end leaves some unsent, which the verdict reports.
-fn assert_all_answered(result: &LoadResult, due: u64) {
+/// Asserts that the usual number of requests was answered.
+fn assert_all_answered(result: &LoadResult) {
     let requests = &result.requests;
-    assert_eq!((requests.completed + requests.unsent, requests.failed), (due, 0), "{requests:?}");
-    assert!(requests.completed > 0, "{requests:?}");
-    let hardly_any = requests.unsent * 100 <= due;
-    assert!(hardly_any || result.verdict.saturated, "{requests:?}: {:?}", result.verdict);
+    assert_eq!((requests.completed, requests.failed), (REQUESTS, 0), "{requests:?}");
 }
 
 #[test]
 fn all_slots_are_sent_and_counted_by_both_sides() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
-    let mut spec = open_spec(&server.url(), 500.0, Duration::from_secs(1));
-    spec.warmup = Duration::from_millis(200);
-    spec.threads = 2;
+    let mut spec = open_spec(&server.url(), 500.0, WINDOW);
+    (spec.warmup, spec.threads) = (WINDOW, 2);
     let result = run(&spec);
-    assert_eq!(result.requests.scheduled, 500);
-    assert_all_answered(&result, 500);
+    let requests = &result.requests;
+    assert_eq!((requests.scheduled, requests.failed), (1500, 0), "{requests:?}");
+    // A machine that stalls for a tenth of the window at its end leaves some unsent, which the verdict reports.
+    assert!(requests.completed > 0, "{requests:?}");
+    assert!(requests.unsent <= 15 || !result.verdict.valid, "{requests:?}: {:?}", result.verdict);
     // The backlog at the end of the warm-up is dropped.
-    assert!((1..=100).contains(&result.warmup.completed), "{:?}", result.warmup);
-    let completed = result.requests.completed;
+    assert!((1..=1500).contains(&result.warmup.completed), "{:?}", result.warmup);
+    let completed = requests.completed;
     assert_eq!(server.requests.load(Ordering::SeqCst), completed + result.warmup.completed);
     assert_eq!(result.requests.status["200"], completed);
     assert_eq!(result.bytes.received, completed * OK.len() as u64);
@@ -124,7 +129,7 @@ fn nothing_is_sent_before_the_start() {
         reply(stream, OK)
     });
     // The first request is due at the start itself: sent earlier, it would seem to be answered sooner.
-    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    let result = run(&open_spec(&server.url(), 100.0, WINDOW));
     assert!(result.response_time_us.min >= 5000.0, "{} µs", result.response_time_us.min);
     assert!(result.service_time_us.min >= 5000.0, "{} µs", result.service_time_us.min);
 }
@@ -178,13 +183,11 @@ fn reading_lag_is_measured_separately() {
     setsockopt(&asking, ReceiveTimestampns, &true).unwrap();
     let is_noted = |result: &LoadResult| result.reading_lag_us.as_ref().unwrap().max > Some(0.0);
     let deadline = Instant::now() + TEST_TIMEOUT;
-    while !is_noted(&run(&open_spec(&server.url(), 200.0, SHORT))) {
+    while !is_noted(&run(&usual(&server.url()))) {
         assert!(Instant::now() < deadline, "nothing is noted");
     }
     for pacing in [Pacing::Auto, Pacing::Precise, Pacing::Economical] {
-        let mut spec = open_spec(&server.url(), 200.0, SHORT);
-        spec.pacing = pacing;
-        let result = run(&spec);
+        let result = run(&LoadSpec { pacing, ..usual(&server.url()) });
         let lag = result.reading_lag_us.expect("the kernel notes it");
         assert_eq!(lag.count, result.requests.completed, "{pacing:?}");
         assert!(lag.max > Some(0.0), "{pacing:?}: {lag:?}");
@@ -202,7 +205,7 @@ fn late_reading_is_in_no_time_of_a_closed_loop_and_delays_its_clients() {
     const CLIENTS: usize = 64;
     let server = TestServer::start(|stream, _| reply(stream, OK));
     for pacing in [Pacing::Auto, Pacing::Precise, Pacing::Economical] {
-        let mut spec = spec(&server.url(), ScheduleSpec::closed(CLIENTS), Duration::from_secs(1));
+        let mut spec = spec(&server.url(), so_many(CLIENTS, 200 * CLIENTS as u64), TEST_TIMEOUT);
         (spec.connections, spec.pacing) = (CLIENTS, pacing);
         assert_reading_is_in_no_time(&run(&spec), CLIENTS);
     }
@@ -278,15 +281,16 @@ fn excessive_rate_ends_on_time_and_is_saturated() {
         std::thread::sleep(Duration::from_millis(5));
         reply(stream, OK)
     });
-    let mut spec = open_spec(&server.url(), 100_000.0, Duration::from_secs(1));
+    let mut spec = open_spec(&server.url(), 100_000.0, WINDOW);
     spec.warmup = Duration::from_millis(300);
     let started = Instant::now();
     let result = run(&spec);
-    // All of them would take more than two minutes.
+    // All of them would take more than six minutes.
     assert!(started.elapsed() < TEST_TIMEOUT, "{:?}", started.elapsed());
-    assert!(result.verdict.saturated && !result.verdict.valid, "{:?}", result.verdict);
-    assert!(result.verdict.reasons[0].starts_with("saturated:"), "{:?}", result.verdict);
-    assert_eq!(result.requests.scheduled, 100_000);
+    // A machine that stalls until the end of the window hides that.
+    let is_saturated = result.verdict.saturated && result.verdict.reasons[0].starts_with("saturated:");
+    assert!(!result.verdict.valid && (is_saturated || said_late(&result)), "{:?}", result.verdict);
+    assert_eq!(result.requests.scheduled, 300_000);
     assert!(result.requests.completed > 10, "the backlog of the warm-up does not fill the window");
 }
 
@@ -305,7 +309,8 @@ fn backlog_within_the_connections_is_saturation() {
     spec.connections = 400;
     let result = run(&spec);
     let LoadResult { requests, verdict, .. } = &result;
-    assert!(verdict.saturated && !verdict.is_usable(Figure::P50), "{requests:?}, {verdict:?}");
+    let is_told = verdict.saturated || said_late(&result);
+    assert!(is_told && !verdict.is_usable(Figure::P50), "{requests:?}, {verdict:?}");
     let is_counted = verdict.reasons[0].contains("unanswered requests grew throughout the window");
     // A slower machine leaves more than the connections hold.
     assert!(is_counted || requests.unsent + requests.late > 0, "{requests:?}, {verdict:?}");
@@ -315,25 +320,26 @@ fn backlog_within_the_connections_is_saturation() {
 fn interrupted_run_keeps_measurements() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let stop = AtomicBool::new(false);
-    /// Stops the run after its first second.
-    struct StopAfterASecond<'a>(&'a AtomicBool, Vec<SeriesPoint>);
+    /// Stops the run after its first second with responses.
+    struct StopAfterASecond<'a>(&'a AtomicBool, SeriesPoint);
     impl Observer for StopAfterASecond<'_> {
         fn progress(&mut self, progress: Progress<'_>) {
-            if let Progress::Second(second) = progress {
-                self.1.push(second.point);
-                self.0.store(true, Ordering::SeqCst);
+            if let Progress::Second(second) = progress
+                && second.point.completed > 0
+                && !self.0.swap(true, Ordering::SeqCst)
+            {
+                self.1 = second.point;
             }
         }
     }
-    let mut observer = StopAfterASecond(&stop, Vec::new());
+    let mut observer = StopAfterASecond(&stop, SeriesPoint::default());
     let spec = open_spec(&server.url(), 200.0, Duration::from_secs(60));
     let result = load::run(&spec, &stop, &mut observer).unwrap();
     let requests = &result.requests;
-    assert!((1..=200).contains(&observer.1[0].completed), "{:?}", observer.1);
     assert!((1.0..30.0).contains(&result.duration_s), "{}", result.duration_s);
     // All requests that were due until then, and those of them that were sent.
     assert!((requests.scheduled as f64 - 200.0 * result.duration_s).abs() < 2.0, "{requests:?}");
-    assert!(requests.completed >= observer.1[0].completed, "{requests:?}");
+    assert!(observer.1.completed > 0 && requests.completed >= observer.1.completed, "{requests:?}");
     assert_eq!(requests.completed + requests.failed + requests.unsent, requests.scheduled);
     let noted = result.verdict.notes.iter().any(|note| note.starts_with("interrupted"));
     assert!(noted, "{:?}", result.verdict);
@@ -352,7 +358,7 @@ fn interrupt_does_not_wait_for_missing_responses() {
             }
         }
     }
-    let mut spec = open_spec(&server.url(), 100.0, SHORT);
+    let mut spec = open_spec(&server.url(), 100.0, WINDOW);
     spec.timeout = Duration::from_secs(60);
     let started = Instant::now();
     let result = load::run(&spec, &stop, &mut StopWhenOver(&stop)).unwrap();
@@ -364,7 +370,7 @@ fn interrupt_does_not_wait_for_missing_responses() {
 #[test]
 fn progress_is_reported_in_order() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
-    let mut spec = open_spec(&server.url(), 100.0, Duration::from_secs(2));
+    let mut spec = open_spec(&server.url(), 100.0, WINDOW);
     spec.warmup = Duration::from_millis(100);
     let mut told = RecordingObserver::default();
     load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
@@ -396,25 +402,25 @@ fn reported_seconds_add_up_to_whole_run() {
     assert_eq!(total(|second| second.point.completed), result.requests.completed);
     assert_eq!(total(|second| second.point.failed), result.requests.failed);
     assert_eq!(total(|second| second.bytes_received), result.bytes.received);
-    assert_eq!(total(|second| second.detail.as_ref().unwrap().schedule_lag.count()), result.requests.sent);
-    assert_eq!(
-        total(|second| second.detail.as_ref().unwrap().service_time.count()),
-        result.requests.completed
-    );
+    // In a second in which the machine stalled there may be nothing.
+    let lags = total(|second| second.detail.as_ref().map_or(0, |detail| detail.schedule_lag.count()));
+    let times = total(|second| second.detail.as_ref().map_or(0, |detail| detail.service_time.count()));
+    assert_eq!((lags, times), (result.requests.sent, result.requests.completed));
     let not_found =
         total(|second| second.statuses.iter().filter(|(code, _)| *code == 404).map(|(_, count)| count).sum());
-    assert_eq!(not_found, result.requests.status["404"]);
+    assert_eq!(not_found, result.requests.status.get("404").copied().unwrap_or_default());
     let errors = total(|second| second.errors.iter().map(|(_, count)| count).sum());
     assert_eq!(errors, result.requests.errors.values().sum::<u64>(), "{:?}", result.requests);
     assert!(errors >= result.requests.failed);
-    let due: Vec<_> = told.seconds.iter().map(|second| second.due.unwrap()).collect();
-    assert_eq!(due[..3], [200.0, 200.0, 100.0]);
-    assert!(due[3..].iter().all(|due| *due == 0.0), "late responses were due before: {due:?}");
+    // What comes later was due before.
+    let due_in = [200.0, 200.0, 100.0].into_iter().chain(std::iter::repeat(0.0));
+    let due = told.seconds.iter().map(|second| second.due.unwrap());
+    assert!(due.eq(due_in.take(told.seconds.len())), "{:?}", told.seconds);
     let mut merged = LatencyHistogram::new();
     for second in &told.seconds {
         merged.merge(&second.response_time);
     }
     assert_eq!(merged.summary_with(result.requests.failed + result.requests.unsent), result.response_time_us);
-    assert!((1..=4).contains(&told.seconds[0].connections_open), "{}", told.seconds[0].connections_open);
+    assert!(told.seconds.iter().all(|second| second.connections_open <= 4), "{:?}", told.seconds);
     assert_eq!(told.seconds.iter().map(|second| second.point).collect::<Vec<_>>(), result.series);
 }

@@ -12,7 +12,7 @@ use http::{Method, Request};
 use http2_servers::*;
 use load::{LoadSpec, Protocol, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, Verification};
 use results::{LoadResult, SpokenProtocol};
-use specs::TEST_TIMEOUT;
+use specs::{TEST_TIMEOUT, so_many};
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -20,11 +20,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, config, reply};
 
-const DURATION: Duration = Duration::from_millis(400);
-/// A timeout that a test waits for: long enough for a busy machine to finish everything else in time.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// Usual number of requests of all clients together.
+const REQUESTS: u64 = 80;
+/// A timeout that a test waits for: long enough for a machine that stalls for seconds to finish everything else in time.
+const TIMEOUT: Duration = Duration::from_secs(4);
 
-/// 200 requests/s on two connections with four streams each.
+/// Eight clients on two connections with four streams each.
 fn spec(url: &str) -> LoadSpec {
     spec_of(url, &RequestTemplate::default())
 }
@@ -33,12 +34,8 @@ fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
     LoadSpec {
         protocol: Protocol::Http2 { streams: 4 },
         connections: 2,
-        ..specs::spec(&[url.to_owned()], template, specs::open_loop(200.0, DURATION), DURATION)
+        ..specs::spec(&[url.to_owned()], template, so_many(8, REQUESTS), TEST_TIMEOUT)
     }
-}
-
-fn closed_loop(clients: usize) -> ScheduleSpec {
-    ScheduleSpec::Closed { clients, think_time: ThinkTime::Constant(Duration::ZERO), requests: None }
 }
 
 fn run(spec: &LoadSpec) -> LoadResult {
@@ -49,11 +46,10 @@ fn run(spec: &LoadSpec) -> LoadResult {
     result
 }
 
-/// Asserts that every sent request was answered, and that the server counted the same number.
+/// Asserts that every request was answered, and that the server counted the same number.
 fn assert_all_answered(result: &LoadResult, server: &Http2Server) {
     let requests = &result.requests;
-    assert!(requests.completed > 0, "{requests:?}");
-    assert_eq!(requests.completed, requests.sent, "{requests:?}");
+    assert_eq!((requests.completed, requests.sent), (REQUESTS, REQUESTS), "{requests:?}");
     assert!(requests.errors.is_empty(), "{requests:?}");
     assert_eq!(server.counted(), requests.sent);
 }
@@ -73,7 +69,7 @@ async fn ok(_: Request<h2::RecvStream>, _: u64) -> Answer {
 fn multiplexed_requests_are_answered_and_counted_by_both_sides() {
     let server = Http2Server::of_h2(|_| {}, ok);
     let mut spec = spec(&server.url());
-    spec.schedule = closed_loop(16);
+    spec.schedule = so_many(16, REQUESTS);
     spec.threads = 2;
     let result = run(&spec);
     assert_all_answered(&result, &server);
@@ -111,9 +107,7 @@ fn server_settings_are_honored() {
             body: vec![b'x'; BODY_BYTES].into(),
             ..Default::default()
         };
-        let mut spec = spec_of(&server.url(), &template);
-        spec.schedule = closed_loop(8);
-        let result = run(&spec);
+        let result = run(&spec_of(&server.url(), &template));
         assert_all_answered(&result, &server);
         assert_eq!(result.requests.status.keys().collect::<Vec<_>>(), ["200"]);
         // However the body is sent, all of it is counted.
@@ -139,10 +133,12 @@ fn open_streams_stay_within_servers_limit() {
         },
     );
     let mut spec = spec(&server.url());
-    (spec.connections, spec.schedule) = (1, closed_loop(4));
+    (spec.connections, spec.schedule) = (1, so_many(4, REQUESTS));
     let result = run(&spec);
     assert_all_answered(&result, &server);
     assert_eq!(most.load(Ordering::SeqCst), 2);
+    let note = "streams: the server allows 2 concurrent requests on a connection, fewer than the 4 requested";
+    assert!(result.verdict.notes.iter().any(|text| text.starts_with(note)), "{:?}", result.verdict);
 }
 
 #[test]
@@ -153,6 +149,9 @@ fn unanswered_request_times_out_alone() {
     let server = Http2Server::of_h2(|_| {}, never_first);
     let mut spec = spec(&server.url());
     spec.timeout = TIMEOUT;
+    // Others are answered on its connection until then: one on which nothing comes is given up with its requests.
+    let think_time = ThinkTime::Constant(TIMEOUT / 20);
+    spec.schedule = ScheduleSpec::Closed { clients: 8, think_time, requests: Some(200) };
     let result = run(&spec);
     assert_failed(&result, "timeout");
     assert_eq!(result.requests.failed, 1, "{:?}", result.requests);
@@ -214,10 +213,8 @@ fn goaway_completes_processed_requests_and_fails_rest() {
         }
     });
     let mut spec = spec(&server.url());
-    // The server waits for four each time: without a fixed number, any part of them could be left at the end
-    // of the window.
-    let schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(40) };
-    (spec.connections, spec.schedule) = (1, schedule);
+    // The server waits for four each time.
+    (spec.connections, spec.schedule) = (1, so_many(4, 40));
     let result = run(&spec);
     assert_eq!(result.requests.sent, 40);
     assert_failed(&result, "goaway");
@@ -240,9 +237,7 @@ fn graceful_close_costs_no_request() {
         }
         Ok(())
     });
-    let mut spec = spec(&server.url());
-    spec.schedule = closed_loop(8);
-    let result = run(&spec);
+    let result = run(&spec(&server.url()));
     assert_all_answered(&result, &server);
     assert!(server.connections.load(Ordering::SeqCst) > 2);
 }
@@ -274,7 +269,7 @@ fn closed_window_times_requests_out() {
     let template =
         RequestTemplate { method: Method::POST, body: vec![b'x'; 100].into(), ..Default::default() };
     let mut spec = spec_of(&server.url(), &template);
-    spec.timeout = TIMEOUT;
+    (spec.timeout, spec.schedule) = (TIMEOUT, so_many(8, 8));
     let result = run(&spec);
     assert_failed(&result, "timeout");
     assert_eq!(result.requests.completed, 0);
@@ -317,7 +312,7 @@ fn http2_server_faults_are_counted_by_kind() {
             }
         });
         let mut spec = spec(&server.url());
-        (spec.connections, spec.protocol) = (1, Protocol::Http2 { streams: 1 });
+        (spec.connections, spec.protocol, spec.schedule) = (1, Protocol::Http2 { streams: 1 }, so_many(1, 4));
         let result = run(&spec);
         assert_failed(&result, kind);
         assert_eq!(result.requests.completed, 0, "{kind}");
@@ -339,8 +334,7 @@ fn server_that_reads_nothing_loses_its_connection() {
         }
     });
     let mut spec = spec(&server.url());
-    (spec.connections, spec.protocol) = (1, Protocol::Http2 { streams: 1 });
-    (spec.timeout, spec.schedule) = (TEST_TIMEOUT, closed_loop(1));
+    (spec.connections, spec.protocol, spec.schedule) = (1, Protocol::Http2 { streams: 1 }, so_many(1, 1));
     assert_failed(&run(&spec), "http2-flood");
 }
 
@@ -413,7 +407,7 @@ fn alpn_selects_http2_or_connection_fails() {
         });
         let result = run(&LoadSpec { tls: Some(tls()), ..spec(&server.url()) });
         assert!(result.requests.errors.is_empty(), "{:?}", result.requests);
-        assert!(result.requests.completed > 0);
+        assert_eq!(result.requests.completed, REQUESTS);
         assert_eq!(result.tls_sessions.values().sum::<u64>(), 2);
         let session = result.tls_sessions.keys().next().expect("one kind");
         let expected =

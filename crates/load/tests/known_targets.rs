@@ -246,19 +246,22 @@ fn longest_wait(result: &LoadResult) -> Duration {
 
 #[test]
 fn percentiles_among_requests_never_sent_are_above_their_waits() {
-    // Answers nothing: 8 requests are sent, and all others wait for a connection.
+    // Answers nothing: 8 requests are sent, unless the machine stalls through the window, and all others wait for a connection.
     let server = TestServer::start(|_, _| true);
     let duration = Duration::from_secs(1);
     let mut load = spec(&server.url(), Protocol::Http1, open_loop(1000.0, duration), duration);
-    load.timeout = 2 * duration;
+    load.timeout = 4 * duration;
     let result = run(&load);
     let LoadResult { requests, response_time_us: times, .. } = &result;
-    assert_eq!((requests.completed, requests.failed, times.censored), (0, 8, 1000), "{requests:?}");
+    assert!(requests.failed <= 8, "{requests:?}");
+    let counts = (requests.completed, requests.failed + requests.unsent, times.censored);
+    assert_eq!(counts, (0, 1000, 1000), "{requests:?}");
     assert_eq!(times.p50, None);
     // Half of them were due in the second half of the window.
     let median_ms = result.censored_above_us.expect("requests without a response") / 1e3;
     assert!((480.0..=500.0).contains(&median_ms), "{median_ms} ms");
-    assert!(longest_wait(&result) >= duration);
+    // Waits of those never sent are known to a 256th of the window.
+    assert!(longest_wait(&result) >= duration.mul_f64(0.99));
 }
 
 #[test]
@@ -273,7 +276,8 @@ fn each_url_counts_its_requests_that_were_never_sent() {
             connections: 8,
             network: NETWORK,
             per_url: true,
-            timeout: duration.mul_f64(1.5),
+            // Connections open within it on a machine that stalls for seconds.
+            timeout: 4 * duration,
             ..specs::spec(&urls, &RequestTemplate::default(), open_loop(400.0, duration), duration)
         };
         let result = run(&load);

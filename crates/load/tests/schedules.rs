@@ -18,8 +18,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// A warm-up of which some is left on a machine that stalls for seconds.
+const WARM_UP: Duration = Duration::from_secs(3);
+
 fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
     LoadSpec { threads: 2, ..specs::spec(&[server.url()], &RequestTemplate::default(), schedule, duration) }
+}
+
+/// Runs what starts at an agreed instant, again if the machine stalls over that instant: it does not run then.
+fn started<T>(attempt: impl Fn() -> Result<T, LoadError>) -> T {
+    let once = |_| match attempt() {
+        Err(LoadError::StartMissed(_)) => None,
+        ended => Some(ended.expect("the engine runs")),
+    };
+    (0..10).find_map(once).expect("a machine that runs at the start")
 }
 
 fn run(spec: &LoadSpec) -> LoadResult {
@@ -40,7 +52,7 @@ fn ramp_sends_area_under_its_rate() {
     // A machine that stalls for a tenth of the window at its end leaves some unsent, which the verdict
     // reports.
     assert_eq!(requests.completed + requests.unsent, 500, "{requests:?}");
-    assert!(requests.unsent <= 5 || result.verdict.saturated, "{requests:?}");
+    assert!(requests.unsent <= 5 || !result.verdict.valid, "{requests:?}");
     assert_eq!(server.requests.load(Ordering::SeqCst), requests.completed);
     assert_eq!(result.rate.offered, Some(250.0));
 }
@@ -137,7 +149,7 @@ fn warm_up_requests_do_not_count_towards_quota() {
     });
     let schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(50) };
     let mut spec = spec(&server, schedule, Duration::from_secs(600));
-    spec.warmup = Duration::from_millis(100);
+    spec.warmup = WARM_UP;
     let result = run(&spec);
     assert_eq!(result.requests.sent, 50);
     assert!(result.warmup.sent > 0);
@@ -179,13 +191,16 @@ fn window_opens_at_agreed_instant() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let schedule = ScheduleSpec::closed(1);
     let mut spec = spec(&server, schedule, Duration::from_millis(100));
-    spec.warmup = Duration::from_secs(1);
-    // Enough time to get ready before the warm-up, even on a busy machine.
-    let ahead = Duration::from_secs(3);
-    let (begun, start) = (Instant::now(), jiff::Timestamp::now() + ahead);
-    spec.start = Start::At(start);
-    let result = run(&spec);
-    assert!(begun.elapsed() >= ahead);
+    spec.warmup = WARM_UP;
+    // Enough time to get ready before the warm-up, on such a machine as well.
+    let ahead = 2 * WARM_UP;
+    let (result, start) = started(|| {
+        let (begun, start) = (Instant::now(), jiff::Timestamp::now() + ahead);
+        let spec = LoadSpec { start: Start::At(start), ..spec.clone() };
+        let result = load::run(&spec, &AtomicBool::new(false), &mut Silent)?;
+        assert!(begun.elapsed() >= ahead);
+        Ok((result, start))
+    });
     let started: jiff::Timestamp = result.started_at.parse().expect("RFC 3339");
     let away = started.duration_since(start).unsigned_abs();
     // The instant is that of the schedule, not when a thread woke up for it.
@@ -233,26 +248,36 @@ fn start_signal_that_comes_too_late_is_an_event_and_an_error() {
     assert_eq!((late.missed, server.requests.load(Ordering::SeqCst)), (1, 0));
 }
 
-/// Signals readiness to the others, one of which then agrees on the start.
+/// Signals readiness to the others, one of which then sets the start.
 struct Meeting<'a> {
     all_ready: &'a Barrier,
     signal: &'a StartSignal,
-    start: jiff::Timestamp,
+    warmup: Duration,
 }
 
 impl Observer for Meeting<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
-        if let Progress::Ready = progress {
-            self.all_ready.wait();
-            self.signal.send(self.start);
+        if let Progress::Ready = progress
+            && self.all_ready.wait().is_leader()
+        {
+            // Late enough for all to hear of it on a machine that stalls for seconds.
+            self.signal.send(jiff::Timestamp::now() + Duration::from_secs(4) + self.warmup);
         }
     }
 }
 
-/// Runs a load as several concurrent generators, which connect first and start together.
-fn run_shared(spec: &LoadSpec, generators: usize) -> Vec<LoadResult> {
+/// Runs a load as several concurrent generators, which connect first and start together. Returns the requests that the server has
+/// read of them, too.
+fn run_shared(server: &TestServer, spec: &LoadSpec, generators: usize) -> (Vec<LoadResult>, u64) {
+    let read = || server.requests.load(Ordering::SeqCst);
+    started(|| {
+        let before = read();
+        Ok((run_once_shared(spec, generators)?, read() - before))
+    })
+}
+
+fn run_once_shared(spec: &LoadSpec, generators: usize) -> Result<Vec<LoadResult>, LoadError> {
     let (all_ready, signal) = (Barrier::new(generators), StartSignal::default());
-    let start = jiff::Timestamp::now() + Duration::from_secs(3) + spec.warmup;
     thread::scope(|scope| {
         let running: Vec<_> = (0..generators)
             .map(|index| {
@@ -260,8 +285,8 @@ fn run_shared(spec: &LoadSpec, generators: usize) -> Vec<LoadResult> {
                 let spec = LoadSpec { share, start: Start::OnSignal(signal.clone()), ..spec.clone() };
                 let (all_ready, signal) = (&all_ready, &signal);
                 scope.spawn(move || {
-                    let mut meeting = Meeting { all_ready, signal, start };
-                    load::run(&spec, &AtomicBool::new(false), &mut meeting).expect("the engine runs")
+                    let mut meeting = Meeting { all_ready, signal, warmup: spec.warmup };
+                    load::run(&spec, &AtomicBool::new(false), &mut meeting)
                 })
             })
             .collect();
@@ -276,7 +301,7 @@ fn eighteen_generators_split_schedule_and_open_windows_together() {
     let schedule =
         ScheduleSpec::Open { stages: vec![RateStage::steady(905.0, duration)], arrival: Arrival::Uniform };
     let spec = LoadSpec { connections: 40, threads: 1, ..spec(&server, schedule, duration) };
-    let results = run_shared(&spec, 18);
+    let (results, read) = run_shared(&server, &spec, 18);
     let of_each = |count: fn(&LoadResult) -> usize| results.iter().map(count).collect::<Vec<_>>();
     assert_eq!(of_each(|result| result.requests.scheduled as usize), [vec![51; 5], vec![50; 13]].concat());
     assert_eq!(of_each(|result| result.connections), [vec![3; 4], vec![2; 14]].concat());
@@ -287,8 +312,7 @@ fn eighteen_generators_split_schedule_and_open_windows_together() {
     // The window's start is that of the schedule. Threads that wake late for it are late by `start_delay_us`.
     assert!(last.duration_since(*first).unsigned_abs() < Duration::from_millis(2), "{starts:?}");
     assert!(results.iter().all(|result| result.start_delay_us.is_some_and(|delay_us| delay_us >= 0.0)));
-    let answered: u64 = results.iter().map(|result| result.response_time_us.count).sum();
-    assert_eq!(server.requests.load(Ordering::SeqCst), answered);
+    assert_eq!(read, results.iter().map(|result| result.response_time_us.count).sum::<u64>());
 }
 
 #[test]
@@ -296,11 +320,11 @@ fn closed_loop_generators_divide_clients_and_requests() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let schedule = ScheduleSpec::Closed { clients: 7, think_time: ThinkTime::NONE, requests: Some(100) };
     let spec = LoadSpec { connections: 7, threads: 1, ..spec(&server, schedule, Duration::from_secs(60)) };
-    let results = run_shared(&spec, 3);
+    let (results, read) = run_shared(&server, &spec, 3);
     assert_eq!(results.iter().map(|result| result.clients).collect::<Vec<_>>(), [Some(3), Some(2), Some(2)]);
     assert_eq!(results.iter().map(|result| result.connections).collect::<Vec<_>>(), [3, 2, 2]);
     assert_eq!(results.iter().map(|result| result.requests.completed).collect::<Vec<_>>(), [34, 33, 33]);
-    assert_eq!(server.requests.load(Ordering::SeqCst), 100);
+    assert_eq!(read, 100);
 }
 
 #[test]

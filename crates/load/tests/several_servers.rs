@@ -25,7 +25,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, TlsServer, TlsStream, config};
 
-const SHORT: Duration = Duration::from_millis(400);
+/// Window of an open loop: some of it is left on a machine that stalls for seconds.
+const WINDOW: Duration = Duration::from_secs(3);
+/// Window of a load that ends with its last request: long enough for any machine.
+const LONG: Duration = Duration::from_secs(60);
 
 /// A run on one thread.
 fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
@@ -47,7 +50,13 @@ fn assert_all_answered(result: &LoadResult, due: u64) {
     assert_eq!((requests.completed + requests.unsent, requests.failed), (due, 0), "{requests:?}");
     assert!(requests.completed > 0, "{requests:?}");
     let hardly_any = requests.unsent * 100 <= due;
-    assert!(hardly_any || result.verdict.saturated, "{requests:?}: {:?}", result.verdict);
+    assert!(hardly_any || !result.verdict.valid, "{requests:?}: {:?}", result.verdict);
+}
+
+/// Asserts that this many requests were answered, and all that were sent.
+fn assert_answered(result: &LoadResult, number: u64) {
+    let requests = &result.requests;
+    assert_eq!((requests.completed, requests.failed, requests.unsent), (number, 0, 0), "{requests:?}");
 }
 
 fn good_server() -> TestServer {
@@ -83,12 +92,36 @@ fn counted(servers: &[TestServer]) -> Vec<u64> {
 #[test]
 fn dead_server_among_several_makes_result_invalid() {
     let server = good_server();
-    let result = run(&open_spec(&[server.url(), dead_url()], 4, 100.0, SHORT));
+    let result = run(&open_spec(&[server.url(), dead_url()], 4, 100.0, WINDOW));
     // Each has its share, some of which the machine may leave unsent at the end.
-    assert_all_answered(&result, 40);
-    assert!((1..=20).contains(&result.requests.completed), "{:?}", result.requests);
+    assert_all_answered(&result, 300);
+    assert!((1..=150).contains(&result.requests.completed), "{:?}", result.requests);
     let reasons = &result.verdict.reasons;
     assert!(reasons.iter().any(|reason| reason.starts_with("connections: 2 of 4 were open")), "{reasons:?}");
+}
+
+#[test]
+fn all_dead_servers_are_named_with_the_requests_for_each() {
+    let (server, dead) = (good_server(), [dead_address(), dead_address()]);
+    let dead_urls = dead.map(|address| format!("http://{address}/"));
+    let urls = [format!("1={}", server.url()), format!("2={}", dead_urls[0]), format!("1={}", dead_urls[1])];
+    // Each has its own connection, or they go where they are needed.
+    for connections in [3, 1] {
+        let mut spec = open_spec(&urls, connections, 100.0, WINDOW);
+        spec.targets.order = Order::Turn;
+        let LoadResult { requests, verdict, .. } = run(&spec);
+        // A machine that stalls to the end of the window leaves requests that were not for any server yet.
+        let is_whole = requests.completed == 75;
+        let [first, second] = [(dead[0], 150), (dead[1], 75)].map(|(address, number)| {
+            if is_whole {
+                format!("{address} ({number} requests never sent)")
+            } else {
+                format!("{address} (")
+            }
+        });
+        let names = |text: &String| text.contains(&first) && text.contains(&second);
+        assert!(verdict.reasons.iter().chain(&verdict.notes).any(names), "{requests:?}, {verdict:?}");
+    }
 }
 
 #[test]
@@ -108,34 +141,29 @@ fn excess_requests_for_dead_server_do_not_hold_up_others() {
 
 #[test]
 fn slow_server_gets_its_share_and_does_not_hold_up_others() {
-    let servers = [good_server(), slow_server(Duration::from_millis(50))];
+    // One that answers at the rate of its turns, and one whose every request takes a sixth of the window.
+    let servers = [good_server(), slow_server(WINDOW / 6)];
     let urls = [format!("3={}", servers[0].url()), servers[1].url()];
-    let mut spec = open_spec(&urls, 4, 100.0, Duration::from_secs(2));
-    spec.targets.order = Order::Turn;
-    // One connection for the slow server, which can answer 20 per second and gets 25.
+    let mut spec = open_spec(&urls, 4, 100.0, WINDOW);
+    (spec.targets.order, spec.per_url) = (Order::Turn, true);
     let result = run(&spec);
-    assert_eq!(result.requests.scheduled, 200);
+    let of_each: Vec<u64> = result.per_url.iter().map(|url| url.sent + url.unsent).collect();
+    assert_eq!(of_each, [225, 75]);
     let [fast, slow] = counted(&servers)[..] else { panic!("two servers count") };
     assert_eq!(fast + slow, result.requests.sent);
-    assert!((slow..=150).contains(&fast) && slow <= 50, "{fast} and {slow}");
-    // If the slow one held up all requests, waiting times would grow evenly: the median would be half of the
-    // maximum. This covers answered requests only: what the slow one does not keep up with is never sent.
-    let answered = results::LatencyHistogram::decode(&result.response_time_us.histogram).unwrap();
-    let (usual_us, slowest_us) = (answered.percentile_us(50.0), answered.percentile_us(99.0));
-    assert!(slowest_us > 100_000.0 && usual_us < slowest_us / 3.0, "{usual_us} and {slowest_us}");
+    // Held up by the slow one, it would get no more than three requests for each of that one's. A machine that stalls to the end of
+    // the window leaves it those before.
+    assert!(slow > 0 && fast > 4 * slow, "{fast} and {slow}");
 }
 
 #[test]
 fn fewer_connections_than_servers_move_between_servers() {
     let servers = [(); 5].map(|()| good_server());
-    let result = run(&open_spec(&urls(&servers), 2, 200.0, SHORT));
-    assert_all_answered(&result, 80);
-    let (completed, each) = (result.requests.completed, counted(&servers));
-    assert_eq!(each.iter().sum::<u64>(), completed);
-    assert!(completed < 80 || each == [16; 5], "{each:?}");
+    let result = run(&spec(&urls(&servers), 2, so_many(2, 80), LONG));
+    assert_answered(&result, 80);
+    assert_eq!(counted(&servers), [16; 5]);
     // In rotation over five servers on two connections nearly each request needs a new connection; fewer if
     // several wait for a server.
-    assert!(each.iter().all(|count| *count > 0), "{each:?}");
     assert!(result.connect_time_us.count > 5, "{}", result.connect_time_us.count);
 }
 
@@ -144,20 +172,16 @@ fn multiplexed_connections_roam() {
     let ok = |_, _| async { Answer::Body { status: 200, bytes: 10, trailers: false } };
     let servers = [(); 3].map(|()| Http2Server::of_h2(|_| {}, ok));
     let urls: Vec<_> = servers.iter().map(Http2Server::url).collect();
-    let mut spec = open_spec(&urls, 1, 100.0, SHORT * 2);
+    let mut spec = spec(&urls, 1, so_many(4, 60), LONG);
     spec.protocol = Protocol::Http2 { streams: 4 };
-    let result = run(&spec);
-    let counted: u64 = servers.iter().map(Http2Server::counted).sum();
-    assert_eq!((result.requests.sent, result.requests.failed), (counted, 0), "{:?}", result.requests);
-    for server in &servers {
-        assert!(server.counted() >= counted / 4, "{} of {counted}", server.counted());
-    }
+    assert_answered(&run(&spec), 60);
+    assert_eq!(servers.each_ref().map(Http2Server::counted), [20; 3]);
 }
 
 #[test]
 fn roaming_connections_with_one_request_each_lose_none() {
     let servers = [(); 20].map(|()| good_server());
-    let mut spec = spec(&urls(&servers), 3, so_many(6, 400), Duration::from_secs(60));
+    let mut spec = spec(&urls(&servers), 3, so_many(6, 400), LONG);
     spec.requests_per_connection = NonZeroU64::new(1);
     spec.threads = 2;
     let result = run(&spec);
@@ -173,25 +197,25 @@ fn roaming_connections_with_one_request_each_lose_none() {
 fn dead_server_does_not_keep_roaming_connection() {
     let servers = [good_server(), good_server()];
     let urls = [servers[0].url(), dead_url(), servers[1].url()];
-    let result = run(&open_spec(&urls, 1, 300.0, SHORT * 3));
+    let result = run(&open_spec(&urls, 1, 300.0, WINDOW));
     // A third is for the dead server; requests waiting for the connection at the very end are dropped with
     // those.
     let requests = &result.requests;
-    assert!((1..=240).contains(&requests.completed) && requests.failed == 0, "{requests:?}");
+    assert!((1..=600).contains(&requests.completed) && requests.failed == 0, "{requests:?}");
     // A machine that hardly lets it run has fewer of both. A connection that stays with the dead server is
     // refused again and again, and completes nothing.
     let refused = requests.errors.get("connect-refused").copied().unwrap_or(0);
-    assert!(refused < 120 && refused <= requests.completed + 2, "{requests:?}");
+    assert!(refused < 300 && refused <= requests.completed + 2, "{requests:?}");
 }
 
 #[test]
 fn dead_server_that_holds_all_clients_of_a_closed_loop_is_named() {
     let (server, dead) = (good_server(), dead_address());
     // It was never open, and need not be at the start: connections go where they are needed.
-    let result = run(&spec(&[server.url(), format!("http://{dead}/")], 1, ScheduleSpec::closed(4), SHORT));
+    let result = run(&spec(&[server.url(), format!("http://{dead}/")], 1, ScheduleSpec::closed(4), WINDOW));
     let LoadResult { requests, verdict, .. } = &result;
     let reasons = &verdict.reasons;
-    let text = format!("those to {dead} could not be opened; connection refused");
+    let text = format!("those to {dead} (4 requests never sent) could not be opened; connection refused");
     let is_named = |reason: &String| reason.starts_with("connections: for ") && reason.contains(&text);
     assert!(requests.unsent == 4 && reasons.iter().any(is_named), "{requests:?}, {verdict:?}");
     assert!(!verdict.is_usable(Figure::Throughput), "{verdict:?}");
@@ -200,14 +224,14 @@ fn dead_server_that_holds_all_clients_of_a_closed_loop_is_named() {
 #[test]
 fn run_starts_if_only_last_of_many_servers_is_alive() {
     let server = good_server();
-    let mut spec = open_spec(&[dead_url(), dead_url(), server.url()], 1, 60.0, SHORT);
+    let mut spec = open_spec(&[dead_url(), dead_url(), server.url()], 1, 60.0, WINDOW);
     // Its first address is dead, too.
     spec.targets.servers[2].addresses.insert(0, dead_address().into());
     let result = run(&spec);
     // A third is for it; requests waiting for the connection at the very end are dropped with the dead
     // servers' requests.
-    assert!((1..=8).contains(&result.requests.completed), "{:?}", result.requests);
-    let all_dead = run(&open_spec(&[dead_url(), dead_url(), dead_url()], 1, 60.0, SHORT));
+    assert!((1..=60).contains(&result.requests.completed), "{:?}", result.requests);
+    let all_dead = run(&open_spec(&[dead_url(), dead_url(), dead_url()], 1, 60.0, WINDOW));
     assert!(all_dead.verdict.reasons[0].starts_with("unreachable:"), "{:?}", all_dead.verdict);
 }
 
@@ -217,13 +241,13 @@ fn connections_are_spread_over_the_addresses_of_a_name() {
     let addresses: Vec<SocketAddr> =
         servers.iter().map(|server| server.url()[7..].trim_end_matches('/').parse().unwrap()).collect();
     for threads in [1, 2, 3] {
-        let mut spec = open_spec(&[servers[0].url()], 6, 300.0, SHORT);
+        let mut spec = spec(&[servers[0].url()], 6, so_many(6, 120), LONG);
         spec.threads = threads;
         // The other family is for when these fail.
         spec.targets.servers[0].addresses = addresses.iter().copied().map(Address::from).collect();
         spec.targets.servers[0].addresses.push(Address::Ip("[::1]:1".parse().unwrap()));
         let result = run(&spec);
-        assert_all_answered(&result, 120);
+        assert_answered(&result, 120);
         let two_each = addresses.iter().map(|address| (address.to_string(), 2)).collect();
         assert_eq!(result.addresses, two_each, "{threads} threads");
         assert!(
@@ -232,18 +256,17 @@ fn connections_are_spread_over_the_addresses_of_a_name() {
             result.verdict
         );
     }
-    // A connection that is replaced stays with its address: its load is that of one user.
-    let counts = servers.map(|server| server.await_requests(1));
-    assert!(counts.iter().all(|count| *count >= 60), "{counts:?}");
+    // Each connection carries the first request of a client, at least.
+    assert!(counted(&servers).iter().all(|count| *count >= 6), "{:?}", counted(&servers));
 }
 
 #[test]
 fn address_that_all_its_connections_have_left_is_named() {
     let (server, dead) = (good_server(), dead_address());
-    let mut spec = open_spec(&[server.url()], 2, 100.0, SHORT);
+    let mut spec = spec(&[server.url()], 2, so_many(2, 40), LONG);
     spec.targets.servers[0].addresses.insert(0, dead.into());
     let result = run(&spec);
-    assert_all_answered(&result, 40);
+    assert_answered(&result, 40);
     // It gets no load, even if it returns.
     assert_eq!(result.addresses, [(server.address.to_string(), 2)].into());
     let note = format!("addresses: no connection was left at {dead} at the end of the window; ");
@@ -265,11 +288,12 @@ fn unresponsive_address_leaves_time_for_next() {
         let _ = socket.connect(&address);
         socket
     });
-    let mut spec = open_spec(&[server.url()], 2, 100.0, SHORT);
+    let mut spec = spec(&[server.url()], 2, so_many(2, 40), LONG);
     spec.targets.servers[0].addresses.insert(0, address.as_socket().unwrap().into());
-    spec.timeout = Duration::from_secs(2);
+    // The other one can be tried within it on a machine that stalls for seconds.
+    spec.timeout = Duration::from_secs(6);
     let result = run(&spec);
-    assert_all_answered(&result, 40);
+    assert_answered(&result, 40);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
     let note = "addresses: 1 connection fell back to another address of the name; at the first, ";
     assert!(result.verdict.notes.iter().any(|text| text.starts_with(note)), "{:?}", result.verdict.notes);
@@ -292,11 +316,10 @@ fn requests_waiting_for_roaming_connection_at_end_are_sent() {
 #[test]
 fn closed_loop_rotates_over_servers() {
     let servers = [(); 3].map(|()| good_server());
-    let result = run(&spec(&urls(&servers), 4, ScheduleSpec::closed(3), SHORT));
-    let each = counted(&servers);
-    assert_eq!(each.iter().sum::<u64>(), result.requests.sent);
-    let spread = each.iter().max().unwrap() - each.iter().min().unwrap();
-    assert!(spread <= 1 + result.requests.unsent, "{each:?}");
+    assert_answered(&run(&spec(&urls(&servers), 4, so_many(3, 100), LONG)), 100);
+    let mut each = counted(&servers);
+    each.sort_unstable();
+    assert_eq!(each, [33, 33, 34]);
 }
 
 #[test]
@@ -304,7 +327,7 @@ fn fixed_number_of_requests_is_sent_despite_slow_server() {
     let servers = [good_server(), slow_server(Duration::from_millis(20))];
     for connections in [2, 1] {
         let before: u64 = counted(&servers).iter().sum();
-        let result = run(&spec(&urls(&servers), connections, so_many(6, 21), Duration::from_secs(60)));
+        let result = run(&spec(&urls(&servers), connections, so_many(6, 21), LONG));
         assert_eq!((result.requests.completed, result.requests.unsent), (21, 0), "{:?}", result.requests);
         assert_eq!(counted(&servers).iter().sum::<u64>() - before, 21);
         assert!(result.duration_s < 30.0, "{}", result.duration_s);
@@ -316,7 +339,7 @@ fn no_client_is_lost_if_servers_close_at_once() {
     let servers = [good_server(), TestServer::start(|_, _| false), TestServer::start(|_, _| false)];
     for connections in [3, 2] {
         let before: u64 = counted(&servers).iter().sum();
-        let mut spec = spec(&urls(&servers), connections, so_many(5, 18), Duration::from_secs(60));
+        let mut spec = spec(&urls(&servers), connections, so_many(5, 18), LONG);
         spec.warmup = Duration::from_millis(50);
         let result = run(&spec);
         assert_eq!((result.requests.sent, result.requests.unsent), (18, 0), "{:?}", result.requests);
@@ -334,16 +357,16 @@ fn requests_are_balanced_over_connections() {
         *counted.lock().unwrap().entry(stream.peer_addr().unwrap()).or_default() += 1;
         reply(stream, OK)
     });
-    let mut spec = open_spec(&[server.url()], 100, 2000.0, Duration::from_secs(1));
+    let mut spec = open_spec(&[server.url()], 100, 700.0, WINDOW);
     spec.threads = 2;
     let result = run(&spec);
-    assert_all_answered(&result, 2000);
+    assert_all_answered(&result, 2100);
     let counts = counts.lock().unwrap();
     assert_eq!(counts.len(), 100);
     // The longest-idle one is next, so that only those that are busy for long get fewer: on a quiet machine
-    // each has 20. If the most recently used one were next, a few would get nearly all.
+    // each has as many. If the most recently used one were next, a few would get nearly all.
     let mean = result.requests.completed / 100;
-    assert!(counts.values().all(|count| (mean / 4..=3 * mean).contains(count)), "{counts:?}");
+    assert!(counts.values().all(|count| *count >= mean / 4), "{counts:?}");
 }
 
 #[test]
@@ -372,7 +395,7 @@ fn each_host_of_range_has_its_name_in_tls_and_requests() {
     for (connections, server_per) in
         [(5, ServerPer::Request), (2, ServerPer::Request), (7, ServerPer::Connection)]
     {
-        let mut spec = spec(&[server.url()], connections, so_many(connections, 200), Duration::from_secs(60));
+        let mut spec = spec(&[server.url()], connections, so_many(connections, 200), LONG);
         let targets = load::resolve(std::slice::from_ref(&url), &template).unwrap();
         spec.targets = load::Targets { server_per, ..targets };
         spec.tls = Some(TlsClient::new(&trusted, None, Handshakes::default()).unwrap());
@@ -407,7 +430,7 @@ fn interrupt_ends_waiting_for_connections() {
     // All clients end up waiting for a dead server.
     let server = good_server();
     let urls = [server.url(), dead_url(), dead_url()];
-    let spec = spec(&urls, 1, ScheduleSpec::closed(4), Duration::from_secs(60));
+    let spec = spec(&urls, 1, ScheduleSpec::closed(4), LONG);
     let (stop, started) = (AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
         let running = scope.spawn(|| load::run(&spec, &stop, &mut Silent).expect("the engine runs"));

@@ -5,13 +5,10 @@ mod specs;
 mod tls_servers;
 
 use http::Method;
-use load::{
-    ClientIdentity, Handshakes, LoadSpec, RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, TlsVersion,
-    Verification,
-};
+use load::{ClientIdentity, Handshakes, LoadSpec, RequestTemplate, TlsClient, TlsVersion, Verification};
 use results::{LoadResult, Pacing};
 use rustls::version::{TLS12, TLS13};
-use specs::{NETWORK, TEST_TIMEOUT};
+use specs::{NETWORK, TEST_TIMEOUT, so_many};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::num::NonZeroU64;
@@ -21,9 +18,7 @@ use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
 
 /// A complete response with a body of two bytes.
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/// On a busy machine threads stall for half a second.
-const DURATION: Duration = Duration::from_secs(1);
-/// Due at 100 requests/s.
+/// Usual number of requests of all clients together.
 const REQUESTS: u64 = 100;
 const CONNECTIONS: u64 = 4;
 
@@ -41,7 +36,7 @@ fn spec(
         connections: CONNECTIONS as usize,
         tls: Some(TlsClient::new(verification, identity, Handshakes::default()).expect("usable TLS")),
         network: NETWORK,
-        ..specs::spec(urls, template, specs::open_loop(100.0, DURATION), DURATION)
+        ..specs::spec(urls, template, so_many(CONNECTIONS as usize, REQUESTS), TEST_TIMEOUT)
     }
 }
 
@@ -56,12 +51,10 @@ fn run_on(server: &TlsServer, verification: &Verification) -> LoadResult {
     run(&spec(&[server.url()], &RequestTemplate::default(), verification, None))
 }
 
-/// Asserts that every sent request was answered, and that the server counted the same number. On a busy
-/// machine the last due requests may not have been sent.
+/// Asserts that every request was answered, and that the server counted the same number.
 fn assert_all_answered(result: &LoadResult, server: &TlsServer) {
     let requests = &result.requests;
-    assert_eq!(requests.completed + requests.unsent, REQUESTS, "{requests:?}");
-    assert!(requests.completed > 0, "{requests:?}");
+    assert_eq!(requests.completed, REQUESTS, "{requests:?}");
     assert!(requests.errors.is_empty(), "{requests:?}");
     assert_eq!(server.requests.load(Ordering::SeqCst), requests.completed);
 }
@@ -108,9 +101,7 @@ fn sessions_are_resumed_only_on_request_and_counted_separately() {
         for resumed_servers in [0, 1] {
             let mut spec = spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None);
             (spec.connections, spec.requests_per_connection) = (1, NonZeroU64::new(1));
-            spec.schedule =
-                ScheduleSpec::Closed { clients: 1, think_time: ThinkTime::NONE, requests: Some(20) };
-            spec.duration = TEST_TIMEOUT;
+            spec.schedule = so_many(1, 20);
             let handshakes = Handshakes { version: None, resumed_servers };
             spec.tls = Some(TlsClient::new(&trusting(&authority), None, handshakes).expect("usable TLS"));
             let result = run(&spec);
@@ -225,7 +216,8 @@ fn non_tls_server_ends_run_at_once() {
         let server = TlsServer::start_plain(behaviour);
         let mut spec = spec(&[server.url()], &RequestTemplate::default(), &Verification::Off, None);
         if kind == "handshake-timeout" {
-            spec.timeout = Duration::from_millis(500);
+            // Connections open within it on a machine that stalls for seconds.
+            spec.timeout = Duration::from_secs(4);
         }
         assert_unreachable(&run(&spec), kind);
     }
@@ -359,8 +351,7 @@ fn bodies_of_any_size_pass_in_records_of_any_size() {
     };
     let mut spec = spec(&[server.url()], &template, &trusting(&authority), None);
     // The test server reads byte by byte.
-    spec.schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(8) };
-    spec.duration = TEST_TIMEOUT;
+    spec.schedule = so_many(4, 8);
     let result = run(&spec);
     assert_eq!(result.requests.completed, 8, "{:?}", result.requests);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
@@ -377,7 +368,7 @@ fn late_reading_over_tls_is_in_no_time_of_a_closed_loop_and_delays_its_clients()
     let result = run(&LoadSpec {
         connections: CLIENTS,
         pacing: Pacing::Economical,
-        schedule: ScheduleSpec::closed(CLIENTS),
+        schedule: so_many(CLIENTS, 200 * CLIENTS as u64),
         ..spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None)
     });
     specs::assert_reading_is_in_no_time(&result, CLIENTS);
@@ -406,7 +397,7 @@ fn run_may_mix_plain_and_tls_servers() {
     let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
     let urls = [format!("http://{}/", plain.address), server.url()];
     let result = run(&spec(&urls, &RequestTemplate::default(), &trusting(&authority), None));
-    assert_eq!(result.requests.completed + result.requests.unsent, REQUESTS, "{:?}", result.requests);
+    assert_eq!(result.requests.completed, REQUESTS, "{:?}", result.requests);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
     assert_eq!(result.connect_time_us.count, CONNECTIONS);
     assert_eq!(result.handshake_time_us.count, CONNECTIONS / 2);

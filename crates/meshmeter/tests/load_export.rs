@@ -135,11 +135,11 @@ fn version_2_matches_its_definition() {
 
 #[test]
 fn requests_without_a_response_are_infinitely_slow() {
-    let server = Serving::start(&["--delay", "2s"]);
+    let server = Serving::start(&["--delay", "1h"]);
     let stub = Stub::taking(ALL_WRITTEN);
     let (_, result) = load_url(
         &server.url(),
-        &["--remote-write", &stub.url(), "--remote-write-version", "2", "--timeout", "100ms"],
+        &["--remote-write", &stub.url(), "--remote-write-version", "2", "--timeout", "4s"],
     );
     assert!(result.requests.failed > 0 && result.requests.completed == 0, "{:?}", result.requests);
     let store = Store::read(&stub.received());

@@ -13,8 +13,8 @@ fn an_objective_decides_the_exit_status_and_is_in_the_result() {
     let server = Serving::start(&["--delay", "5ms"]);
     let url = server.url();
     for (objective, duration, met) in [
-        // Even a machine that is busy or stalled for half of the time keeps these bounds.
-        ("p50=3s,p99=4s,errors=0,achieved=50%", "3s", true),
+        // Even a machine that is busy or stalled for a third of the time keeps these bounds.
+        ("p50=3s,errors=0,achieved=50%", "6s", true),
         ("p50=1ms,p90=3s", "1s", false),
         ("rate=5000", "1s", false),
     ] {
@@ -99,7 +99,7 @@ fn redirects_miss_an_objective_of_errors_if_they_are_not_expected() {
         run(&[&common[..], options].concat())
     };
     let measured = |expected: &[&str]| {
-        let output = load(&[&["--rate", "100", "--duration", "1s"], expected].concat());
+        let output = load(&[&["--clients", "2", "--requests", "50"], expected].concat());
         let result: LoadResult = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));
         (result, output.status.code())

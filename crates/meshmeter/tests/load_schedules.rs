@@ -4,7 +4,7 @@ mod command;
 
 use command::{NOBODY, Serving, meshmeter, run, said, start, stderr, stdout};
 use jiff::Timestamp;
-use results::{Arrivals, ClientStage, LoadResult, RecordingFormat};
+use results::{Arrivals, ClientStage, KindResult, LoadResult, RecordingFormat};
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -49,8 +49,7 @@ fn number_of_requests_ends_open_and_closed_loops() {
 #[test]
 fn unlimited_rate_is_a_closed_loop_with_a_client_per_connection() {
     let server = Serving::start(&["--delay", "5ms"]);
-    let result =
-        result_of(&["--rate", "unlimited", "--connections", "3", "--duration", "300ms", &server.url()]);
+    let result = result_of(&["--rate", "unlimited", "--connections", "3", "--duration", "3s", &server.url()]);
     assert_eq!((result.clients, result.rate.offered), (Some(3), None));
     assert!(result.requests.completed >= 3, "{:?}", result.requests);
 }
@@ -105,13 +104,15 @@ fn requests_of_a_log_are_sent_and_their_queries_not_shown() {
     ];
     let (_folder, file) = recording(&lines.concat());
     let output =
-        run(&["load", "--progress", "off", "--json", "-", "--replay", &file, "--speed", "4", &server.url()]);
+        run(&["load", "--progress", "off", "--json", "-", "--replay", &file, "--speed", "2", &server.url()]);
     assert!(!stdout(&output).contains("s3cret"), "{}", stdout(&output));
     let result: LoadResult = serde_json::from_slice(&output.stdout).expect("a result");
     assert_eq!(result.requests.scheduled, 3);
-    assert!((result.duration_s - 0.5).abs() < 1e-6, "{}", result.duration_s);
+    assert!((result.duration_s - 1.0).abs() < 1e-6, "{}", result.duration_s);
+    // A machine that stalls leaves some unsent.
+    let of_kind = |kind: &KindResult| kind.requests.sent + kind.requests.unsent;
     let kinds: Vec<(&str, u64)> =
-        result.kinds.iter().map(|kind| (kind.name.as_str(), kind.requests.sent)).collect();
+        result.kinds.iter().map(|kind| (kind.name.as_str(), of_kind(kind))).collect();
     assert_eq!(kinds, [("GET", 2), ("POST", 1)]);
     let notes = result.verdict.notes.join("\n");
     assert!(notes.contains("times in whole seconds"), "{notes}");
@@ -178,8 +179,8 @@ fn clients_of_a_closed_loop_grow_over_the_window() {
 #[test]
 fn several_generators_begin_to_measure_at_the_same_instant() {
     let server = Serving::start(&[]);
-    // Enough time to start two programs, even on a busy machine.
-    let start = (Timestamp::now() + Duration::from_secs(4)).to_string();
+    // Enough time to start two programs, even on a machine that stalls for seconds.
+    let start = (Timestamp::now() + Duration::from_secs(6)).to_string();
     let url = server.url();
     let arguments = ["--rate", "100", "--duration", "200ms", "--warmup", "100ms", "--start-at", &start, &url];
     let started = std::thread::scope(|scope| {

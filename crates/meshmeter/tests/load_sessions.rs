@@ -231,7 +231,8 @@ fn steps_without_a_response_end_their_session_by_name() {
             }
         });
         let folder = folder(&url, "sessions: [{name: s, steps: [{path: /a}, {path: /b}, {path: /c}]}]\n");
-        let timeout: &[&str] = if closes { &[] } else { &["--timeout", "1s"] };
+        // Connections open within it on a machine that stalls for seconds.
+        let timeout: &[&str] = if closes { &[] } else { &["--timeout", "4s"] };
         let result = result_of(&folder, &[&["--clients", "2", "--requests", "4"], timeout].concat());
         let (requests, counts) = (&result.requests, sessions(&result));
         // On a machine that stalls, first requests may time out, too.
@@ -263,7 +264,7 @@ fn sessions_of_which_nothing_was_sent_have_arrived() {
     let folder = folder(&url, "sessions: [{name: s, steps: [{path: /a}, {path: /b}]}]\n");
     let result = result_of(
         &folder,
-        &["--rate", "100", "--duration", "200ms", "--connections", "1", "--timeout", "1s"],
+        &["--rate", "100", "--duration", "200ms", "--connections", "1", "--timeout", "4s"],
     );
     let counts = sessions(&result);
     assert_eq!((result.requests.scheduled, counts.started, counts.completed), (20, 20, 0), "{counts:?}");
@@ -276,7 +277,7 @@ fn client_whose_session_outlasts_the_window_thinks_until_its_end() {
     let traffic = BUY.replace("    steps:\n", "    think: 1h\n    steps:\n");
     for options in [&["--clients", "3", "--threads", "1"][..], &["--clients", "3", "--threads", "2"]] {
         let before = shop.logins();
-        let result = result_of(&folder(&shop.url(), &traffic), &[options, &["--duration", "300ms"]].concat());
+        let result = result_of(&folder(&shop.url(), &traffic), &[options, &["--duration", "3s"]].concat());
         let counts = sessions(&result);
         assert_eq!((counts.started, counts.cut, shop.logins() - before), (3, 3, 3), "{options:?}");
     }

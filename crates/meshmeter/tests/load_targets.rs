@@ -76,7 +76,7 @@ fn connections_beyond_one_servers_limit_go_to_others() {
 fn per_url_reports_counts_and_times_of_each_url() {
     let server = Serving::start(&[]);
     let urls = [format!("3={}", server.url()), format!("{}?delay=50ms", server.url())];
-    let load = ["--rate", "200", "--duration", "1s", "--per-url", "--order", "turn", &urls[0], &urls[1]];
+    let load = ["--rate", "100", "--duration", "3s", "--per-url", "--order", "turn", &urls[0], &urls[1]];
     let result = result_of(&load);
     let [fast, slow] = &result.per_url[..] else { panic!("{:?}", result.per_url) };
     assert_eq!([&fast.url, &slow.url], [&urls[0], &urls[1]]);
@@ -93,7 +93,7 @@ fn per_url_reports_counts_and_times_of_each_url() {
 fn dead_servers_among_roaming_connections_are_told() {
     let server = Serving::start(&[]);
     let urls = [server.url(), format!("http://{NOBODY}/")];
-    let result = result_of(&["--rate", "50", "--duration", "2s", "--connections", "1", &urls[0], &urls[1]]);
+    let result = result_of(&["--rate", "50", "--duration", "4s", "--connections", "1", &urls[0], &urls[1]]);
     let notes = &result.verdict.notes;
     assert!(notes.iter().any(|note| note.contains("connection refused")), "{:?}", result.verdict);
 }

@@ -111,7 +111,7 @@ fn write_certificates(folder: &TempDir, server: IpAddr) {
 }
 
 fn load(arguments: &[&str]) -> std::process::Output {
-    let usual = ["load", "--progress", "off", "--rate", "100", "--connections", "4", "--duration", "2s"];
+    let usual = ["load", "--progress", "off", "--rate", "100", "--connections", "4", "--duration", "3s"];
     run(&[&usual, arguments].concat())
 }
 
@@ -182,7 +182,7 @@ fn untrusted_or_plaintext_server_is_a_one_line_error_with_hint() {
              with --insecure\n",
         ),
         (
-            &["--insecure", "--timeout", "300ms", &silent_url],
+            &["--insecure", "--timeout", "4s", &silent_url],
             silent_address,
             "the TLS handshake was not complete within the timeout\nhint: does the port speak TLS? else the server is too \
              slow for --timeout\n",

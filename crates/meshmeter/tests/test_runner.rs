@@ -19,9 +19,6 @@ const EMPTY_LISTS: &str = "longest-first = []\nin-a-row = []\nnot-in-quick = []\
 const PASSES: &str = "echo 'running 1 test'; echo 'test one ... ok'; echo; \
     echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'";
 
-/// As many programs as the runner runs at once.
-const SLOTS: usize = 4;
-
 /// Takes part of a second; only waiting in vain exceeds it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -148,6 +145,11 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Number of programs that the runner runs at once.
+fn slots() -> usize {
+    printed_by("import tests; print(tests.SLOTS)").trim().parse().unwrap()
+}
+
 #[test]
 fn benchmark_has_no_test_result() {
     let runner = Runner::new().with_benchmarks(&["crate/bench"]).with("crate/bench", "echo 12 ns");
@@ -174,11 +176,11 @@ fn program_that_cannot_be_started_fails_and_others_run() {
 /// Threads die since they cannot print the output of their programs.
 #[test]
 fn programs_of_threads_that_died_fail() {
-    let unprintable = "echo 'ü'";
-    let runner = Runner::new().with("a/one", unprintable).with("b/one", unprintable);
-    let runner = runner.with("c/one", unprintable).with("d/one", unprintable).with("e/one", PASSES);
+    let of_threads = (0..slots()).map(|thread| format!("a/{thread}"));
+    let runner = of_threads.fold(Runner::new(), |runner, name| runner.with(&name, "echo 'ü'"));
+    let runner = runner.with("b/one", PASSES);
     let outcome = runner.run_with("quick", [("PYTHONIOENCODING", OsStr::new("ascii"))]);
-    outcome.assert_failed_with(&["failed (behaviour): e/one (it did not run)"]);
+    outcome.assert_failed_with(&["failed (behaviour): b/one (it did not run)"]);
 }
 
 #[test]
@@ -251,6 +253,17 @@ fn hung_program_fails_and_its_processes_end() {
     writers.wait_until_gone();
 }
 
+/// A program that notices that it did not run for half a second.
+#[test]
+fn stalls_stop_programs_and_let_them_go_on() {
+    let watch = "import time\nlast = time.monotonic()\nwhile (now := time.monotonic()) - last < 0.5:\n    last = now\n    \
+                 time.sleep(0.01)";
+    let runner = Runner::new().with("a/stalls", &format!("python3 -c '{watch}'; {PASSES}"));
+    let output = runner.command(&["quick", "--stall", "1"]).output().unwrap();
+    let outcome = Outcome::new(&output);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.text);
+}
+
 /// A shell ignores SIGINT for what runs in its background, and `nohup` SIGHUP. Tests send both.
 #[test]
 fn programs_do_not_ignore_signals_that_the_runner_was_started_without() {
@@ -286,18 +299,20 @@ def interrupted_start(thread):
 threading.Thread.start = interrupted_start
 
 runner = Runner()
+tests.heed_signals()
 try:
     tests.run_side_by_side(runner, [[1], [2], [3]], 3, print)
 except KeyboardInterrupt:
     print('stopped:', runner.is_stopped)
 ";
 
-/// Output of a program that has the runner as its module.
+/// Output of a program that has the runner as its module. SIGINT is ignored at its start, as in the background of a shell.
 #[track_caller]
 fn printed_by(python: &str) -> String {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
-    let mut command = Command::new("python3");
-    let output = command.args(["-B", "-c", python]).env("PYTHONPATH", scripts).output().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT; exec python3 -B -c \"$1\"", "sh", python]).env("PYTHONPATH", scripts);
+    let output = shell.output().unwrap();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -332,6 +347,7 @@ def interrupt():
         time.sleep(0.01)
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
+tests.heed_signals()
 try:
     tests.run_side_by_side(Runner(), [[1], [2], [3]], 3, print)
 except KeyboardInterrupt:
@@ -347,16 +363,17 @@ fn interruption_just_before_the_wait_for_programs_is_noticed() {
 fn interruption_ends_programs_and_starts_no_more() {
     let mut runner = Runner::new();
     let writers = Writers::new(runner.folder.path());
-    for name in ["a", "b", "c", "d", "e", "f", "g"] {
-        runner = runner.with(&format!("{name}/waits"), "echo started >>started; exec sleep 1000 >writers");
+    let slots = slots();
+    for number in 0..slots + 3 {
+        runner = runner.with(&format!("a/{number}"), "echo started >>started; exec sleep 1000 >writers");
     }
     let started = runner.folder.path().join("started");
     let count = || fs::read_to_string(&started).unwrap_or_default().lines().count();
     let mut child = runner.command(&["quick"]).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("as many programs run as do at once", || count() == SLOTS);
+    wait_until("as many programs run as do at once", || count() == slots);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     wait_until("the runner ends", || child.try_wait().unwrap().is_some());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(count(), SLOTS, "more programs were started");
+    assert_eq!(count(), slots, "more programs were started");
     writers.wait_until_gone();
 }

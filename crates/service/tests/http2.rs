@@ -3,7 +3,7 @@
 
 mod client;
 
-use client::{Client, Running, settings};
+use client::{Client, IDLE_TIMEOUT, Running, settings};
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -342,11 +342,11 @@ fn has_frame(mut frames: &[u8], kind: u8) -> bool {
 
 #[test]
 fn idle_connections_are_closed_and_delayed_ones_are_not() {
-    let server = Running::start(&Settings { idle_timeout: Duration::from_secs(1), ..settings(0) });
+    let server = Running::start(&Settings { idle_timeout: IDLE_TIMEOUT, ..settings(0) });
     let mut silent: Client = server.client();
     silent.send(std::str::from_utf8(PREFACE).unwrap());
     run(async {
-        let response = Http2::connect(&server).await.get("/?delay=2s").await.unwrap();
+        let response = Http2::connect(&server).await.get("/?delay=5s").await.unwrap();
         assert_eq!(response.status, StatusCode::OK);
     });
     // The server's first frames, and the end.

@@ -2,7 +2,7 @@
 
 mod client;
 
-use client::{Client, Running, settings};
+use client::{Client, IDLE_TIMEOUT, Running, settings};
 use service::{Answer, Settings};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -261,10 +261,10 @@ fn client_that_does_not_read_is_not_read() {
 
 #[test]
 fn idle_connections_are_closed_and_delayed_ones_are_not() {
-    let server = Running::start(&Settings { idle_timeout: Duration::from_secs(1), ..settings(0) });
+    let server = Running::start(&Settings { idle_timeout: IDLE_TIMEOUT, ..settings(0) });
     let (mut silent, mut unfinished, mut delayed) = (server.client(), server.client(), server.client());
     unfinished.send("GET / HT");
-    delayed.send("GET /?delay=2s HTTP/1.1\r\nHost: a\r\n\r\n");
+    delayed.send("GET /?delay=5s HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(silent.read_rest(), b"");
     assert_eq!(unfinished.read_rest(), b"");
     assert_eq!(delayed.read_response(false).status, 200);

@@ -2,7 +2,7 @@
 
 mod client;
 
-use client::{Running, settings};
+use client::{IDLE_TIMEOUT, Running, settings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -224,8 +224,7 @@ fn clients_must_present_certificate_if_required() {
 #[test]
 fn invalid_handshake_ends_connection() {
     let (tls, _) = own();
-    let idle_timeout = Duration::from_secs(1);
-    let server = Running::start(&Settings { idle_timeout, ..with_tls(tls) });
+    let server = Running::start(&Settings { idle_timeout: IDLE_TIMEOUT, ..with_tls(tls) });
     // Plaintext on a TLS listener; a handshake that stops; one that is cut off.
     let mut clear = server.client_of(1);
     clear.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -51,7 +51,7 @@ pub struct RequestKind {
     pub method: String,
     /// Path and query.
     pub path: Template,
-    /// Path and query as written.
+    /// Path and query as written, with `*` for secrets in the query.
     pub shown_path: String,
     /// In order. Several of one name were written as a list.
     pub headers: Vec<Header>,

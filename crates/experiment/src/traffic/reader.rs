@@ -9,6 +9,7 @@ use super::{Body, Data, Expectation, Header, RequestKind, Template, TrafficFile}
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::file::{Files, MAX_FILE_BYTES};
 use crate::keys::names;
+use crate::secrets::masked_query;
 use crate::yaml::document::{self, Entry};
 use crate::yaml::section::{Field, Item, Section, alternatives};
 use crate::yaml::suggestion::nearest;
@@ -129,12 +130,13 @@ impl Templates<'_> {
         let is_own = |other: &&Header| headers.iter().any(|own| own.name.eq_ignore_ascii_case(&other.name));
         let inherited: Vec<_> = self.common.iter().filter(|header| !is_own(header)).cloned().collect();
         headers.splice(0..0, inherited);
+        let shown_path = masked_query(path.text()?);
         Ok(RequestKind {
             method: method(section)?,
             path: self.path(&path)?,
-            name: name_of(section)?,
+            name: named(section, &shown_path)?,
             weight: weight(section)?,
-            shown_path: path.text()?.to_owned(),
+            shown_path,
             headers,
             body: self.body(section)?,
             expect: section
@@ -298,14 +300,15 @@ pub(super) fn weight(section: &Section<'_>) -> Result<u32> {
     Ok(section.field("weight")?.map_or(Ok(1), |field| field.whole(1..=MAX_WEIGHT))? as u32)
 }
 
-/// Name of a request: its own, or method and path.
+/// Name by which steps refer to a request: its own, or method and path.
 pub(super) fn name_of(section: &Section<'_>) -> Result<String> {
+    named(section, section.required("path", "path: /")?.text()?)
+}
+
+fn named(section: &Section<'_>, path: &str) -> Result<String> {
     match section.field("name")? {
         Some(field) => name(&field),
-        None => {
-            let path = section.required("path", "path: /")?;
-            Ok(shortened_to(&format!("{} {}", method(section)?, path.text()?), MAX_NAME_LENGTH))
-        }
+        None => Ok(shortened_to(&format!("{} {path}", method(section)?), MAX_NAME_LENGTH)),
     }
 }
 

@@ -122,6 +122,17 @@ fn file_reads_every_key() {
 }
 
 #[test]
+fn secrets_of_paths_are_sent_and_not_shown() {
+    let text = "url: http://a\nrequests: [{path: '/a?token=s3cret&b={n}'}]\ndata: {n: {range: [1, 2]}}";
+    let request = &read(text, "shop.yaml", &Folder).unwrap().requests[0];
+    assert_eq!(
+        (request.name.as_str(), request.shown_path.as_str()),
+        ("GET /a?token=******&b={n}", &request.name[4..])
+    );
+    assert!(format!("{:?}", request.path).contains("token=s3cret"), "{:?}", request.path);
+}
+
+#[test]
 fn json_is_read_as_yaml_is() {
     let text = r#"{"url": "http://a", "requests": [{"path": "/{n}"}], "data": {"n": {"range": [1, 2]}}}"#;
     assert_eq!(read(text, "shop.json", &Folder).unwrap().requests[0].name, "GET /{n}");

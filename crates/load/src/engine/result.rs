@@ -50,6 +50,8 @@ pub(super) struct Waiting {
     connections: usize,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     peer_limit: Option<usize>,
+    /// Unsent requests that were due while a thread did not run until the end; sum over all threads.
+    unseen: u64,
     /// Connections that could not be opened, by server or of all together.
     unreachable: Vec<Unreachable>,
 }
@@ -61,6 +63,7 @@ impl Waiting {
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
         self.connections += outcome.connections;
         self.peer_limit = self.peer_limit.into_iter().chain(outcome.peer_limit).min();
+        self.unseen += outcome.unseen;
         let pools = self.unreachable.len().max(outcome.unreachable.len());
         self.unreachable.resize(pools, Unreachable::default());
         for (sum, own) in self.unreachable.iter_mut().zip(&outcome.unreachable) {
@@ -68,10 +71,12 @@ impl Waiting {
         }
     }
 
-    /// The pool of connections that could not be opened for the longest part of a window, and that fraction.
-    fn least_reached(&self, duration_s: f64) -> Option<(usize, f64)> {
-        let shares = self.unreachable.iter().map(|pool| pool.share(duration_s)).enumerate();
-        shares.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    /// Pools of connections and the fraction of a window for which theirs could not be opened, the highest first.
+    fn least_reached(&self, duration_s: f64) -> Vec<(usize, f64)> {
+        let mut shares: Vec<_> =
+            self.unreachable.iter().map(|pool| pool.share(duration_s)).enumerate().collect();
+        shares.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        shares
     }
 }
 
@@ -115,17 +120,27 @@ impl Coordinator<'_> {
     }
 
     /// Facts that a verdict needs beside the result.
-    fn context<'a>(
-        &'a self,
+    fn context(
+        &self,
         measured: &Measured,
         open: usize,
         duration_s: f64,
         backlog: Option<&Backlog>,
-        abandoned_addresses: &'a [String],
-    ) -> RunContext<'a> {
+    ) -> RunContext {
         let Measured { recorder, waiting, .. } = measured;
         let least_reached = waiting.least_reached(duration_s);
         let servers = &self.spec.targets.servers;
+        let has_several = waiting.unreachable.len() > 1;
+        let missed = least_reached.iter().filter(|(_, share)| has_several && verdict::is_missed(*share));
+        let named = |server: usize, requests: u64| {
+            let unit = if requests == 1 { "request" } else { "requests" };
+            format!("{} ({requests} {unit} never sent)", servers[server].authority)
+        };
+        let mut crowded: Vec<(usize, u64)> = (0..servers.len())
+            .map(|server| (server, recorder.unsent_to(server).crowded_out))
+            .filter(|(_, requests)| *requests > 0)
+            .collect();
+        crowded.sort_by_key(|(_, requests)| std::cmp::Reverse(*requests));
         RunContext {
             connections_at_start: (servers.len() <= self.spec.connections && !self.spec.opening.per_request)
                 .then_some(open),
@@ -139,15 +154,14 @@ impl Coordinator<'_> {
             cpus: usable_cpus().unwrap_or(1.0),
             growth: backlog.and_then(growth),
             peer_limit: waiting.peer_limit,
-            without_connection: least_reached.map_or(0.0, |(_, share)| share),
-            least_reached: least_reached
-                .filter(|_| waiting.unreachable.len() > 1)
-                .map(|(server, _)| servers[server].authority.as_str()),
+            unseen: waiting.unseen,
+            without_connection: least_reached.first().map_or(0.0, |(_, share)| *share),
+            least_reached: missed
+                .map(|(server, _)| named(*server, recorder.unsent_to(*server).unsent))
+                .collect(),
             fallbacks: recorder.fallbacks(),
-            abandoned_addresses,
-            crowded_out: recorder
-                .most_crowded()
-                .map(|(server, requests)| (servers[server].authority.as_str(), requests)),
+            abandoned_addresses: recorder.abandoned_addresses(),
+            crowded_out: crowded.into_iter().map(|(server, requests)| named(server, requests)).collect(),
         }
     }
 
@@ -250,7 +264,7 @@ impl Coordinator<'_> {
             slowest: Some(slowest),
             backlog: self
                 .has_whole_open_loop(&measured)
-                .then(|| recorder.backlog(|at| self.spec.due_until(at).unwrap_or_default())),
+                .then(|| recorder.backlog(|from, until| self.spec.due(from, until).unwrap_or_default())),
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),
@@ -268,9 +282,8 @@ impl Coordinator<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        let abandoned = recorder.abandoned_addresses();
-        let context = self.context(&measured, open, duration_s, result.backlog.as_ref(), &abandoned);
-        result.verdict = verdict::check(&result, context);
+        let context = self.context(&measured, open, duration_s, result.backlog.as_ref());
+        result.verdict = verdict::check(&result, &context);
         result
     }
 

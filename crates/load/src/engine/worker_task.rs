@@ -9,7 +9,7 @@ use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
 use crate::schedule::{
-    ClientStage, ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, ReplaySchedule, Schedule, ThinkTime,
+    ClientStage, ClosedLoop, ClosedLoopSettings, OpenLoop, ReplaySchedule, Schedule, ThinkTime,
 };
 use crate::second::SecondCounts;
 use crate::source::SourceTurns;
@@ -47,8 +47,8 @@ impl WorkerTask<'_> {
         let (worker, workers) = spec.share.worker(self.thread, spec.threads);
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
-                let profile = RateProfile::planned(stages, *arrival, spec.seed, spec.warmup, timeline.end);
-                let schedule = OpenLoop::new(profile, *arrival, spec.seed, worker, workers);
+                let schedule =
+                    OpenLoop::new(spec.profile(stages, *arrival), *arrival, spec.seed, worker, workers);
                 self.follow(Box::new(schedule), io_backend)
             }
             ScheduleSpec::Replay(replay) => {

@@ -1,6 +1,6 @@
 //! The measurements in the form of the result schema.
 
-use super::{GrpcRecord, Recorder};
+use super::{GrpcRecord, Recorder, UnsentFor};
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
 use crate::network::Security;
@@ -34,16 +34,9 @@ impl Recorder {
         self.errors.fallbacks()
     }
 
-    /// The server with most of the requests dropped because too many waited, and the number of all such
-    /// requests; `None` if there were none.
-    pub(crate) fn most_crowded(&self) -> Option<(usize, u64)> {
-        let (server, _) = self
-            .crowded_out
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .max_by_key(|(_, count)| **count)?;
-        Some((server, self.crowded_out.iter().sum()))
+    /// Requests for a server that were never sent: those that waited for a connection to it at the end, or could not even wait.
+    pub(crate) fn unsent_to(&self, server: usize) -> UnsentFor {
+        self.unsent_for.get(server).copied().unwrap_or_default()
     }
 
     /// Response times, and what percentiles among requests without a response (failed, or never sent) are greater than,
@@ -125,10 +118,10 @@ impl Recorder {
         WarmupCounts { errors: self.errors.before_window(), ..self.warmup.clone() }
     }
 
-    /// The backlog throughout the window, in the form of the result schema. `offered_until`: requests that the schedule offers until
-    /// a time of the window, on average.
-    pub(crate) fn backlog(&self, offered_until: impl Fn(Nanos) -> f64) -> Backlog {
-        self.trend.backlog(offered_until)
+    /// The backlog throughout the window, in the form of the result schema. `offered`: requests that the schedule offers between two
+    /// times of the window, on average.
+    pub(crate) fn backlog(&self, offered: impl Fn(Nanos, Nanos) -> f64) -> Backlog {
+        self.trend.backlog(offered)
     }
 
     /// Request counts in the form of the result schema.

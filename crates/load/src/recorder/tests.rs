@@ -18,6 +18,7 @@ fn request_without_place_to_wait_has_waited_since_it_was_due() {
     recorder.crowded_out(5 * MS, 45 * MS, &chosen);
     let (times, above_us) = recorder.response_times();
     assert_eq!((times.count, times.censored, recorder.request_counts().unsent), (0, 1, 1));
+    assert_eq!(recorder.unsent_to(0), UnsentFor { unsent: 1, crowded_out: 1 });
     // Waits are grouped by three significant digits.
     assert!(above_us.is_some_and(|above_us| (39_900.0..=40_000.0).contains(&above_us)), "{above_us:?}");
     let urls = recorder.url_results(&["http://a/".to_owned(), "http://b/".to_owned()]);

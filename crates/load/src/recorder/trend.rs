@@ -62,12 +62,12 @@ impl Trend {
         }
     }
 
-    /// The backlog in the form of the result schema. `offered_until`: requests that the schedule offers until a time of the window,
-    /// on average.
-    pub(super) fn backlog(&self, offered_until: impl Fn(Nanos) -> f64) -> Backlog {
+    /// The backlog in the form of the result schema. `offered`: requests that the schedule offers between two times of the
+    /// window, on average.
+    pub(super) fn backlog(&self, offered: impl Fn(Nanos, Nanos) -> f64) -> Backlog {
         let at = |index: usize| index as Nanos * self.slice;
         let slices = self.slices.iter().enumerate().map(|(index, slice)| BacklogSlice {
-            offered: offered_until(at(index + 1)) - offered_until(at(index)),
+            offered: offered(at(index), at(index + 1)),
             due: slice.due,
             root_waits: slice.roots,
             ended: slice.ended,
@@ -91,7 +91,7 @@ mod tests {
         }
         let [mut all, other] = two;
         all.merge(&other);
-        growth(&all.backlog(|at| at as f64 / 1e6))
+        growth(&all.backlog(|from, until| (until - from) as f64 / 1e6))
     }
 
     #[test]
@@ -123,6 +123,6 @@ mod tests {
         ] {
             assert_eq!(growth_with(times), None, "{what}");
         }
-        assert_eq!(growth(&Trend::new(0, 0).backlog(|_| 0.0)), None, "no response");
+        assert_eq!(growth(&Trend::new(0, 0).backlog(|_, _| 0.0)), None, "no response");
     }
 }

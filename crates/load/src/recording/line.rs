@@ -11,6 +11,9 @@ const MAX_PATH_BYTES: usize = 60 * 1024;
 /// Maximum length of a timestamp, bytes.
 const MAX_TIMESTAMP_BYTES: usize = 64;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+/// Units of numbers by their digits, in nanoseconds: seconds have at most ten digits until the year 2286, when milliseconds since the
+/// epoch have 13.
+const SMALLER_UNITS: [(usize, i64); 3] = [(13, 1_000_000), (16, 1000), (19, 1)];
 
 /// The fields of Envoy's JSON log that are read, with the names that Istio gives them.
 #[derive(Deserialize)]
@@ -70,17 +73,18 @@ pub(super) fn timestamp(text: &str) -> Option<i64> {
     timestamp.as_nanosecond().try_into().ok()
 }
 
-/// Seconds, or an instant in RFC 3339.
+/// A number, or an instant in RFC 3339.
 fn instant(line: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(line.get(..line.len().min(MAX_TIMESTAMP_BYTES))?).ok()?;
     if text.len() < line.len() {
         return None;
     }
-    seconds(text).or_else(|| timestamp(text))
+    number(text).or_else(|| timestamp(text))
 }
 
-/// Seconds as a decimal number, of which nanoseconds are kept. Numbers since the epoch have more digits than a `f64`.
-fn seconds(text: &str) -> Option<i64> {
+/// Seconds as a decimal number, or milliseconds, microseconds or nanoseconds since the epoch, which have more digits; nanoseconds are
+/// kept. Numbers since the epoch have more digits than a `f64`.
+fn number(text: &str) -> Option<i64> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -89,8 +93,10 @@ fn seconds(text: &str) -> Option<i64> {
     }
     let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     let nanos = digits.fold(0, |nanos, digit| nanos * 10 + i64::from(digit - b'0'));
+    let smaller = SMALLER_UNITS.iter().find(|(digits, _)| *digits == whole.len());
+    let unit = smaller.map_or(NANOS_PER_SECOND, |(_, unit)| *unit);
     let whole: i64 = whole.parse().ok()?;
-    Some(sign * whole.checked_mul(NANOS_PER_SECOND)?.checked_add(nanos)?)
+    Some(sign * whole.checked_mul(unit)?.checked_add(nanos / (NANOS_PER_SECOND / unit))?)
 }
 
 /// Text up to a byte, which is near, and the text after it.
@@ -129,11 +135,23 @@ fn unescaped(quoted: &[u8]) -> Option<Vec<u8>> {
                     content.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
                     bytes = bytes.as_slice()[2..].iter();
                 }
-                other => content.push(*other),
+                letter => content.push(control_character(*letter).unwrap_or(*letter)),
             },
             other => content.push(*other),
         }
     }
+}
+
+/// The byte for which Apache writes this letter after a backslash (`ap_escape_logitem`).
+fn control_character(letter: u8) -> Option<u8> {
+    Some(match letter {
+        b'b' => 0x08,
+        b't' => b'\t',
+        b'n' => b'\n',
+        b'v' => 0x0b,
+        b'r' => b'\r',
+        _ => return None,
+    })
 }
 
 /// A request as its first line: `GET /path HTTP/1.1`.

@@ -36,6 +36,10 @@ fn instants_are_seconds_or_rfc_3339_since_the_first() {
     assert_eq!((recording.format, recording.out_of_order), (RecordingFormat::Instants, 1));
     assert_eq!(recording.length, Duration::from_nanos(1_750_000_000 + 1_750_000_000 / 3));
     assert!(recording.requests.is_none());
+    // Milliseconds, microseconds and nanoseconds since the epoch.
+    let units = "1700000000\n1700000000250\n1700000000250.5\n1700000001000000\n1700000001000000001\n";
+    let recording = read(units).unwrap();
+    assert_eq!(recording.instants, [0, 250_000_000, 250_500_000, 1_000_000_000, 1_000_000_001]);
     let recording = read("2024-02-29T23:59:59.5Z\n2024-03-01T01:00:00+01:00\n").unwrap();
     assert_eq!(instants_ms(&recording), [0.0, 500.0]);
     // A negative number is before zero, and no number is beyond what 64 bits hold.
@@ -97,6 +101,9 @@ fn lines_of_one_second_are_spread_over_it_in_their_order() {
     let escaped =
         read(line(3, r"/\x22\xE9\\?\xzz") + &line(3, r"/\x22\xE9\\") + &line(3, "http://h/p#f")).unwrap();
     assert_eq!(requests(&escaped), ["GET /%22%E9%5C", "GET /p"]);
+    // As Apache writes control characters, and nginx.
+    let escaped = read(line(3, r"/a\tb\vc\\td") + &line(4, r"/\x09\x0B")).unwrap();
+    assert_eq!(requests(&escaped), ["GET /a%09b%0Bc%5Ctd", "GET /%09%0B"]);
     // 09:30 in India is 04:00 in UTC.
     let zones = "a - - [01/Jan/2024:09:30:01 +0530] \"GET / HTTP/1.0\" 200 1\n\
                  a - - [01/Jan/2024:04:00:00 +0000] \"GET /x HTTP/1.0\" 200 1\n";

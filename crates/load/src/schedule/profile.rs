@@ -154,6 +154,18 @@ impl RateProfile {
         })
     }
 
+    /// Number of requests between two instants.
+    pub(crate) fn requests_between(&self, from: Nanos, until: Nanos) -> f64 {
+        let ends = self.stages.iter().skip(1).map(|next| next.start).chain([self.end]);
+        let of_stage = |(stage, end): (&CumulativeStage, Nanos)| {
+            let [from, until] = [from, until.min(self.end).min(end)].map(|at| at.max(stage.start));
+            let [before, all] = [from.min(until), until]
+                .map(|at| stage.requests_in((at - stage.start) as f64 / SECOND as f64));
+            all - before
+        };
+        self.stages.iter().zip(ends).map(of_stage).sum()
+    }
+
     /// When the cumulative number of requests reaches `requests`; `None` beyond the end.
     pub(crate) fn instant_of(&self, requests: f64) -> Option<Nanos> {
         let index = self.stages.partition_point(|stage| stage.requests_before <= requests).checked_sub(1)?;
@@ -219,6 +231,18 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_a_window_do_not_depend_on_what_is_before() {
+        let stages = [RateStage::steady(33.3, seconds(2)), RateStage::ramp(33.3, 0.1, seconds(1))];
+        for warmup in [0, 3] {
+            let profile = RateProfile::new(&stages, seconds(warmup)).ending_at((warmup + 2) * SECOND);
+            let start = warmup * SECOND;
+            assert_eq!(profile.requests_between(start, start + SECOND), 33.3);
+            assert_eq!(profile.requests_between(start, start + 9 * SECOND), 66.6);
+            assert_eq!(profile.requests_between(start + SECOND, start), 0.0);
+        }
+    }
+
+    #[test]
     fn ramp_inverse_round_trips() {
         let stages = [
             RateStage::ramp(0.0, 500.0, seconds(3)),
@@ -233,6 +257,7 @@ mod tests {
         for ordinal in 0..total as u64 {
             let at = profile.instant_of(ordinal as f64).expect("within the run");
             assert!(ordinal == 0 || at > last, "{ordinal} is due at {at}, the one before at {last}");
+            assert!((profile.requests_between(0, at) - profile.requests_until(at)).abs() < 1e-6, "{ordinal}");
             let there = profile.requests_until(at);
             assert!((there - ordinal as f64).abs() < 1e-5, "{ordinal}: {there}");
             last = at;

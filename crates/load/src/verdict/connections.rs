@@ -1,6 +1,6 @@
 //! Checks whether there was anything to measure, and on as many connections as requested.
 
-use super::RunContext;
+use super::{RunContext, listed};
 use crate::error::ErrorKind;
 use results::{Figures, LoadResult, Verdict};
 use std::collections::BTreeMap;
@@ -10,9 +10,20 @@ use std::collections::BTreeMap;
 const OPEN_FRACTION: f64 = 0.99;
 
 /// The share of the window's connection time for which connections could not be opened, if it is more than negligible.
-pub(super) fn missing(context: &RunContext<'_>) -> Option<String> {
+pub(super) fn missing(context: &RunContext) -> Option<String> {
     let share = context.without_connection;
-    (share > 1.0 - OPEN_FRACTION).then(|| format!("for {:.0} %", share * 100.0))
+    let up_to = if context.least_reached.len() > 1 { "up to " } else { "" };
+    is_missed(share).then(|| format!("for {up_to}{:.0} %", share * 100.0))
+}
+
+/// True if this fraction of a window without connections is more than negligible.
+pub(crate) fn is_missed(share: f64) -> bool {
+    share > 1.0 - OPEN_FRACTION
+}
+
+/// Names the servers, if there are several.
+pub(super) fn missed(context: &RunContext) -> Option<String> {
+    (!context.least_reached.is_empty()).then(|| listed(&context.least_reached))
 }
 
 /// Explains why nothing was due in the window.
@@ -41,7 +52,7 @@ fn attempts(errors: &BTreeMap<String, u64>) -> u64 {
 
 /// With fewer connections than requested, the load was a different one. In an open loop, requests are due without them: what waits
 /// for one has that wait in its response time.
-pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn check(result: &LoadResult, context: &RunContext, verdict: &mut Verdict) {
     let [in_window, before] = [&result.requests.errors, &result.warmup.errors]
         .map(|errors| (attempts(errors), commonest(&[errors], ErrorKind::is_of_connecting)));
     let why = |kind: Option<ErrorKind>| {
@@ -50,15 +61,16 @@ pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut
     // Roaming connections need not all be open at the start.
     let at_start = context.connections_at_start.unwrap_or(result.connections);
     if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {
+        let which = missed(context).map_or(String::new(), |servers| format!(", not those to {servers}"));
         let reason = format!(
-            "connections: {at_start} of {} were open at the start; {}",
+            "connections: {at_start} of {} were open at the start{which}; {}",
             result.connections,
             why(before.1.or(in_window.1))
         );
         verdict.spoil(reason, Figures::all());
     } else if let Some(share) = missing(context) {
         let why = why(in_window.1.or(before.1));
-        let which = context.least_reached.map_or("they".to_owned(), |server| format!("those to {server}"));
+        let which = missed(context).map_or("they".to_owned(), |servers| format!("those to {servers}"));
         let text =
             format!("connections: {share} of their time in the window, {which} could not be opened; {why}");
         match result.rate.offered {

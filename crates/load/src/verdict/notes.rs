@@ -1,6 +1,6 @@
 //! Remarks that do not affect the figures.
 
-use super::RunContext;
+use super::{RunContext, listed};
 use results::{Arrivals, BurstArrivals, GrpcMessages, IdleCloses, LoadResult, Verdict};
 use std::time::Duration;
 
@@ -10,15 +10,13 @@ const MIN_BURSTS: u64 = 20;
 const READ_TOGETHER: f64 = 0.01;
 /// … if they may be longer than this, microseconds.
 const READ_TOGETHER_WITHIN_US: f64 = 100.0;
-/// Number of addresses named in a note.
-const ADDRESSES_NAMED: usize = 3;
 /// A wall clock that is off by more than this after the window was set in the meantime …
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
 /// … if it is also off by more than this fraction of the window: ntpd and adjtime(3) slew by at most 0.05 %.
 const CLOCK_DRIFT: f64 = 0.001;
 
 /// Notes that the first requests are measured: they meet a target, and connections, that have carried none.
-pub(super) fn cold_start(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn cold_start(result: &LoadResult, context: &RunContext, verdict: &mut Verdict) {
     if context.without_warmup {
         let text = "warm-up: none, so the times include the first requests to a cold target (--warmup 3s leaves them out)";
         verdict.notes.push(text.to_owned());
@@ -64,7 +62,7 @@ pub(super) fn empty_streams(result: &LoadResult, verdict: &mut Verdict) {
 }
 
 /// Notes servers that got no requests.
-pub(super) fn servers_left_out(context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn servers_left_out(context: &RunContext, verdict: &mut Verdict) {
     if let Some((left_out, servers)) = context.servers_left_out {
         verdict.notes.push(format!(
             "servers: {left_out} of {servers} servers got no request, since each connection keeps to one (more \
@@ -74,7 +72,7 @@ pub(super) fn servers_left_out(context: &RunContext<'_>, verdict: &mut Verdict) 
 }
 
 /// Notes connections that were opened at another address of their server's name than the first.
-pub(super) fn fallbacks(context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn fallbacks(context: &RunContext, verdict: &mut Verdict) {
     if let Some((kind, attempts)) = context.fallbacks {
         let attempts =
             if attempts == 1 { "1 connection".to_owned() } else { format!("{attempts} connections") };
@@ -86,17 +84,13 @@ pub(super) fn fallbacks(context: &RunContext<'_>, verdict: &mut Verdict) {
 }
 
 /// Notes addresses that the load has left: hosts that were away for a while and have returned carry none of it.
-pub(super) fn abandoned_addresses(context: &RunContext<'_>, verdict: &mut Verdict) {
-    let abandoned = context.abandoned_addresses;
+pub(super) fn abandoned_addresses(context: &RunContext, verdict: &mut Verdict) {
+    let abandoned = &context.abandoned_addresses;
     if !abandoned.is_empty() {
-        let more = match abandoned.len().saturating_sub(ADDRESSES_NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         verdict.notes.push(format!(
-            "addresses: no connection was left at {}{more} at the end of the window; connections that fell back to another \
-             address stay there",
-            abandoned[..abandoned.len().min(ADDRESSES_NAMED)].join(", ")
+            "addresses: no connection was left at {} at the end of the window; connections that fell back to another address \
+             stay there",
+            listed(abandoned)
         ));
     }
 }
@@ -141,7 +135,7 @@ pub(super) fn redirects(result: &LoadResult, verdict: &mut Verdict) {
 }
 
 /// Notes a server that allows fewer requests at once than asked for: the load is another one.
-pub(super) fn peer_limit(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn peer_limit(result: &LoadResult, context: &RunContext, verdict: &mut Verdict) {
     if let Some(limit) = context.peer_limit {
         verdict.notes.push(format!(
             "streams: the server allows {limit} concurrent requests on a connection, fewer than the {} requested (more \
@@ -152,17 +146,18 @@ pub(super) fn peer_limit(result: &LoadResult, context: &RunContext<'_>, verdict:
 }
 
 /// Notes requests dropped because too many waited for one server.
-pub(super) fn crowded_out(context: &RunContext<'_>, verdict: &mut Verdict) {
-    if let Some((server, requests)) = context.crowded_out {
+pub(super) fn crowded_out(context: &RunContext, verdict: &mut Verdict) {
+    if !context.crowded_out.is_empty() {
         verdict.notes.push(format!(
-            "crowded-out: {requests} of the unsent requests could not even wait, most of them for {server}, which too many \
-             waited for already; those for other servers went on"
+            "crowded-out: some of the unsent requests could not even wait, since too many waited for their server already: {}; \
+             those for other servers went on",
+            listed(&context.crowded_out)
         ));
     }
 }
 
 /// Notes that the requested number of requests was not reached in time.
-pub(super) fn number(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn number(result: &LoadResult, context: &RunContext, verdict: &mut Verdict) {
     let Some(wanted) = context.requests_wanted.filter(|wanted| *wanted > result.requests.sent) else {
         return;
     };
@@ -186,7 +181,7 @@ pub(super) fn few_bursts(result: &LoadResult, verdict: &mut Verdict) {
 }
 
 /// Notes clock problems: several generators agree on a start by their wall clocks.
-pub(super) fn clock(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn clock(result: &LoadResult, context: &RunContext, verdict: &mut Verdict) {
     let moved = context.clock_moved;
     if moved.unsigned_abs() > CLOCK_TOLERANCE.max(Duration::from_secs_f64(result.duration_s * CLOCK_DRIFT)) {
         verdict.notes.push(format!(

@@ -16,11 +16,18 @@ const ALL_BUSY_FRACTION: f64 = 0.9;
 
 /// In an open loop, due requests that were not sent in time make the result saturated, and so does a backlog that grows
 /// throughout the window.
-pub(super) fn check(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+pub(super) fn check(result: &LoadResult, context: &RunContext, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
     let offered_unit = if result.sessions.is_some() { " sessions/s" } else { "/s" };
-    if requests.unsent as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64 {
+    let is_missed = requests.unsent as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64;
+    if is_missed && 2 * context.unseen > requests.unsent {
+        let reason = format!(
+            "schedule-lag: the generator did not run at the end of the window: {} requests that were due then were never sent",
+            context.unseen
+        );
+        verdict.spoil(reason, Figures::times().with(Figure::Throughput));
+    } else if is_missed {
         verdict.saturated = true;
         let who = bound(result, context);
         let reason = format!(
@@ -89,12 +96,12 @@ fn full(result: &LoadResult, cpus: f64) -> Option<String> {
 }
 
 /// Describes what limited the rate.
-fn bound(result: &LoadResult, context: &RunContext<'_>) -> String {
+fn bound(result: &LoadResult, context: &RunContext) -> String {
     if full(result, context.cpus).is_some() {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
     if let Some(share) = connections::missing(context) {
-        let to = context.least_reached.map_or(String::new(), |server| format!(" to {server}"));
+        let to = connections::missed(context).map_or(String::new(), |servers| format!(" to {servers}"));
         return format!("{share} of their time, connections{to} could not be opened");
     }
     // Little's law: requests in flight = rate × time of each.

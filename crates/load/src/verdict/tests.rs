@@ -42,34 +42,18 @@ fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
     let mut result = result();
     change(&mut result);
     let context = RunContext { connections_at_start: Some(result.connections.min(10)), ..context() };
-    let verdict = check(&result, context);
+    let verdict = check(&result, &context);
     assert_eq!(verdict.valid, verdict.is_usable(Figure::P50));
     assert_eq!(verdict.spoiled.len(), verdict.reasons.len());
     let kind = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
     (verdict.reasons.iter().map(kind).collect(), verdict.notes.iter().map(kind).collect())
 }
 
-fn context() -> RunContext<'static> {
-    RunContext {
-        connections_at_start: Some(1),
-        without_connection: 0.0,
-        least_reached: None,
-        without_warmup: false,
-        requests_wanted: None,
-        start_at: None,
-        started_at: Timestamp::UNIX_EPOCH,
-        clock_moved: SignedDuration::ZERO,
-        servers_left_out: None,
-        cpus: 4.0,
-        crowded_out: None,
-        growth: None,
-        peer_limit: None,
-        fallbacks: None,
-        abandoned_addresses: &[],
-    }
+fn context() -> RunContext {
+    RunContext { connections_at_start: Some(1), cpus: 4.0, ..RunContext::default() }
 }
 
-fn notes(context: RunContext<'_>) -> String {
+fn notes(context: &RunContext) -> String {
     check(&result(), context).notes.join("\n")
 }
 
@@ -90,7 +74,7 @@ fn limit_of_saturated_run_is_named() {
         result.connections = 2;
         result.service_time_us.mean = Some(service_time_us);
         result.generator.busiest_thread_fraction = busy;
-        check(&result, context()).reasons.join("; ")
+        check(&result, &context()).reasons.join("; ")
     };
     // 500/s of 3.8 ms each are 1.9 requests in flight on 2 connections.
     assert!(bound_by(3800.0, 0.5).contains("all 2 connections were busy"), "{}", bound_by(3800.0, 0.5));
@@ -118,7 +102,7 @@ fn failed_connections_are_reported() {
         {
             errors.extend((count > 0).then(|| ("connect-refused".to_owned(), count)));
         }
-        check(&result, context()).notes.join("; ")
+        check(&result, &context()).notes.join("; ")
     };
     let attempts = |text: &str| format!("connections: {text}; connection refused: nothing listens there");
     assert_eq!(note(0, 1), attempts("1 attempt to open one failed"));
@@ -136,7 +120,7 @@ fn errors_of_the_warm_up_are_in_no_reason_of_the_window() {
     result.warmup.errors.insert("timeout".into(), 500);
     result.requests.failed = 20;
     result.requests.errors.insert("reset".into(), 20);
-    let reasons = check(&result, context()).reasons.join("; ");
+    let reasons = check(&result, &context()).reasons.join("; ");
     assert!(reasons.ends_with("(reset: 20)"), "{reasons}");
 }
 
@@ -146,7 +130,7 @@ fn time_without_connections_spoils_a_closed_loop_and_is_noted_in_an_open_one() {
         let mut result = result();
         result.rate.offered = offered;
         result.requests.errors.insert("connect-refused".into(), 56);
-        check(&result, RunContext { without_connection, ..context() })
+        check(&result, &RunContext { without_connection, ..context() })
     };
     let text = "connections: for 12 % of their time in the window, they could not be opened; \
                 connection refused: nothing listens there";
@@ -161,18 +145,62 @@ fn time_without_connections_spoils_a_closed_loop_and_is_noted_in_an_open_one() {
     // What was due meanwhile is named as the connections' fault.
     let mut unsent = result();
     unsent.requests.unsent = 500;
-    let saturated = check(&unsent, RunContext { without_connection: 0.5, ..context() });
+    let saturated = check(&unsent, &RunContext { without_connection: 0.5, ..context() });
     assert!(
         saturated.reasons[0].ends_with("for 50 % of their time, connections could not be opened"),
         "{saturated:?}"
     );
-    let one_of_several =
-        check(&unsent, RunContext { least_reached: Some("a:1"), without_connection: 0.5, ..context() });
-    assert!(
-        one_of_several.reasons[0].ends_with("for 50 % of their time, connections to a:1 could not be opened")
+    let one_of_several = check(
+        &unsent,
+        &RunContext {
+            least_reached: vec!["a:1 (7 requests never sent)".to_owned()],
+            without_connection: 0.5,
+            ..context()
+        },
     );
-    let note = "connections: for 50 % of their time in the window, those to a:1 could not be opened; ";
+    assert!(
+        one_of_several.reasons[0].ends_with(
+            "for 50 % of their time, connections to a:1 (7 requests never sent) could not be opened"
+        )
+    );
+    let note = "connections: for 50 % of their time in the window, those to a:1 (7 requests never sent) could not be opened; ";
     assert!(one_of_several.notes.iter().any(|text| text.starts_with(note)), "{one_of_several:?}");
+}
+
+#[test]
+fn some_servers_are_named_and_others_counted() {
+    let named = |servers: u64| {
+        let names =
+            (1..=servers).map(|server| format!("a:{server} ({server} requests never sent)")).collect();
+        check(&result(), &RunContext { least_reached: names, without_connection: 1.0, ..context() })
+            .notes
+            .join("; ")
+    };
+    let of = |server: u64| format!("a:{server} ({server} requests never sent)");
+    let three = [1, 2, 3].map(of).join(", ");
+    assert!(named(3).contains(&format!(
+        "for up to 100 % of their time in the window, those to {three} could not be opened"
+    )));
+    assert!(named(5).contains(&format!("those to {three} and 2 more could not be opened")));
+    let crowded = notes(&RunContext { crowded_out: vec![of(1), of(2)], ..context() });
+    assert!(crowded.contains(&format!("for their server already: {}, {};", of(1), of(2))), "{crowded}");
+}
+
+#[test]
+fn requests_due_while_the_generator_did_not_run_are_no_saturation() {
+    let judged = |unseen| {
+        let mut result = result();
+        result.requests.unsent = 500;
+        check(&result, &RunContext { unseen, ..context() })
+    };
+    let away = judged(251);
+    assert!(
+        !away.saturated && away.reasons[0].starts_with("schedule-lag: the generator did not run"),
+        "{away:?}"
+    );
+    assert!(!away.is_usable(Figure::Throughput) && !away.is_usable(Figure::P50), "{away:?}");
+    let target = judged(250);
+    assert!(target.saturated && target.reasons[0].starts_with("saturated: "), "{target:?}");
 }
 
 #[test]
@@ -198,14 +226,14 @@ fn backlog_that_grows_throughout_the_window_is_saturation() {
     result.rate = Rates { offered: Some(54.0), sent: 54.0, completed: 49.5 };
     result.service_time_us = times(470_000, 800_000);
     let context = RunContext { connections_at_start: Some(32), growth, ..context() };
-    let verdict = check(&result, context);
+    let verdict = check(&result, &context);
     let text = "saturated: 49.5/s completed of 54.0/s offered; unanswered requests grew throughout the window, from 11 to 45, \
                 and their typical times from 180.0 to 760.0 ms; the target did not keep up on these connections";
     assert_eq!((verdict.saturated, verdict.reasons.as_slice()), (true, &[text.to_owned()][..]));
     assert_eq!(verdict.spoiled_figures(), Figures::times());
     // What was never sent says more.
     result.requests.unsent = 500;
-    let verdict = check(&result, context);
+    let verdict = check(&result, &context);
     assert!(verdict.reasons.len() == 1 && verdict.reasons[0].contains("were never sent"), "{verdict:?}");
 }
 
@@ -215,7 +243,7 @@ fn servers_limit_of_streams_is_named_with_its_number() {
         let mut result = result();
         (result.connections, result.streams, result.rate.offered) = (1, 32, offered);
         result.service_time_us.mean = Some(1000.0);
-        check(&result, RunContext { peer_limit: Some(1), ..context() })
+        check(&result, &RunContext { peer_limit: Some(1), ..context() })
     };
     let note = "streams: the server allows 1 concurrent requests on a connection, fewer than the 32 requested (more \
                 --connections reach more)";
@@ -225,7 +253,7 @@ fn servers_limit_of_streams_is_named_with_its_number() {
     let mut saturated = result();
     (saturated.connections, saturated.streams, saturated.requests.unsent) = (1, 32, 500);
     saturated.service_time_us.mean = Some(1000.0);
-    let verdict = check(&saturated, RunContext { peer_limit: Some(1), ..context() });
+    let verdict = check(&saturated, &RunContext { peer_limit: Some(1), ..context() });
     let limit = "all 1 streams that the server allows on each of 1 connections were busy";
     assert!(verdict.reasons[0].contains(limit), "{verdict:?}");
 }
@@ -246,7 +274,7 @@ fn errors_are_named_with_their_counts() {
     result.requests.status = [("200".into(), 100), ("403".into(), 800), ("503".into(), 50)].into();
     result.requests.errors = [("timeout".into(), 40), ("connection-lost".into(), 10)].into();
     result.requests.failed = 50;
-    let reasons = check(&result, context()).reasons;
+    let reasons = check(&result, &context()).reasons;
     let expected = "errors: 90.00 % of the requests failed or were answered with an error \
                     (status 403: 800, status 503: 50, timeout: 40)";
     assert!(reasons.iter().any(|reason| reason == expected), "{reasons:?}");
@@ -294,7 +322,7 @@ fn client_of_a_closed_loop_that_is_sent_late_is_the_generators_fault() {
 fn spoiled(change: impl FnOnce(&mut LoadResult)) -> Vec<&'static str> {
     let mut result = result();
     change(&mut result);
-    check(&result, context()).spoiled_figures().iter().map(Figure::name).collect()
+    check(&result, &context()).spoiled_figures().iter().map(Figure::name).collect()
 }
 
 #[test]
@@ -394,19 +422,19 @@ fn hidden_waiting_is_noted_unless_generator_caused_it() {
 
 #[test]
 fn fewer_requests_than_wanted_are_noted() {
-    assert_eq!(notes(RunContext { requests_wanted: Some(1000), ..context() }), "");
-    let text = notes(RunContext { requests_wanted: Some(1001), ..context() });
+    assert_eq!(notes(&RunContext { requests_wanted: Some(1000), ..context() }), "");
+    let text = notes(&RunContext { requests_wanted: Some(1001), ..context() });
     assert_eq!(text, "requests: 1000 of 1001 were sent when the time was over");
 }
 
 #[test]
 fn cold_start_is_noted() {
-    let text = notes(RunContext { without_warmup: true, ..context() });
+    let text = notes(&RunContext { without_warmup: true, ..context() });
     assert!(text.starts_with("warm-up: none, so the times include the first requests"), "{text}");
     // A ramp from 0 warms nothing up.
     let mut from_zero = result();
     from_zero.warmup = WarmupCounts::default();
-    let text = check(&from_zero, context()).notes.join("\n");
+    let text = check(&from_zero, &context()).notes.join("\n");
     assert!(text.starts_with("warm-up: no request was due in it, so the times include"), "{text}");
 }
 
@@ -469,10 +497,10 @@ fn few_bursts_are_noted() {
 fn set_clock_is_noted() {
     let moved =
         |milliseconds| RunContext { clock_moved: SignedDuration::from_millis(milliseconds), ..context() };
-    assert_eq!(notes(moved(-10)), "");
-    assert!(notes(moved(-11)).starts_with("clock: the machine's clock was set by -0.011 s"));
+    assert_eq!(notes(&moved(-10)), "");
+    assert!(notes(&moved(-11)).starts_with("clock: the machine's clock was set by -0.011 s"));
     let start_at = Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(3));
-    let text = notes(RunContext { start_at, ..context() });
+    let text = notes(&RunContext { start_at, ..context() });
     assert!(text.starts_with("start-at: the window opened -3.000 s"), "{text}");
 }
 

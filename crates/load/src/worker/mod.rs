@@ -190,6 +190,8 @@ pub(crate) struct WorkerOutcome {
     pub(crate) connections: usize,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
+    /// Unsent requests that were due after the thread's last turn in the window: it did not run until the end.
+    pub(crate) unseen: u64,
     /// Connections that could not be opened, by server; of all servers together if a request takes any connection. Empty if each
     /// request opens its own.
     pub(crate) unreachable: Vec<Unreachable>,
@@ -317,6 +319,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.begin_per_request(most);
         }
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
+        let mut last_turn = 0;
         let stopped_at = loop {
             let now = clock.now();
             if !in_window && now >= self.timeline.window_start {
@@ -339,6 +342,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
                 break last_answer.clamp(self.timeline.window_start, self.timeline.end);
             }
             self.send_due(clock)?;
+            last_turn = now;
             self.look_after(clock.now(), &mut on_second);
             self.wait(clock)?;
             self.handle_events(clock)?;
@@ -351,9 +355,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         let spent = self.pacer.spent().since(&at_start.2);
         let window_s = clock.now().saturating_sub(self.timeline.window_start) as f64 / 1e9;
         let unreachable = self.unreachable_until(stopped_at);
-        if in_window {
-            self.count_unsent(stopped_at);
-        }
+        let unseen = if in_window { self.count_unsent(stopped_at, last_turn) } else { 0 };
         self.drain(clock, &mut on_second)?;
         let fraction = |time_s: f64| {
             if in_window && window_s > 0.0 { (time_s / window_s).clamp(0.0, 1.0) } else { 0.0 }
@@ -362,6 +364,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             sleep_cost: self.pacer.sleep_cost(),
             connections: self.connections.len(),
             peer_limit,
+            unseen,
             unreachable,
             recorder: self.recorder,
             start_delay,
@@ -386,6 +389,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             sleep_cost: self.pacer.sleep_cost(),
             connections: self.connections.len(),
             peer_limit: None,
+            unseen: 0,
             unreachable: Vec::new(),
         }
     }
@@ -406,8 +410,9 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         }
     }
 
-    /// Gives up what was due and not sent until `stopped_at`, and counts it with its wait until then.
-    fn count_unsent(&mut self, stopped_at: Nanos) {
+    /// Gives up what was due and not sent until `stopped_at`, and counts it with its wait until then. Returns how much of it was due
+    /// after `last_turn`.
+    fn count_unsent(&mut self, stopped_at: Nanos, last_turn: Nanos) -> u64 {
         for Waiting { due, chosen } in self.pools.give_up(Nanos::MAX) {
             self.recorder.chosen_unsent(due, stopped_at.saturating_sub(due), &chosen);
             self.cut_session(&chosen);
@@ -418,9 +423,12 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         }
         let mut at = self.schedule.next_due().unwrap_or(stopped_at);
         let step = (stopped_at.saturating_sub(at) / BACKLOG_STEPS).max(1);
+        let mut unseen = 0;
         while at < stopped_at {
+            let is_unseen = at > last_turn;
             at = (at + step).min(stopped_at);
             let slots = self.schedule.skip_until(at);
+            unseen += if is_unseen { slots } else { 0 };
             let mut arrived = Vec::new();
             self.recorder.unsent(slots, at - 1, stopped_at - at, || {
                 let choice = self.selector.choose().choice;
@@ -430,6 +438,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             // They are cut before their first step.
             arrived.into_iter().for_each(|kind| self.recorder.session_arrived(kind, at - 1));
         }
+        unseen
     }
 
     /// The session of a request that is given up ends.

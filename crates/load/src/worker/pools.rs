@@ -95,9 +95,19 @@ impl Pools {
         self.waiting >= MAX_WAITING && self.pools[server].waiting.len() >= share
     }
 
-    /// Next server with requests that can be sent now. Call it again until there is none.
+    /// Next server that may have requests that can be sent now. Call it again until there is none.
     pub(super) fn next_ready(&mut self) -> Option<usize> {
         self.ready.pop()
+    }
+
+    /// The server may have more requests that can be sent now.
+    pub(super) fn stays_ready(&mut self, server: usize) {
+        self.ready.push(server);
+    }
+
+    /// True if there may be requests that waited and can be sent now.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
     }
 
     /// True if requests wait for a connection to `server`.

@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::connection::State;
+use super::sending::MAX_SENDS_PER_SUBMISSION;
 use super::sessions::StepOutcome;
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
@@ -24,11 +25,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let wall_turn = N::IN_TURNS.then(wall_clock);
         let turn = (N::IN_TURNS || self.times_messages).then(|| clock.now());
-        // A client of a closed loop goes on before the next response is read: otherwise it would wait for all that came with its own.
-        let goes_on_at_once = N::SENDS_AT_ONCE && self.following && !self.schedule.is_open();
+        // A client of a closed loop goes on before the next response is read, or before more are than can be sent: otherwise it would
+        // wait for all that came with its own.
+        let has_clients = self.following && !self.schedule.is_open();
+        let mut left = if N::SENDS_AT_ONCE || !has_clients { usize::MAX } else { MAX_SENDS_PER_SUBMISSION };
         // Arrival of the bytes that the event before had.
         let mut came_before = None;
-        loop {
+        while left > 0 || self.network.has_more_of_read() {
             let came_with = came_before.take().filter(|_| self.network.has_more_of_read());
             let Some((slot, event)) = self.network.next_event(&mut buffer) else { break };
             // Read before the clock: a stall between the two makes responses late, never sooner than they came.
@@ -47,6 +50,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                     });
                     came_before = Some(came);
                     self.received(slot, &buffer[..length], came);
+                    left = left.saturating_sub(1);
                 }
                 Event::Ended => {
                     (self.reading_lag, self.is_last_of_read) = (0, true);
@@ -55,7 +59,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Event::Truncated => self.truncated(slot, now),
                 Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
             }
-            if goes_on_at_once {
+            if N::SENDS_AT_ONCE && has_clients {
                 self.send_due(clock)?;
             }
         }

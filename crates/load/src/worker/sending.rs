@@ -17,17 +17,19 @@ use std::io;
 /// Maximum requests sent before responses are polled again. If requests become due faster than this thread
 /// can send them, it would otherwise never read a response.
 const MAX_SENDS_PER_TURN: usize = 1000;
-/// The same where they go out with the next wait, one after the other, and all count as sent at the time that the turn's clock shows:
-/// what that leaves out of a thread's lateness is at most the time of this many sends.
+/// The same where they go out with the next wait, one after the other, and all count as sent before it: what that leaves out of a
+/// thread's lateness is at most the time of this many sends. As many responses are read before their clients of a closed loop go on.
 pub(super) const MAX_SENDS_PER_SUBMISSION: usize = 64;
 
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Sends due requests as far as connections are free, and up to [`MAX_SENDS_PER_TURN`] or [`MAX_SENDS_PER_SUBMISSION`].
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
-        self.send_waiting(clock);
-        let most = if N::IN_TURNS { MAX_SENDS_PER_SUBMISSION } else { MAX_SENDS_PER_TURN };
-        let (mut turn, mut taken) = (None, 0);
-        while let Some(due) = self.next_due() {
+        let mut left = if N::SENDS_AT_ONCE { MAX_SENDS_PER_TURN } else { MAX_SENDS_PER_SUBMISSION };
+        self.send_waiting(clock, &mut left);
+        let mut turn = None;
+        while left > 0
+            && let Some(due) = self.next_due()
+        {
             let now = turn.filter(|now| N::IN_TURNS && due <= *now).unwrap_or_else(|| clock.now());
             turn = Some(now);
             if due > now {
@@ -39,15 +41,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 return Ok(());
             }
             self.pacer.sent(due);
-            taken += 1;
-            if taken == most {
-                self.flush_all(clock);
-                return Ok(());
-            }
+            left -= 1;
         }
         self.flush_all(clock);
-        let pools = &self.pools;
-        self.backlogs.work_off(|server| !pools.has_waiting(server));
+        if left > 0 {
+            let pools = &self.pools;
+            self.backlogs.work_off(|server| !pools.has_waiting(server));
+        }
         Ok(())
     }
 
@@ -107,21 +107,27 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.request_over(chosen.step, StepOutcome::Dropped, now + RETRY_PAUSE);
     }
 
-    /// Sends requests that waited for connections which are free now, and has connections opened for those
+    /// Sends requests that waited for connections which are free now, up to `left`, and has connections opened for those
     /// still waiting.
-    fn send_waiting(&mut self, clock: &Clock) {
-        self.send_ready(clock);
+    fn send_waiting(&mut self, clock: &Clock, left: &mut usize) {
+        self.send_ready(clock, left);
         if self.pools.roaming.is_some() {
             self.assign_connections(clock.now());
         }
     }
 
-    fn send_ready(&mut self, clock: &Clock) {
-        while let Some(server) = self.pools.next_ready() {
+    fn send_ready(&mut self, clock: &Clock, left: &mut usize) {
+        while *left > 0
+            && let Some(server) = self.pools.next_ready()
+        {
             while self.pools.has_waiting(server) {
                 let Some(slot) = self.next_free(server) else { break };
                 let Some(Waiting { due, chosen }) = self.pools.take_waiting(server) else { break };
                 self.send(slot, due, chosen, clock.now());
+                *left -= 1;
+                if *left == 0 {
+                    return self.pools.stays_ready(server);
+                }
             }
         }
     }

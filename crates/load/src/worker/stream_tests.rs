@@ -3,7 +3,7 @@
 use super::*;
 use crate::network::{Event, Route, wall_clock};
 use crate::protocol::http1::{Http1, Http1Request};
-use crate::schedule::{ClosedLoop, ClosedLoopSettings, ThinkTime};
+use crate::schedule::{Arrival, ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, RateStage, ThinkTime};
 use crate::target::{RequestTemplate, resolve};
 use results::HistogramSummary;
 use rustls::pki_types::ServerName;
@@ -28,10 +28,12 @@ struct Replay<const IN_TURNS: bool> {
     service_time: Duration,
     segments: Vec<Segment>,
     events: VecDeque<(usize, Event, Duration, &'static [u8])>,
+    /// Nothing comes on the open connections before there are this many events.
+    together: usize,
     arrived: Option<Duration>,
-    /// Requests since the last wait, and the most there were.
-    unsubmitted: usize,
-    most_unsubmitted: Arc<AtomicUsize>,
+    /// Requests and events on open connections since the last wait, and the most there were.
+    since_wait: [usize; 2],
+    most: Arc<[AtomicUsize; 2]>,
 }
 
 impl<const IN_TURNS: bool> Network for Replay<IN_TURNS> {
@@ -48,8 +50,7 @@ impl<const IN_TURNS: bool> Network for Replay<IN_TURNS> {
     fn send(&mut self, slot: usize, _: &[u8]) -> io::Result<()> {
         let last = self.segments.last().map_or(Duration::ZERO, |(after, _)| *after);
         std::thread::sleep(self.service_time + last);
-        self.unsubmitted += 1;
-        self.most_unsubmitted.fetch_max(self.unsubmitted, Ordering::Relaxed);
+        self.count(0);
         let first = wall_clock().saturating_sub(last + self.ahead);
         let read = |&(after, bytes): &Segment| {
             let event = if bytes.is_empty() { Event::Ended } else { Event::Received(bytes.len()) };
@@ -72,7 +73,7 @@ impl<const IN_TURNS: bool> Network for Replay<IN_TURNS> {
     }
 
     fn wait(&mut self, _: Duration) -> io::Result<bool> {
-        self.unsubmitted = 0;
+        self.since_wait = [0; 2];
         Ok(!self.events.is_empty())
     }
 
@@ -93,6 +94,13 @@ impl<const IN_TURNS: bool> Network for Replay<IN_TURNS> {
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
+        if !matches!(self.events.front()?.1, Event::Opened) {
+            if self.events.len() < self.together {
+                return None;
+            }
+            self.together = 0;
+            self.count(1);
+        }
         let (slot, event, arrived, bytes) = self.events.pop_front()?;
         self.arrived = Some(arrived);
         buffer[..bytes.len()].copy_from_slice(bytes);
@@ -107,10 +115,16 @@ impl<const IN_TURNS: bool> Replay<IN_TURNS> {
             service_time: SERVICE_TIME,
             segments: segments.to_vec(),
             events: VecDeque::new(),
+            together: 0,
             arrived: None,
-            unsubmitted: 0,
-            most_unsubmitted: Arc::default(),
+            since_wait: [0; 2],
+            most: Arc::default(),
         }
+    }
+
+    fn count(&mut self, of: usize) {
+        self.since_wait[of] += 1;
+        self.most[of].fetch_max(self.since_wait[of], Ordering::Relaxed);
     }
 }
 
@@ -121,9 +135,31 @@ fn measured(segments: &[Segment]) -> Recorder {
 
 /// Sends requests, each client its next one after its response, and measures their responses.
 fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64, clients: usize) -> Recorder {
-    let targets = resolve(&["http://127.0.0.1:9/".to_owned()], &RequestTemplate::default()).expect("a URL");
-    let assignment = Assignment::new(&targets, clients, 0, 1);
-    let timeline = Timeline { window_start: 0, end: 60 * SECOND, timeout: 60 * SECOND, connecting: SECOND };
+    let (window_start, end, think_time) = (0, 60 * SECOND, ThinkTime::NONE);
+    let settings = ClosedLoopSettings {
+        clients,
+        stages: Vec::new(),
+        threads: 1,
+        think_time,
+        seed: 1,
+        window_start,
+        end,
+        quota: Some(Arc::new(AtomicU64::new(requests))),
+    };
+    followed(network, 1, clients, (Box::new(ClosedLoop::new(settings, 0)), end))
+}
+
+/// Follows a schedule until its end with connections to several servers, and measures the responses.
+fn followed<const IN_TURNS: bool>(
+    network: Replay<IN_TURNS>,
+    servers: usize,
+    connections: usize,
+    (schedule, end): (Box<dyn Schedule>, Nanos),
+) -> Recorder {
+    let urls: Vec<String> = (1..=servers).map(|port| format!("http://127.0.0.1:{port}/")).collect();
+    let targets = resolve(&urls, &RequestTemplate::default()).expect("URLs");
+    let assignment = Assignment::new(&targets, connections, 0, 1);
+    let timeline = Timeline { window_start: 0, end, timeout: 60 * SECOND, connecting: SECOND };
     let (spare_cpu, stop) = (SpareCpu::default(), AtomicBool::new(false));
     let plan = Plan {
         timeline,
@@ -142,19 +178,6 @@ fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64,
         spare_cpu: &spare_cpu,
         stop: &stop,
     };
-    let quota = Some(Arc::new(AtomicU64::new(requests)));
-    let (window_start, end, think_time) = (0, timeline.end, ThinkTime::NONE);
-    let settings = ClosedLoopSettings {
-        clients,
-        stages: Vec::new(),
-        threads: 1,
-        think_time,
-        seed: 1,
-        window_start,
-        end,
-        quota,
-    };
-    let schedule = Box::new(ClosedLoop::new(settings, 0));
     let selector = Selector::new(&targets, 1, (0, 1), &assignment);
     let start = Instant::now().checked_sub(SERVICE_TIME).expect("a machine that runs for a while");
     let mut worker =
@@ -233,21 +256,44 @@ fn end_of_a_connection_that_came_with_a_response_does_not_date_the_next_response
 #[test]
 fn bytes_that_were_there_before_a_request_are_not_its_response() {
     const REFUSED: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    let network = Replay::<true>::new(10 * SERVICE_TIME, &[(Duration::ZERO, REFUSED), (Duration::ZERO, b"")]);
+    let network =
+        Replay::<true>::new(100 * SERVICE_TIME, &[(Duration::ZERO, REFUSED), (Duration::ZERO, b"")]);
     let recorder = measured_over(network, 2, 1);
     let requests = recorder.request_counts();
     assert_eq!((requests.completed, requests.failed, requests.status.len()), (0, 2, 0));
     assert_eq!(requests.errors, [("surplus-bytes".to_owned(), 2)].into());
 }
 
+/// More than one submission has.
+const CONNECTIONS: usize = 200;
+
+/// Responds at once, to the first requests once all connections have one.
+fn batched() -> (Replay<true>, Arc<[AtomicUsize; 2]>) {
+    let network = Replay::new(Duration::ZERO, &[(Duration::ZERO, OK)]);
+    let network = Replay { service_time: Duration::ZERO, together: CONNECTIONS, ..network };
+    let most = Arc::clone(&network.most);
+    (network, most)
+}
+
 #[test]
-fn requests_with_one_reading_of_the_clock_are_submitted_in_small_batches() {
-    const CLIENTS: usize = 200;
-    let network = Replay::<true>::new(Duration::ZERO, &[(Duration::ZERO, OK)]);
-    let network = Replay { service_time: Duration::ZERO, ..network };
-    let most = Arc::clone(&network.most_unsubmitted);
+fn clients_read_and_send_in_batches_of_one_submission() {
+    let (network, most) = batched();
     // All are due at the start, and their connections are open.
-    let requests = measured_over(network, CLIENTS as u64, CLIENTS).request_counts();
-    assert_eq!((requests.completed, requests.failed), (CLIENTS as u64, 0));
-    assert_eq!(most.load(Ordering::Relaxed), sending::MAX_SENDS_PER_SUBMISSION);
+    let requests = measured_over(network, 2 * CONNECTIONS as u64, CONNECTIONS).request_counts();
+    assert_eq!((requests.completed, requests.failed), (2 * CONNECTIONS as u64, 0));
+    let most = most.each_ref().map(|most| most.load(Ordering::Relaxed));
+    assert_eq!(most, [sending::MAX_SENDS_PER_SUBMISSION; 2]);
+}
+
+#[test]
+fn requests_that_waited_for_one_of_several_servers_are_sent_in_batches_of_one_submission() {
+    let (network, most) = batched();
+    // Some of it is left on a machine that stalls for seconds.
+    let (due, end) = (Duration::from_millis(1), 3 * SECOND);
+    let requests = 3.0 * CONNECTIONS as f64;
+    let profile = RateProfile::new(&[RateStage::steady(requests / due.as_secs_f64(), due)], Duration::ZERO);
+    let schedule = Box::new(OpenLoop::new(profile, Arrival::Uniform, 1, 0, 1));
+    let counts = followed(network, 2, CONNECTIONS, (schedule, end)).request_counts();
+    assert_eq!((counts.completed as f64, counts.failed), (requests, 0), "{counts:?}");
+    assert_eq!(most[0].load(Ordering::Relaxed), sending::MAX_SENDS_PER_SUBMISSION);
 }

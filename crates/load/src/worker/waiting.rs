@@ -13,6 +13,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Sleeps or spins until something is due, or until the network has events.
     pub(super) fn wait(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
+        // More than a turn sends: what was sent goes out.
+        if self.pools.has_ready() {
+            return self.spin(now, clock);
+        }
         let Timeline { window_start, end, timeout, .. } = self.timeline;
         let mut limit = self.next_upkeep;
         for edge in [window_start, end, end + END_GRACE, end + timeout] {

@@ -5,6 +5,7 @@ use crate::counters::Tally;
 use crate::settings::Settings;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 const DATA: u8 = 0;
@@ -92,6 +93,12 @@ impl Wired {
     }
 }
 
+/// One of these tests at a time: the memory of one is measured, and another takes 64 MiB.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Memory of this process, bytes.
 fn resident_bytes() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -101,13 +108,14 @@ fn resident_bytes() -> usize {
 #[test]
 fn streams_that_are_not_read_take_little_memory() {
     const STREAMS: usize = 200;
+    let _turn = alone();
     let mut wired = Wired::new();
     wired.settle();
     let before = resident_bytes();
     (0..STREAMS).for_each(|_| _ = wired.ask(false, "/?events=1000000&event-bytes=8"));
     wired.settle();
     let taken = resident_bytes().saturating_sub(before);
-    // Other tests take some, too.
+    // Tests of other modules take some, too.
     assert!(taken < STREAMS * 256 * 1024, "{taken} bytes");
     let held = context::MAX_HELD_BYTES - wired.shared.http2.free_bytes.load(Relaxed);
     assert_eq!(held, STREAMS * "data: 01234567\n\n".len());
@@ -141,6 +149,7 @@ fn head_of_a_stream_does_not_wait_for_events() {
 #[test]
 fn bodies_of_chat_completions_are_bounded_together() {
     const PART: usize = 16 * 1024;
+    let _turn = alone();
     let mut wired = Wired::new();
     // The server's windows are smaller until its settings are acknowledged.
     wired.client.write_all(&frame(SETTINGS, 1, 0, b"")).unwrap();

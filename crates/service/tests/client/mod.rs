@@ -11,6 +11,9 @@ use std::time::Duration;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Idle timeout that a test waits for: longer than a machine stalls before a connection's first bytes are read.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// Settings of a server on a free port.
 pub fn settings(body_bytes: u64) -> Settings {
     Settings {

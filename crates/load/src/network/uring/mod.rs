@@ -364,7 +364,7 @@ impl Network for UringNetwork {
     }
 
     fn has_read_all(&self) -> bool {
-        !self.lacks_buffers
+        !self.lacks_buffers && self.handed_out == self.completions.len()
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {

@@ -136,7 +136,8 @@ impl Queue {
         let given_up = if is_given_up { std::mem::take(&mut run.unsent) } else { VecDeque::new() };
         given_up.iter().for_each(|due| run.trend.took(*due, end - due, 1));
         run.work_until(Nanos::MAX);
-        let backlog = run.trend.backlog(|at| self.shape(at as f64 / SECOND as f64) * rate);
+        let shape = |at: Nanos| self.shape(at as f64 / SECOND as f64);
+        let backlog = run.trend.backlog(|from, until| (shape(until) - shape(from)) * rate);
         let [from, to] = [JUDGED.start, SLICES].map(|end| backlog_after(&backlog, end) as f64);
         let due: u64 = backlog.slices.iter().map(|slice| slice.due).sum();
         Window {
