@@ -3,6 +3,7 @@
 use crate::clock::{Nanos, SECOND, nanos};
 use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
+use crate::protocol::websocket::Replies;
 use crate::schedule::{Arrival, Bursts, ClientStage, RateProfile, RateStage, Replay, ThinkTime};
 use crate::share::{GeneratorShare, part};
 use crate::source::Sources;
@@ -95,6 +96,7 @@ impl LoadSpec {
             Protocol::Http2 { .. } if self.targets.family == Family::Grpc => SpokenProtocol::Grpc,
             Protocol::Http2 { .. } => SpokenProtocol::Http2,
             Protocol::Raw(_) => SpokenProtocol::Raw,
+            Protocol::WebSocket(_) => SpokenProtocol::WebSocket,
         }
     }
 }
@@ -124,13 +126,15 @@ pub enum Protocol {
     },
     /// Messages of fixed sizes, without a protocol.
     Raw(ExpectedReply),
+    /// WebSocket over HTTP/1.1.
+    WebSocket(Replies),
 }
 
 impl Protocol {
     /// Protocol to select by ALPN; `None` if nothing is offered.
     pub(crate) fn alpn(self) -> Option<&'static [u8]> {
         match self {
-            Self::Http1 => Some(b"http/1.1"),
+            Self::Http1 | Self::WebSocket(_) => Some(b"http/1.1"),
             Self::Http2 { .. } => Some(b"h2"),
             Self::Raw(_) => None,
         }
@@ -141,7 +145,8 @@ impl Protocol {
     pub fn with_one_stream(self) -> Self {
         match self {
             Self::Http2 { .. } => Self::Http2 { streams: 1 },
-            Self::Http1 | Self::Raw(_) => self,
+            Self::WebSocket(Replies::InOrder(_)) => Self::WebSocket(Replies::InOrder(1)),
+            Self::Http1 | Self::Raw(_) | Self::WebSocket(_) => self,
         }
     }
 
@@ -149,8 +154,8 @@ impl Protocol {
     #[must_use]
     pub fn streams(self) -> usize {
         match self {
-            Self::Http1 | Self::Raw(_) => 1,
-            Self::Http2 { streams } => streams,
+            Self::Http1 | Self::Raw(_) | Self::WebSocket(Replies::Pushed(_)) => 1,
+            Self::Http2 { streams } | Self::WebSocket(Replies::InOrder(streams)) => streams,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
+use crate::protocol::websocket::{WebSocket, WebSocketRequest};
 use crate::schedule::{
     ClientStage, ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, ReplaySchedule, Schedule, ThinkTime,
 };
@@ -135,6 +136,10 @@ impl WorkerTask<'_> {
             }
             Protocol::Raw(expected) => {
                 self.speak(schedule, network, assignment, RawRequest::new, || Raw::new(expected))
+            }
+            Protocol::WebSocket(replies) => {
+                let make_codec = || WebSocket::new(replies);
+                self.speak(schedule, network, assignment, WebSocketRequest::new, make_codec)
             }
         }
     }

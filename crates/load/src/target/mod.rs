@@ -67,6 +67,8 @@ pub enum Family {
     Grpc,
     /// `tcp://` and `tls://`: messages of fixed sizes.
     Raw,
+    /// `ws://` and `wss://`: messages on connections that are opened at the path. Each URL has a server of its own.
+    WebSocket,
 }
 
 /// A URL as given, or a kind of request; with a range of hosts, one of several requests.
@@ -283,7 +285,7 @@ pub enum TargetError {
     #[error("with `{0}` there are more than 10000 servers")]
     TooManyServers(String),
     /// A URL with an unsupported scheme.
-    #[error("`{url}` has the scheme `{scheme}`; known are http, https, grpc, grpcs, tcp and tls")]
+    #[error("`{url}` has the scheme `{scheme}`; known are http, https, grpc, grpcs, ws, wss, tcp and tls")]
     Scheme {
         /// As given.
         url: String,
@@ -305,6 +307,12 @@ pub enum TargetError {
     /// A header that says how long the body is, and is wrong.
     #[error("the header `{0}` contradicts the body, whose length is sent with it")]
     HeaderOfBody(HeaderName),
+    /// A header that a request for a WebSocket has of its own.
+    #[error("the header `{0}` is one of the request that opens a WebSocket, which has its own")]
+    HeaderOfOpening(HeaderName),
+    /// WebSockets are opened once, all in the same way.
+    #[error("{0} has a range of numbers, and connections of WebSocket are all opened alike")]
+    RangeOfOpening(String),
     /// A header of which a request has one.
     #[error("the header `{0}` is given twice")]
     RepeatedHeader(HeaderName),

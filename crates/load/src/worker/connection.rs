@@ -104,11 +104,11 @@ impl<C: Codec> Connection<C> {
         }
     }
 
-    /// The connection, being opened since `since`, is established.
-    pub(super) fn opened(&mut self, since: Nanos, now: Nanos) {
+    /// The connection, being opened since `since`, is established for requests such as this one.
+    pub(super) fn opened(&mut self, request: &C::Request, since: Nanos, now: Nanos) {
         (self.requests, self.closing, self.heard_at) = (0, false, now);
         self.outgoing.clear();
-        self.codec.open(&mut self.outgoing);
+        self.codec.open(request, &mut self.outgoing);
         self.state = if self.codec.can_send() { State::Open } else { State::Greeting { since } };
     }
 
@@ -280,14 +280,14 @@ impl<C: Codec> Connection<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::raw::{ExpectedReply, Raw};
+    use crate::protocol::raw::{ExpectedReply, Raw, RawRequest};
 
     const MS: Nanos = 1_000_000;
 
     fn opened() -> Connection<Raw> {
         let codec = Raw::new(ExpectedReply { bytes: 1, checked: false });
         let mut connection = Connection::new(0, 0, codec);
-        connection.opened(0, 10 * MS);
+        connection.opened(&RawRequest::default(), 0, 10 * MS);
         connection
     }
 

@@ -96,7 +96,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                     self.open_failed(slot, kind, now);
                 }
                 State::Greeting { since } if since <= longest_ago => {
-                    self.open_failed(slot, ErrorKind::SettingsTimeout, now);
+                    self.open_failed(slot, C::NOT_GREETED, now);
                 }
                 State::Open if connection.in_flight > 0 => self.fail_overdue_requests(slot, longest_ago, now),
                 _ => {}
@@ -181,7 +181,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             Some(since) => self.recorder.handshake_time.record_ns(now.saturating_sub(since)),
             None => self.recorder.connect_time.record_ns(now.saturating_sub(since)),
         }
-        connection.opened(since, now);
+        connection.opened(&self.requests[connection.target][0], since, now);
         if self.targets[connection.target].spread() > 1 {
             self.recorder.opened_at(connection.address(self.targets));
         }

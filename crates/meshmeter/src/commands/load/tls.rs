@@ -9,7 +9,7 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
     if targets.servers.iter().all(|target| target.server_name.is_none()) {
         return match check_unused_options(args) {
             Some(option) => Err(Failure::usage(format!(
-                "{option} is for https://, grpcs:// and tls:// URLs, and there is none"
+                "{option} is for https://, grpcs://, wss:// and tls:// URLs, and there is none"
             ))),
             None => Ok(None),
         };
