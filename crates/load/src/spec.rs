@@ -85,6 +85,7 @@ impl LoadSpec {
             source: self.opening.sources.map(|sources| sources.to_string()),
             proxy_protocol: self.opening.proxy_protocol.map(ProxyProtocol::version),
             new_per_request: self.opening.per_request,
+            client_certificates: self.tls.as_ref().and_then(TlsClient::identities),
         };
         (settings != ConnectionSettings::default()).then_some(settings)
     }

@@ -160,7 +160,7 @@ fn proxy_header_precedes_tls() {
     let url = format!("https://{address}/");
     let mut load = spec(&url, &RequestTemplate::default(), ScheduleSpec::closed(1));
     (load.connections, load.opening.proxy_protocol) = (1, Some(ProxyProtocol::V2));
-    load.tls = Some(TlsClient::new(&Verification::Off, None, Handshakes::default()).unwrap());
+    load.tls = Some(TlsClient::new(&Verification::Off, &[], Handshakes::default()).unwrap());
     run(&load);
     let start = server.join().unwrap();
     assert_eq!(start[..12], *b"\r\n\r\n\0\r\nQUIT\n");

@@ -18,6 +18,9 @@ pub struct ConnectionSettings {
     /// Each request opened its own connection when it was due, and closed it after the response: its times include opening.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub new_per_request: bool,
+    /// Number of client certificates that connections presented in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificates: Option<usize>,
 }
 
 /// Connections that the peer closed for being idle, probably: its keep-alive timeout.
@@ -37,6 +40,7 @@ impl fmt::Display for ConnectionSettings {
             self.source.as_ref().map(|source| format!("from {source}")),
             self.proxy_protocol.map(|version| format!("PROXY protocol {version}")),
             self.new_per_request.then(|| "a new one per request".to_owned()),
+            self.client_certificates.map(|number| format!("{number} client certificates in turn")),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }

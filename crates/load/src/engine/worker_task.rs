@@ -112,7 +112,8 @@ impl WorkerTask<'_> {
         match &spec.tls {
             None => self.follow_on(schedule, network, assignment),
             Some(tls) => {
-                let network = TlsNetwork::new(network, tls.speaking(spec.protocol), slots);
+                let configs = tls.speaking(spec.protocol, spec.share.worker(self.thread, spec.threads));
+                let network = TlsNetwork::new(network, configs, slots);
                 self.follow_on(schedule, network, assignment)
             }
         }

@@ -162,7 +162,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FILE", help_heading = TLS_HEADING)]
     pub cacert: Option<PathBuf>,
 
-    /// Present the client certificate in FILE (PEM), with any intermediate certificates
+    /// Present the client certificate in FILE (PEM), with any intermediate certificates. With a range of numbers in the name,
+    /// as in client-{1..100}.pem, each connection presents the next one
     #[arg(
         long,
         value_name = "FILE",
@@ -171,7 +172,7 @@ pub struct LoadArgs {
     )]
     pub cert: Option<PathBuf>,
 
-    /// Private key of the client certificate (PEM)
+    /// Private key of the client certificate (PEM); with a range as long, one for each certificate
     #[arg(
         long,
         value_name = "FILE",
