@@ -11,6 +11,7 @@
 mod clock;
 mod engine;
 mod error;
+mod lookups;
 mod network;
 mod pacing;
 mod protocol;
@@ -30,6 +31,7 @@ mod worker;
 
 pub use engine::{Observer, Progress, run};
 pub use error::{ErrorKind, LoadError};
+pub use lookups::{LookUp, Lookups};
 pub use network::{IoBackendChoice, ProxyProtocol};
 pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};

@@ -1,6 +1,7 @@
 //! The fully resolved specification of a run: the engine applies no defaults.
 
 use crate::clock::{Nanos, SECOND, nanos};
+use crate::lookups::Lookups;
 use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
 use crate::protocol::websocket::Replies;
@@ -85,6 +86,7 @@ impl LoadSpec {
             source: self.opening.sources.map(|sources| sources.to_string()),
             proxy_protocol: self.opening.proxy_protocol.map(ProxyProtocol::version),
             new_per_request: self.opening.per_request,
+            lookups_every_s: self.opening.lookups.map(|lookups| lookups.every.as_secs_f64()),
             client_certificates: self.tls.as_ref().and_then(TlsClient::identities),
         };
         (settings != ConnectionSettings::default()).then_some(settings)
@@ -113,6 +115,8 @@ pub struct Opening {
     /// the start, one connection to each server shows whether it can be reached. Servers are chosen per request, and a connection
     /// has one stream.
     pub per_request: bool,
+    /// Names are looked up again during the run.
+    pub lookups: Option<Lookups>,
 }
 
 /// Protocol on a connection.

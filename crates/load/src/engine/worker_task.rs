@@ -2,6 +2,7 @@
 
 use super::messages::FromWorker;
 use crate::clock::{Clock, nanos};
+use crate::lookups::FoundAddresses;
 use crate::network::{EpollNetwork, IoBackend, Network, TlsNetwork, UringNetwork};
 use crate::pacing::SpareCpu;
 use crate::protocol::Codec;
@@ -32,6 +33,7 @@ pub(super) struct WorkerTask<'a> {
     pub spec: &'a LoadSpec,
     pub timeline: Timeline,
     pub thread: usize,
+    pub addresses: &'a FoundAddresses,
     pub spare_cpu: &'a SpareCpu,
     pub stop: &'a AtomicBool,
     pub started: Receiver<Instant>,
@@ -159,6 +161,7 @@ impl WorkerTask<'_> {
         let plan = Plan {
             timeline: self.timeline,
             targets: &spec.targets.servers,
+            addresses: self.addresses,
             choices: &spec.targets.choices,
             sessions: (&spec.targets.sessions, spec.targets.steps()),
             seed: (spec.seed, number.0),

@@ -14,6 +14,7 @@ mod session;
 mod text;
 mod url;
 
+pub(crate) use address::spread;
 pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
@@ -22,6 +23,7 @@ pub(crate) use data::path_text;
 pub use data::{Rows, Source};
 pub use kind::{Expectation, Kind, RequestKind};
 pub use recorded::{Recorded, RecordedRequests, has_body, resolve_recording};
+pub(crate) use resolve::in_families;
 pub use resolve::{resolve, resolve_kinds};
 pub(crate) use selection::{Chosen, Selector, SessionStep};
 pub use session::{Extract, Origin, SessionKind, Step};
@@ -171,9 +173,7 @@ impl Target {
     /// name, such as the pods of a service. The others are other ways to the same hosts, for when these fail.
     #[must_use]
     pub fn spread(&self) -> usize {
-        let is_ipv4 = |address: &Address| address.ip().map(|ip| ip.is_ipv4());
-        let first = self.addresses.first().map(is_ipv4);
-        self.addresses.iter().take_while(|address| Some(is_ipv4(address)) == first).count().max(1)
+        spread(&self.addresses)
     }
 }
 

@@ -299,7 +299,7 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
 }
 
 /// The addresses without duplicates, those of the first one's family before the others.
-fn in_families(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
+pub(crate) fn in_families(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let mut addresses: Vec<SocketAddr> = Vec::new();
     for address in found {
         if !addresses.contains(&address) {
