@@ -255,7 +255,7 @@ impl ErrorKind {
     pub(crate) fn of_upgrade(status: u16) -> Self {
         match status {
             101 => Self::UpgradeInvalid,
-            300..400 => Self::UpgradeRedirected,
+            300..=399 => Self::UpgradeRedirected,
             401 | 403 | 407 => Self::UpgradeDenied,
             404 => Self::UpgradeNotFound,
             500.. => Self::UpgradeUnavailable,

@@ -189,7 +189,9 @@ impl TlsClient {
     pub(crate) fn speaking(&self, protocol: Protocol, worker: (usize, usize)) -> TlsTurns {
         let alpn: Vec<Vec<u8>> = protocol.alpn().map(<[u8]>::to_vec).into_iter().collect();
         let speaking = |config: &Arc<ClientConfig>| {
-            Arc::new(ClientConfig { alpn_protocols: alpn.clone(), ..ClientConfig::clone(config) })
+            let mut config = ClientConfig::clone(config);
+            config.alpn_protocols.clone_from(&alpn);
+            Arc::new(config)
         };
         TlsTurns::new(self.0.iter().map(speaking).collect(), worker)
     }

@@ -154,6 +154,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     backlogs: Backlogs,
     /// The schedule is followed: from its start until nothing more is sent.
     following: bool,
+    /// A connection was closed by its protocol before the start, and not refused.
+    was_closed_in_order: bool,
     recorder: Recorder,
     pacer: Pacer<'a>,
     /// Age of the responses being read.
@@ -263,6 +265,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             buffers: Buffers::default(),
             backlogs,
             following: false,
+            was_closed_in_order: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds)
                 .with_urls(plan.urls)
                 .with_sessions(kinds),
@@ -292,7 +295,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.handle_events(clock)?;
         }
         self.wait_for_late_tls_rejection(clock, give_up)?;
-        Ok(self.count_open())
+        let is_reached = self.most_per_request.is_some() && self.was_closed_in_order;
+        Ok(self.count_open().max(usize::from(is_reached)))
     }
 
     /// True if connecting is finished, successfully or not.

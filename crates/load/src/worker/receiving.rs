@@ -124,6 +124,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 }
                 Parsed::Closing => {
                     self.connections[slot].closing = true;
+                    self.was_closed_in_order |= !self.following;
                     self.go_on(slot, now)
                 }
             };

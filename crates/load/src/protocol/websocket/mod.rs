@@ -215,7 +215,8 @@ impl Codec for WebSocket {
     }
 
     fn can_send(&self) -> bool {
-        self.opening.is_none() && !self.is_closed && self.unanswered < self.streams()
+        let is_open = self.opening.is_none() && !self.is_closed;
+        is_open && self.unanswered < self.streams() && !self.pushes.has_report()
     }
 
     fn open(&mut self, request: &WebSocketRequest, out: &mut Vec<u8>) {
@@ -244,9 +245,9 @@ impl Codec for WebSocket {
         let read = if self.pushes.has_report() { 0 } else { self.read(bytes, out) };
         let Some(report) = self.pushes.next_report() else { return Ok((read, Parsed::Incomplete)) };
         let parsed = report?;
-        let was_withheld = std::mem::replace(&mut self.pushes.is_withheld, self.pushes.has_report());
-        let taken = read + usize::from(was_withheld) - usize::from(self.pushes.is_withheld);
-        Ok((taken, parsed))
+        let is_withheld = self.pushes.has_report();
+        let was_withheld = std::mem::replace(&mut self.pushes.is_withheld, is_withheld);
+        Ok((read + usize::from(was_withheld) - usize::from(is_withheld), parsed))
     }
 
     fn cancel(&mut self, _stream: usize, _out: &mut Vec<u8>) -> bool {
