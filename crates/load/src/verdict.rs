@@ -54,6 +54,8 @@ pub(crate) struct RunContext {
     pub(crate) fallbacks: Option<(ErrorKind, u64)>,
     /// Addresses of servers' names at which no connection was left at the end of the window.
     pub(crate) abandoned_addresses: Vec<String>,
+    /// A name that could not be looked up again, and how often.
+    pub(crate) failed_lookups: Option<(String, u64)>,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
     /// Unsent requests that were due while the generator itself did not run, until the end of the window.
@@ -85,6 +87,7 @@ pub(crate) fn check(result: &LoadResult, context: &RunContext) -> Verdict {
     notes::servers_left_out(context, &mut verdict);
     notes::fallbacks(context, &mut verdict);
     notes::abandoned_addresses(context, &mut verdict);
+    notes::failed_lookups(context, &mut verdict);
     notes::idle_closes(result, &mut verdict);
     notes::redirects(result, &mut verdict);
     notes::peer_limit(result, context, &mut verdict);

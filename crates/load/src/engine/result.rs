@@ -161,6 +161,7 @@ impl Coordinator<'_> {
                 .collect(),
             fallbacks: recorder.fallbacks(),
             abandoned_addresses: recorder.abandoned_addresses(),
+            failed_lookups: self.addresses.most_failed(),
             crowded_out: crowded.into_iter().map(|(server, requests)| named(server, requests)).collect(),
         }
     }
@@ -258,7 +259,7 @@ impl Coordinator<'_> {
             reading_lag_us: (is_timed_by_kernel && recorder.reading_lag.count() > 0)
                 .then(|| recorder.reading_lag.summary()),
             arrival_uncertainty_us: (is_timed_by_kernel
-                && matches!(self.spec.protocol, Protocol::Http2 { .. }))
+                && matches!(self.spec.protocol, Protocol::Http2 { .. } | Protocol::WebSocket(_)))
             .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),

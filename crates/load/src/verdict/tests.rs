@@ -57,6 +57,18 @@ fn notes(context: &RunContext) -> String {
     check(&result(), context).notes.join("\n")
 }
 
+#[test]
+fn name_that_could_not_be_looked_up_again_is_named() {
+    let noted =
+        |times| notes(&RunContext { failed_lookups: Some(("shop:80".to_owned(), times)), ..context() });
+    assert!(
+        noted(1).contains("lookups: shop:80 could not be looked up once; new connections"),
+        "{}",
+        noted(1)
+    );
+    assert!(noted(3).contains("looked up 3 times"), "{}", noted(3));
+}
+
 fn expect(reasons: &[&str], notes: &[&str], change: impl FnOnce(&mut LoadResult)) {
     let found = kinds(change);
     assert_eq!((found.0.as_slice(), found.1.as_slice()), (&to_owned(reasons)[..], &to_owned(notes)[..]));

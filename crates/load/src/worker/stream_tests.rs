@@ -161,9 +161,11 @@ fn followed<const IN_TURNS: bool>(
     let assignment = Assignment::new(&targets, connections, 0, 1);
     let timeline = Timeline { window_start: 0, end, timeout: 60 * SECOND, connecting: SECOND };
     let (spare_cpu, stop) = (SpareCpu::default(), AtomicBool::new(false));
+    let addresses = FoundAddresses::new(&targets.servers, None, None).expect("no thread");
     let plan = Plan {
         timeline,
         targets: &targets.servers,
+        addresses: &addresses,
         choices: &targets.choices,
         sessions: (&targets.sessions, targets.steps()),
         seed: (1, 0),
