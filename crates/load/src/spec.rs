@@ -88,12 +88,18 @@ impl LoadSpec {
         (settings != ConnectionSettings::default()).then_some(settings)
     }
 
+    /// I/O interface of the connections: those over QUIC have epoll.
+    pub(crate) fn io_backend(&self) -> IoBackendChoice {
+        if let Protocol::Http3 { .. } = self.protocol { IoBackendChoice::Epoll } else { self.network }
+    }
+
     /// Protocol as named in results.
     pub(crate) fn spoken(&self) -> SpokenProtocol {
         match self.protocol {
             Protocol::Http1 => SpokenProtocol::Http1,
             Protocol::Http2 { .. } if self.targets.family == Family::Grpc => SpokenProtocol::Grpc,
             Protocol::Http2 { .. } => SpokenProtocol::Http2,
+            Protocol::Http3 { .. } => SpokenProtocol::Http3,
             Protocol::Raw(_) => SpokenProtocol::Raw,
         }
     }
@@ -122,6 +128,11 @@ pub enum Protocol {
         /// Maximum concurrent requests per connection, if the peer allows as many; at least 1.
         streams: usize,
     },
+    /// HTTP/3 over QUIC, whose TLS is version 1.3. All targets have a server name, and none is a gRPC call.
+    Http3 {
+        /// Maximum concurrent requests per connection, if the peer allows as many; at least 1.
+        streams: usize,
+    },
     /// Messages of fixed sizes, without a protocol.
     Raw(ExpectedReply),
 }
@@ -132,6 +143,7 @@ impl Protocol {
         match self {
             Self::Http1 => Some(b"http/1.1"),
             Self::Http2 { .. } => Some(b"h2"),
+            Self::Http3 { .. } => Some(http3::ALPN),
             Self::Raw(_) => None,
         }
     }
@@ -141,6 +153,7 @@ impl Protocol {
     pub fn with_one_stream(self) -> Self {
         match self {
             Self::Http2 { .. } => Self::Http2 { streams: 1 },
+            Self::Http3 { .. } => Self::Http3 { streams: 1 },
             Self::Http1 | Self::Raw(_) => self,
         }
     }
@@ -150,7 +163,7 @@ impl Protocol {
     pub fn streams(self) -> usize {
         match self {
             Self::Http1 | Self::Raw(_) => 1,
-            Self::Http2 { streams } => streams,
+            Self::Http2 { streams } | Self::Http3 { streams } => streams,
         }
     }
 }

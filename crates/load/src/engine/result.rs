@@ -244,7 +244,7 @@ impl Coordinator<'_> {
             reading_lag_us: (is_timed_by_kernel && recorder.reading_lag.count() > 0)
                 .then(|| recorder.reading_lag.summary()),
             arrival_uncertainty_us: (is_timed_by_kernel
-                && matches!(self.spec.protocol, Protocol::Http2 { .. }))
+                && matches!(self.spec.protocol, Protocol::Http2 { .. } | Protocol::Http3 { .. }))
             .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),

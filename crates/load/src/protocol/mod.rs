@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
+pub(crate) mod http3;
 mod kept;
 pub(crate) mod raw;
 
@@ -25,6 +26,12 @@ pub(crate) trait Codec {
 
     /// True if several requests may be unanswered at once. Requests due together are then sent as one write.
     const MULTIPLEXED: bool;
+
+    /// Bytes that [`Self::begin`] appends for the network alone.
+    const OVERHEAD_BYTES: usize = 0;
+
+    /// The kind of a peer that reads nothing of what it has this side send.
+    const FLOOD: ErrorKind = ErrorKind::Http2Flood;
 
     /// Exclusive upper bound of stream numbers: the maximum number of unanswered requests.
     fn streams(&self) -> usize;

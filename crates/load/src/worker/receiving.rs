@@ -132,7 +132,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
         }
         if C::MULTIPLEXED && self.exceeds_unread(slot) {
-            return self.lose(slot, ErrorKind::Http2Flood, now);
+            return self.lose(slot, C::FLOOD, now);
         }
         self.flush(slot, now);
     }

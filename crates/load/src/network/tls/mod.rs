@@ -19,6 +19,8 @@ mod session;
 mod session_tests;
 
 pub(crate) use failure::TlsFailure;
+pub(super) use failure::of_alert;
+pub(super) use server_key::KnownKeys;
 pub(crate) use server_key::ServerKey;
 
 use super::{Event, Network, Route, Security};
@@ -27,7 +29,6 @@ use outgoing::Outgoing;
 use rustix::io::Errno;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use server_key::KnownKeys;
 use session::{Session, Step};
 use std::io;
 use std::sync::Arc;
