@@ -27,6 +27,8 @@ pub struct Counters {
     pub http1: ProtocolCounters,
     /// HTTP/2, without gRPC except for its connections.
     pub http2: ProtocolCounters,
+    /// HTTP/3; its bytes are those of its streams.
+    pub http3: ProtocolCounters,
     /// gRPC; its connections are counted under HTTP/2.
     pub grpc: ProtocolCounters,
     /// TCP.
@@ -74,8 +76,13 @@ impl Counters {
             self.bytes_received,
             self.bytes_sent
         );
-        let protocols =
-            [("http/1.1", self.http1), ("http/2", self.http2), ("grpc", self.grpc), ("tcp", self.tcp)];
+        let protocols = [
+            ("http/1.1", self.http1),
+            ("http/2", self.http2),
+            ("http/3", self.http3),
+            ("grpc", self.grpc),
+            ("tcp", self.tcp),
+        ];
         for (index, (name, counts)) in protocols.into_iter().enumerate() {
             let ProtocolCounters { connections, requests, answered, failed, incomplete } = counts;
             let comma = if index == 0 { "" } else { "," };
@@ -105,10 +112,12 @@ impl Counters {
             sum.tls_handshakes_failed += tally.handshakes_failed.get();
             tally.http1.add_to(&mut sum.http1);
             tally.http2.add_to(&mut sum.http2);
+            tally.http3.add_to(&mut sum.http3);
             tally.grpc.add_to(&mut sum.grpc);
             tally.tcp.add_to(&mut sum.tcp);
         }
-        sum.requests = sum.http1.requests + sum.http2.requests + sum.grpc.requests + sum.tcp.requests;
+        let protocols = [&sum.http1, &sum.http2, &sum.http3, &sum.grpc, &sum.tcp];
+        sum.requests = protocols.into_iter().map(|counts| counts.requests).sum();
         sum
     }
 }
@@ -124,6 +133,7 @@ pub(crate) struct Tally {
     pub bytes_received: Count,
     pub bytes_sent: Count,
     pub http2: ProtocolTally,
+    pub http3: ProtocolTally,
     pub grpc: ProtocolTally,
     pub tcp: ProtocolTally,
     pub handshakes: Count,
