@@ -18,6 +18,7 @@ const OF_THE_ECHO_SERVER: [&str; 18] = [
     "idle_timeout",
     "tls",
     "tls_listen",
+    "http3",
     "tls_cert",
     "client_ca",
     "tls_name",
