@@ -124,8 +124,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
     #[derive(Debug, Default)]
-    struct Collected(Vec<(Vec<u8>, Vec<u8>)>);
+    struct Collected(Fields);
 
     impl FieldReader for Collected {
         fn wants(&mut self, name: &[u8]) -> bool {
@@ -137,7 +139,7 @@ mod tests {
         }
     }
 
-    fn decode(section: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, CompressionError> {
+    fn decode(section: &[u8]) -> Result<Fields, CompressionError> {
         let mut collected = Collected::default();
         Decoder::default().decode(section, &mut collected).map(|()| collected.0)
     }
@@ -179,7 +181,7 @@ mod tests {
             for (name, value, is_secret) in &fields {
                 push(name.as_bytes(), value.as_bytes(), *is_secret, &mut section);
             }
-            let expected: Vec<_> =
+            let expected: Fields =
                 fields.into_iter().map(|(name, value, _)| (name.into_bytes(), value.into_bytes())).collect();
             prop_assert_eq!(decode(&section), Ok(expected));
         }

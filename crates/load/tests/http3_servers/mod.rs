@@ -159,11 +159,19 @@ impl<B: Behaviour> Serving<B> {
                     link.receive(event);
                 }
             }
-            Some(DatagramEvent::NewConnection(client)) => {
-                let connection =
-                    self.endpoint.accept(client, now, room, None).ok().expect("room for a client");
-                self.links.insert(connection.0, Link::new(connection, Some(from), 0));
-            }
+            Some(DatagramEvent::NewConnection(client)) => match self.endpoint.accept(client, now, room, None)
+            {
+                Ok(connection) => {
+                    self.links.insert(connection.0, Link::new(connection, Some(from), 0));
+                }
+                // A client that speaks another protocol, say.
+                Err(error) => {
+                    let response = error.response.expect("clients are told");
+                    self.socket
+                        .send(&room[..response.size], response.size, Some(from))
+                        .expect("room to send");
+                }
+            },
             Some(DatagramEvent::Response(_)) | None => {}
         }
     }
