@@ -44,7 +44,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         timeout: nanos(spec.timeout),
         connecting: nanos(spec.connecting()),
     };
-    let (network, io_backends) = io_backends(spec.network, spec.threads, spec.own_clients().is_some())?;
+    let (network, io_backends) = io_backends(spec.io_backend(), spec.threads, spec.own_clients().is_some())?;
     if let Start::At(start) = spec.start {
         observer.progress(Progress::Waiting);
         start::await_connecting(start - spec.warmup, spec.connecting(), stop)?;

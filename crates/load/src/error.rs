@@ -144,11 +144,28 @@ error_kinds! {
         "header fields of the peer cannot be decompressed (COMPRESSION_ERROR)";
     Http2Flood: "http2-flood",
         "the peer requires responses without end, or reads none of them (ENHANCE_YOUR_CALM)";
+    QuicVersion: "quic-version",
+        "the peer speaks no version of QUIC that this side does", opening;
+    QuicProtocol: "quic-protocol", "the peer broke the rules of QUIC", opening;
+    QuicClosed: "quic-closed",
+        "the peer ended the connection with an error of QUIC or HTTP/3",
+        opening, hint("the log of the server, or of a proxy before it, says why");
+    Http3Protocol: "http3-protocol",
+        "the peer broke the rules of HTTP/3 (H3_FRAME_UNEXPECTED, H3_ID_ERROR, H3_STREAM_CREATION_ERROR)";
+    Http3Frame: "http3-frame", "a frame of the peer is cut short, or has a wrong length (H3_FRAME_ERROR)";
+    Http3Settings: "http3-settings",
+        "the peer announced settings that it may not, or none (H3_SETTINGS_ERROR, H3_MISSING_SETTINGS)";
+    Http3ControlClosed: "http3-control-closed",
+        "the peer closed the control stream or one of QPACK (H3_CLOSED_CRITICAL_STREAM)";
+    Http3Compression: "http3-compression",
+        "header fields of the peer cannot be decompressed, or use a table that it was not given (QPACK_DECOMPRESSION_FAILED)";
+    Http3Flood: "http3-flood",
+        "the peer sends streams and frames without use, or reads nothing (H3_EXCESSIVE_LOAD)";
     StreamReset: "stream-reset",
-        "the peer gave up the request (RST_STREAM)",
+        "the peer gave up the request (RST_STREAM, RESET_STREAM)",
         hint("the log of the server, or of a proxy before it, says why");
     StreamRefused: "stream-refused",
-        "the peer refused the request unseen (REFUSED_STREAM)",
+        "the peer refused the request unseen (REFUSED_STREAM, H3_REQUEST_REJECTED)",
         hint("it takes fewer requests at once than it announced: use fewer --streams");
     GoneAway: "goaway", "the peer ended the connection (GOAWAY) before it answered the request";
     EventCut: "event-cut", "a stream of events ended within an event";

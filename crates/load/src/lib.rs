@@ -5,8 +5,6 @@
 //! over `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes
 //! move?). The engine never prints: it reports progress to an [`Observer`] and returns a
 //! [`results::LoadResult`].
-//!
-//! Not supported yet: HTTP/3.
 
 mod clock;
 mod engine;
@@ -62,6 +60,14 @@ pub const MAX_BODY_BYTES: u64 = 64 * 1024 * 1024;
 pub mod http1 {
     pub use crate::protocol::http1::ResponseParser;
     pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+}
+
+/// The client side of HTTP/3 connections, exposed for fuzzing.
+pub mod http3 {
+    pub use crate::network::record::{RecordKind, push, push_data};
+    pub use crate::protocol::http3::{Http3Connection, Http3Request};
+    pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+    pub use crate::target::Values;
 }
 
 /// The client side of HTTP/2 connections, exposed for fuzzing.

@@ -92,12 +92,18 @@ impl LoadSpec {
         (settings != ConnectionSettings::default()).then_some(settings)
     }
 
+    /// I/O interface of the connections: those over QUIC have epoll.
+    pub(crate) fn io_backend(&self) -> IoBackendChoice {
+        if let Protocol::Http3 { .. } = self.protocol { IoBackendChoice::Epoll } else { self.network }
+    }
+
     /// Protocol as named in results.
     pub(crate) fn spoken(&self) -> SpokenProtocol {
         match self.protocol {
             Protocol::Http1 => SpokenProtocol::Http1,
             Protocol::Http2 { .. } if self.targets.family == Family::Grpc => SpokenProtocol::Grpc,
             Protocol::Http2 { .. } => SpokenProtocol::Http2,
+            Protocol::Http3 { .. } => SpokenProtocol::Http3,
             Protocol::Raw(_) => SpokenProtocol::Raw,
             Protocol::WebSocket(_) => SpokenProtocol::WebSocket,
         }
@@ -129,6 +135,11 @@ pub enum Protocol {
         /// Maximum concurrent requests per connection, if the peer allows as many; at least 1.
         streams: usize,
     },
+    /// HTTP/3 over QUIC, whose TLS is version 1.3. All targets have a server name, and none is a gRPC call.
+    Http3 {
+        /// Maximum concurrent requests per connection, if the peer allows as many; at least 1.
+        streams: usize,
+    },
     /// Messages of fixed sizes, without a protocol.
     Raw(ExpectedReply),
     /// WebSocket over HTTP/1.1.
@@ -141,6 +152,7 @@ impl Protocol {
         match self {
             Self::Http1 | Self::WebSocket(_) => Some(b"http/1.1"),
             Self::Http2 { .. } => Some(b"h2"),
+            Self::Http3 { .. } => Some(http3::ALPN),
             Self::Raw(_) => None,
         }
     }
@@ -150,6 +162,7 @@ impl Protocol {
     pub fn with_one_stream(self) -> Self {
         match self {
             Self::Http2 { .. } => Self::Http2 { streams: 1 },
+            Self::Http3 { .. } => Self::Http3 { streams: 1 },
             Self::WebSocket(Replies::InOrder(_)) => Self::WebSocket(Replies::InOrder(1)),
             Self::Http1 | Self::Raw(_) | Self::WebSocket(_) => self,
         }
@@ -160,7 +173,9 @@ impl Protocol {
     pub fn streams(self) -> usize {
         match self {
             Self::Http1 | Self::Raw(_) | Self::WebSocket(Replies::Pushed(_)) => 1,
-            Self::Http2 { streams } | Self::WebSocket(Replies::InOrder(streams)) => streams,
+            Self::Http2 { streams }
+            | Self::Http3 { streams }
+            | Self::WebSocket(Replies::InOrder(streams)) => streams,
         }
     }
 }

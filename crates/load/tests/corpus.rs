@@ -4,6 +4,8 @@
 mod http1;
 #[path = "../../../fuzz/src/http2.rs"]
 mod http2;
+#[path = "../../../fuzz/src/http3.rs"]
+mod http3;
 #[path = "../../../fuzz/src/recording.rs"]
 mod recording;
 #[macro_use]
@@ -15,6 +17,7 @@ mod websocket;
 corpora! {
     http1_response_corpus_passes: "http1_response", http1::check;
     http2_connection_corpus_passes: "http2_connection", http2::check;
+    http3_connection_corpus_passes: "http3_connection", http3::check;
     recording_corpus_passes: "recording", recording::check;
     websocket_corpus_passes: "websocket", websocket::check;
 }

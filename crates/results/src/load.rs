@@ -282,6 +282,9 @@ pub enum SpokenProtocol {
     /// HTTP/2.
     #[serde(rename = "http/2")]
     Http2,
+    /// HTTP/3.
+    #[serde(rename = "http/3")]
+    Http3,
     /// gRPC over HTTP/2.
     #[serde(rename = "grpc")]
     Grpc,
@@ -300,6 +303,7 @@ impl SpokenProtocol {
         match self {
             Self::Http1 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
+            Self::Http3 => "HTTP/3",
             Self::Grpc => "gRPC",
             Self::Raw => "raw",
             Self::WebSocket => "WebSocket",

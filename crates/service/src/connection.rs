@@ -2,11 +2,11 @@
 //!
 //! A worker gives it turns; each returns what the connection needs next. The protocol is known from the
 //! listener, from the TLS handshake (ALPN), or from the first bytes. It changes at most twice: opening →
-//! HTTP/1.1 → HTTP/2 or WebSocket.
+//! HTTP/1.1 → HTTP/2 or WebSocket. HTTP/3 has no socket of its own: the worker hands it its datagrams.
 
-use crate::counters::Tally;
 use crate::http1::Http1;
 use crate::http2::Http2;
+use crate::http3::Http3;
 use crate::opening::{Opened, Opening};
 use crate::settings::Protocol;
 use crate::shared::Shared;
@@ -36,6 +36,7 @@ enum Spoken {
     Opening(Opening),
     Http1(Http1),
     Http2(Http2),
+    Http3(Box<Http3>),
     Tcp(Tcp),
     WebSocket(WebSocket),
     /// None: the connection is over.
@@ -60,6 +61,16 @@ impl Connection {
         Self { spoken, active_ns: now_ns, timer_ns: None, queued: false }
     }
 
+    /// A client of HTTP/3.
+    pub(crate) fn of_datagrams(http3: Http3, now_ns: u64) -> Self {
+        Self { spoken: Spoken::Http3(Box::new(http3)), active_ns: now_ns, timer_ns: None, queued: false }
+    }
+
+    /// Its HTTP/3, if it is a client of that.
+    pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
+        if let Spoken::Http3(http3) = &mut self.spoken { Some(http3) } else { None }
+    }
+
     /// Notes that the socket is readable.
     pub(crate) fn has_input(&mut self, half_closed: bool) {
         match &mut self.spoken {
@@ -68,7 +79,7 @@ impl Connection {
             Spoken::Http2(http2) => http2.has_input(half_closed),
             Spoken::Tcp(tcp) => tcp.has_input(half_closed),
             Spoken::WebSocket(websocket) => websocket.has_input(half_closed),
-            Spoken::Nothing => {}
+            Spoken::Http3(_) | Spoken::Nothing => {}
         }
     }
 
@@ -77,6 +88,7 @@ impl Connection {
         match &self.spoken {
             Spoken::Http1(http1) => http1.is_delayed(),
             Spoken::Http2(http2) => http2.is_delayed(),
+            Spoken::Http3(http3) => http3.is_delayed(),
             Spoken::Tcp(tcp) => tcp.is_delayed(),
             Spoken::WebSocket(websocket) => websocket.is_delayed(),
             Spoken::Opening(_) | Spoken::Nothing => false,
@@ -88,7 +100,7 @@ impl Connection {
         match &self.spoken {
             Spoken::Http1(http1) => http1.held_bytes(),
             Spoken::WebSocket(websocket) => websocket.held_bytes(),
-            Spoken::Opening(_) | Spoken::Http2(_) | Spoken::Tcp(_) | Spoken::Nothing => 0,
+            Spoken::Opening(_) | Spoken::Http2(_) | Spoken::Http3(_) | Spoken::Tcp(_) | Spoken::Nothing => 0,
         }
     }
 
@@ -111,6 +123,7 @@ impl Connection {
             Spoken::Opening(opening) => opening.turn(shared),
             Spoken::Http1(http1) => http1.turn(shared),
             Spoken::Http2(http2) => Some(http2.turn(shared)),
+            Spoken::Http3(http3) => Some(http3.turn(shared)),
             Spoken::Tcp(tcp) => Some(tcp.turn(shared)),
             Spoken::WebSocket(websocket) => Some(websocket.turn(shared)),
             Spoken::Nothing => Some(Turn::Close),
@@ -136,13 +149,15 @@ impl Connection {
         };
     }
 
-    /// Counts requests cut off by the end of the connection. HTTP/2 exchanges count themselves when dropped.
-    pub(crate) fn count_end(&self, tally: &Tally) {
-        match &self.spoken {
+    /// Ends the connection and counts requests that this cuts off. Exchanges of HTTP/2 and HTTP/3 count themselves when dropped.
+    pub(crate) fn end(self, shared: &mut Shared) {
+        let tally = &shared.tally;
+        match self.spoken {
             Spoken::Http1(http1) => http1.count_end(tally),
             Spoken::Tcp(tcp) => tcp.count_end(tally),
             Spoken::WebSocket(websocket) => websocket.count_end(tally),
             Spoken::Opening(opening) => opening.count_end(tally),
+            Spoken::Http3(http3) => http3.end(shared),
             Spoken::Http2(_) | Spoken::Nothing => {}
         }
     }

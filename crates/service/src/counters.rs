@@ -27,6 +27,8 @@ pub struct Counters {
     pub http1: ProtocolCounters,
     /// HTTP/2, without gRPC except for its connections.
     pub http2: ProtocolCounters,
+    /// HTTP/3; its bytes are those of its streams.
+    pub http3: ProtocolCounters,
     /// gRPC; its connections are counted under HTTP/2.
     pub grpc: ProtocolCounters,
     /// TCP.
@@ -79,6 +81,7 @@ impl Counters {
         let protocols = [
             ("http/1.1", self.http1),
             ("http/2", self.http2),
+            ("http/3", self.http3),
             ("grpc", self.grpc),
             ("tcp", self.tcp),
             ("websocket", self.websocket),
@@ -112,12 +115,13 @@ impl Counters {
             sum.tls_handshakes_failed += tally.handshakes_failed.get();
             tally.http1.add_to(&mut sum.http1);
             tally.http2.add_to(&mut sum.http2);
+            tally.http3.add_to(&mut sum.http3);
             tally.grpc.add_to(&mut sum.grpc);
             tally.tcp.add_to(&mut sum.tcp);
             tally.websocket.add_to(&mut sum.websocket);
         }
-        let protocols = [sum.http1, sum.http2, sum.grpc, sum.tcp, sum.websocket];
-        sum.requests = protocols.iter().map(|counts| counts.requests).sum();
+        let protocols = [&sum.http1, &sum.http2, &sum.http3, &sum.grpc, &sum.tcp, &sum.websocket];
+        sum.requests = protocols.into_iter().map(|counts| counts.requests).sum();
         sum
     }
 }
@@ -133,6 +137,7 @@ pub(crate) struct Tally {
     pub bytes_received: Count,
     pub bytes_sent: Count,
     pub http2: ProtocolTally,
+    pub http3: ProtocolTally,
     pub grpc: ProtocolTally,
     pub tcp: ProtocolTally,
     pub websocket: ProtocolTally,

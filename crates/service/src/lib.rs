@@ -1,14 +1,14 @@
 //! The synthetic service: a server that responds with the size, delay and error rate given by its settings or
-//! by each request's query, and is never the bottleneck itself. HTTP/1.1, HTTP/2, gRPC, raw TCP; with or
-//! without TLS.
+//! by each request's query, and is never the bottleneck itself. HTTP/1.1, HTTP/2, gRPC, raw TCP, with or
+//! without TLS; HTTP/3.
 //!
 //! [`Settings`] → [`Server::bind`] → [`Server::run`]. From the outside in: `server` creates `worker`s (one
 //! thread and one event loop each), and a worker gives turns to `connection`s. A connection speaks `http1`,
-//! `http2` or `tcp` over its `transport`; `grpc` handles calls over HTTP/2. The response to an HTTP request
-//! is the same in both versions: `query`, `reply`; `events` and `chat` are streams of events.
+//! `http2` or `tcp` over its `transport`, or `http3` over the worker's endpoint; `grpc` handles calls over HTTP/2.
+//! The response to an HTTP request is the same in all versions: `query`, `reply`; `events` and `chat` are streams of events.
 //!
 //! Requests on one HTTP/1.1 or TCP connection are answered in order, one after the other: the delay of a
-//! pipelined request begins when the previous one has been answered. Those of HTTP/2 run concurrently. Not
+//! pipelined request begins when the previous one has been answered. Those of HTTP/2 and HTTP/3 run concurrently. Not
 //! supported: trailers, content codings, ranges, dates.
 
 mod chat;
@@ -21,6 +21,7 @@ mod events;
 mod grpc;
 mod http1;
 mod http2;
+mod http3;
 pub mod node;
 mod opening;
 mod output;

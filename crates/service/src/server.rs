@@ -1,6 +1,7 @@
 //! Binding and running a server: from settings to workers.
 
 use crate::counters::{Counters, Tally};
+use crate::http3::quic::{self, Quic};
 use crate::settings::{Listener, MAX_THREADS, Protocol, STATUSES, Settings};
 use crate::shared::Shared;
 use crate::worker::{Acceptor, Inbox, Reception, Worker};
@@ -95,21 +96,24 @@ impl Server {
             listener.address = address.map_err(failed)?;
             sockets.push(socket);
         }
+        let mut quic = bind_datagrams(settings, &listeners)?.into_iter();
         let tallies: Arc<[Arc<Tally>]> = (0..settings.threads).map(|_| Arc::default()).collect();
         let inboxes: io::Result<Vec<Inbox>> = (0..settings.threads).map(|_| Inbox::new()).collect();
         let inboxes: Arc<[Inbox]> =
             inboxes.map_err(|error| kernel("create event descriptors", error.into()))?.into();
+        let max_connections = max_connections(settings);
         let mut acceptor = Some(Acceptor {
             listeners: sockets,
-            max_connections: max_connections(settings),
+            max_connections,
             inboxes: Arc::clone(&inboxes),
             tallies: Arc::clone(&tallies),
         });
         let started = Instant::now();
         let workers: io::Result<Vec<Worker>> = (0..settings.threads)
             .map(|index| {
-                let shared = Shared::new(settings, index, &tallies, started);
-                Worker::new(index, settings, &inboxes, acceptor.take(), &receptions, shared)
+                let shared = Shared::new(settings, index, &tallies, started, quic.next());
+                let reception = (&receptions, max_connections);
+                Worker::new(index, settings, &inboxes, acceptor.take(), reception, shared)
             })
             .collect();
         let workers =
@@ -203,6 +207,25 @@ fn receptions(settings: &Settings) -> Result<Arc<[Reception]>, ServeError> {
         Ok(Reception { protocol: listener.protocol, tls })
     };
     settings.listeners.iter().map(of).collect()
+}
+
+/// An endpoint of HTTP/3 for each worker; none if there is no HTTP/3.
+fn bind_datagrams(settings: &Settings, listeners: &[Listener]) -> Result<Vec<Quic>, ServeError> {
+    if !settings.http3 {
+        return Ok(Vec::new());
+    }
+    let mut of_https = listeners.iter().filter(|one| one.protocol == Protocol::Http && one.tls);
+    let (Some(listener), None, Some(tls)) = (of_https.next(), of_https.next(), &settings.tls) else {
+        return Err(ServeError::Settings("expected one listener for HTTP with TLS beside HTTP/3".to_owned()));
+    };
+    let config = quic::config(tls.listener(&[::http3::ALPN]))
+        .ok_or_else(|| ServeError::Settings("HTTP/3 needs TLS 1.3".to_owned()))?;
+    let failed = |source: Errno| ServeError::Listen { address: listener.address, source: source.into() };
+    let bind = |_| {
+        let socket = quic::listen(listener.address, settings.threads > 1).map_err(failed)?;
+        Ok(Quic::new(socket, Arc::clone(&config)))
+    };
+    (0..settings.threads).map(bind).collect()
 }
 
 pub(crate) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {

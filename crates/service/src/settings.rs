@@ -22,6 +22,8 @@ pub struct Settings {
     pub listeners: Vec<Listener>,
     /// Certificate and key for the listeners with TLS; not needed otherwise.
     pub tls: Option<Tls>,
+    /// HTTP/3 beside the one listener for HTTP with TLS: on the same port over UDP.
+    pub http3: bool,
     /// Message sizes over raw TCP.
     pub tcp: TcpSizes,
     /// Default response, which the request's query may override.
@@ -48,6 +50,7 @@ impl Settings {
         Self {
             listeners: vec![Listener { address, protocol: Protocol::Http, tls: false }],
             tls: None,
+            http3: false,
             tcp: TcpSizes::default(),
             answer: Answer::default(),
             threads: 1,

@@ -3,12 +3,14 @@
 
 use crate::counters::{Counters, Tally};
 use crate::http2::context::Context;
+use crate::http3::quic::Quic;
 use crate::response::Composer;
 use crate::settings::{Answer, Settings, TcpSizes};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// Size of the shared read buffer, bytes. A head of the maximum size fits.
@@ -29,6 +31,8 @@ pub(crate) struct Shared {
     pub tcp: TcpSizes,
     /// State shared by HTTP/2 connections.
     pub http2: Arc<Context>,
+    /// The endpoint of HTTP/3 connections, if the worker serves any.
+    pub quic: Option<Quic>,
     /// Memory that all connections together hold for unfinished requests, bytes.
     pub held_bytes: usize,
     pub tally: Arc<Tally>,
@@ -46,6 +50,7 @@ impl Shared {
         worker: usize,
         tallies: &Arc<[Arc<Tally>]>,
         started: Instant,
+        quic: Option<Quic>,
     ) -> Self {
         let random = match settings.seed {
             Some(seed) => SmallRng::seed_from_u64(seed.wrapping_add(worker as u64)),
@@ -60,6 +65,7 @@ impl Shared {
             random,
             tcp: settings.tcp,
             http2: Arc::new(Context::new(settings, worker, tallies, started)),
+            quic,
             held_bytes: 0,
             tally: Arc::clone(&tallies[worker]),
             tallies: Arc::clone(tallies),
@@ -70,6 +76,11 @@ impl Shared {
     /// Nanoseconds since the start of the server.
     pub(crate) fn now_ns(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Open connections of all workers.
+    pub(crate) fn connections_open(&self) -> usize {
+        self.tallies.iter().map(|tally| tally.connections_open.load(Relaxed)).sum()
     }
 
     pub(crate) fn counters(&self) -> Counters {

@@ -7,6 +7,8 @@
 
 use crate::connection::Connection;
 use crate::counters::Tally;
+use crate::http3::Http3;
+use crate::http3::quic::{Arrival, Quic};
 use crate::settings::{Protocol, Settings, Stall};
 use crate::shared::Shared;
 use crate::turn::Turn;
@@ -30,6 +32,8 @@ use std::time::Duration;
 const EVENTS_PER_WAIT: usize = 256;
 /// Maximum connections accepted before other events get their turn.
 const ACCEPTS_PER_TURN: usize = 64;
+/// Calls to receive datagrams before other events get their turn.
+const DATAGRAM_READS_PER_TURN: usize = 8;
 /// Pause before accepting again when there is no room for another connection.
 const ACCEPT_REST_NS: u64 = 20_000_000;
 
@@ -38,6 +42,7 @@ const ACCEPT_REST_NS: u64 = 20_000_000;
 const STOP: u64 = u64::MAX;
 const INBOX: u64 = u64::MAX - 1;
 const SWEEP: u64 = u64::MAX - 2;
+const DATAGRAMS: u64 = u64::MAX - 3;
 const LISTENERS: u64 = u64::MAX - (1 << 16);
 
 /// Connections in transfer to a worker.
@@ -119,6 +124,7 @@ pub(crate) struct Worker {
     timers: BTreeSet<(u64, u32)>,
     /// Tokens of connections that want another turn at once.
     again: VecDeque<u64>,
+    max_connections: usize,
     stall: Option<Stall>,
     idle_timeout_ns: u64,
     /// Timer that triggers the search for idle connections. Closed with the worker.
@@ -132,7 +138,7 @@ impl Worker {
         settings: &Settings,
         inboxes: &Arc<[Inbox]>,
         acceptor: Option<Acceptor>,
-        receptions: &Arc<[Reception]>,
+        (receptions, max_connections): (&Arc<[Reception]>, usize),
         shared: Shared,
     ) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -151,6 +157,9 @@ impl Worker {
         // Kernels before 5.11 and some container sandboxes reject this system call: better to fail now than
         // later.
         epoll::wait(&epoll, spare_capacity(&mut Vec::with_capacity(1)), Some(&timespec(0)))?;
+        if let Some(quic) = &shared.quic {
+            epoll::add(&epoll, quic, EventData::new_u64(DATAGRAMS), EventFlags::IN)?;
+        }
         Ok(Self {
             index,
             epoll,
@@ -162,6 +171,7 @@ impl Worker {
             free: Vec::new(),
             timers: BTreeSet::new(),
             again: VecDeque::new(),
+            max_connections,
             stall: settings.stall,
             idle_timeout_ns: u64::try_from(settings.idle_timeout.as_nanos()).unwrap_or(u64::MAX),
             sweep,
@@ -217,6 +227,7 @@ impl Worker {
                 }
             }
             SWEEP => self.sweep(now_ns),
+            DATAGRAMS => self.receive_datagrams(now_ns),
             LISTENERS.. => self.accept((token - LISTENERS) as usize),
             token => {
                 let Some(connection) = self.connection(token) else { return };
@@ -352,13 +363,65 @@ impl Worker {
         }
     }
 
+    /// A free slot.
+    fn take_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        })
+    }
+
+    /// Receives datagrams, and gives their connections turns.
+    fn receive_datagrams(&mut self, now_ns: u64) {
+        let Some(mut quic) = self.shared.quic.take() else { return };
+        let mut touched = Vec::new();
+        for _ in 0..DATAGRAM_READS_PER_TURN {
+            let received =
+                quic.receive(|quic, arrival| touched.extend(self.take_datagram(quic, arrival, now_ns)));
+            if received.is_none() {
+                break;
+            }
+        }
+        self.shared.quic = Some(quic);
+        touched.sort_unstable();
+        touched.dedup();
+        for slot in touched {
+            self.give_turn(slot);
+        }
+    }
+
+    /// Hands a datagram to its connection, or accepts its client. Returns the slot that wants a turn.
+    fn take_datagram(&mut self, quic: &mut Quic, arrival: Arrival, now_ns: u64) -> Option<u32> {
+        match arrival {
+            Arrival::Event(slot, handle, event) => {
+                let connection = self.slots.get_mut(slot as usize)?.connection.as_mut()?;
+                connection.active_ns = now_ns;
+                connection.http3()?.receive(handle, event);
+                Some(slot)
+            }
+            Arrival::Client(client) if self.shared.connections_open() >= self.max_connections => {
+                quic.refuse(*client);
+                None
+            }
+            Arrival::Client(client) => {
+                let slot = self.take_slot();
+                let Some(link) = quic.accept(*client, slot) else {
+                    self.free.push(slot);
+                    return None;
+                };
+                self.shared.tally.connections_accepted.add(1);
+                self.shared.tally.connections_open.fetch_add(1, Relaxed);
+                let http3 = Http3::new(link, &mut self.shared);
+                self.slots[slot as usize].connection = Some(Connection::of_datagrams(http3, now_ns));
+                Some(slot)
+            }
+        }
+    }
+
     /// Takes over a connection that is already counted.
     fn adopt(&mut self, socket: OwnedFd, listener: usize) {
         self.shared.tally.connections_accepted.add(1);
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            (self.slots.len() - 1) as u32
-        });
+        let slot = self.take_slot();
         let Slot { generation, connection } = &mut self.slots[slot as usize];
         let token = EventData::new_u64(u64::from(*generation) << 32 | u64::from(slot));
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -379,7 +442,7 @@ impl Worker {
             self.timers.remove(&(due_ns, slot));
         }
         self.shared.held_bytes -= connection.held_bytes();
-        connection.count_end(&self.shared.tally);
+        connection.end(&mut self.shared);
         self.shared.tally.connections_open.fetch_sub(1, Relaxed);
         self.free.push(slot);
     }

@@ -106,13 +106,13 @@ impl Decoder {
         let mut name = std::mem::take(&mut self.name);
         name.clear();
         if index == 0 {
-            let (text, step) = Text::read(&bytes[taken..])?;
+            let (text, step) = Text::read(&bytes[taken..], 7)?;
             text.decode_into(&mut name)?;
             taken += step;
         } else {
             name.extend_from_slice(self.entry(index)?.0);
         }
-        let (text, step) = Text::read(&bytes[taken..])?;
+        let (text, step) = Text::read(&bytes[taken..], 7)?;
         let wanted = reader.wants(&name);
         if wanted || enters {
             self.value.clear();

@@ -85,9 +85,9 @@ fn push_fields(fields: &[(&str, &str)], written: Fields, first: usize, out: &mut
         let named = static_table::find(name.as_bytes(), b"").1;
         integer::encode(named.unwrap_or(0), 6, 0x40, out);
         if named.is_none() {
-            text::encode(name.as_bytes(), out);
+            text::encode(name.as_bytes(), 7, 0, out);
         }
-        text::encode(value.as_bytes(), out);
+        text::encode(value.as_bytes(), 7, 0, out);
     }
 }
 

@@ -259,7 +259,10 @@ impl Coordinator<'_> {
             reading_lag_us: (is_timed_by_kernel && recorder.reading_lag.count() > 0)
                 .then(|| recorder.reading_lag.summary()),
             arrival_uncertainty_us: (is_timed_by_kernel
-                && matches!(self.spec.protocol, Protocol::Http2 { .. } | Protocol::WebSocket(_)))
+                && matches!(
+                    self.spec.protocol,
+                    Protocol::Http2 { .. } | Protocol::Http3 { .. } | Protocol::WebSocket(_)
+                ))
             .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),

@@ -3,11 +3,12 @@
 use super::messages::FromWorker;
 use crate::clock::{Clock, nanos};
 use crate::lookups::FoundAddresses;
-use crate::network::{EpollNetwork, IoBackend, Network, TlsNetwork, UringNetwork};
+use crate::network::{EpollNetwork, IoBackend, Network, QuicNetwork, TlsNetwork, UringNetwork};
 use crate::pacing::SpareCpu;
 use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
+use crate::protocol::http3::{Http3Connection, Http3Request};
 use crate::protocol::raw::{Raw, RawRequest};
 use crate::protocol::websocket::{WebSocket, WebSocketRequest};
 use crate::schedule::{
@@ -93,6 +94,12 @@ impl WorkerTask<'_> {
         let assignment = spec.assignment(self.thread);
         let slots = assignment.servers.len();
         let proxy_protocol = self.spec.opening.proxy_protocol;
+        if let (Protocol::Http3 { streams }, Some(tls)) = (spec.protocol, &spec.tls) {
+            let configs = tls.speaking(spec.protocol, spec.share.worker(self.thread, spec.threads));
+            let network = QuicNetwork::new(slots, configs, streams)?;
+            let make_codec = || Http3Connection::new(streams);
+            return self.speak(schedule, network, &assignment, Http3Request::new, make_codec);
+        }
         match io_backend {
             IoBackend::IoUring(ring) => {
                 self.follow_over(schedule, UringNetwork::new(*ring, slots, proxy_protocol)?, &assignment)
@@ -137,6 +144,7 @@ impl WorkerTask<'_> {
                     Http2Connection::new(streams, &common)
                 })
             }
+            Protocol::Http3 { .. } => Err(io::Error::other("HTTP/3 without TLS settings")),
             Protocol::Raw(expected) => {
                 self.speak(schedule, network, assignment, RawRequest::new, || Raw::new(expected))
             }

@@ -42,6 +42,18 @@ impl Route<'_> {
         Ok(socket)
     }
 
+    /// Creates a non-blocking UDP socket.
+    pub(super) fn datagram_socket(self) -> io::Result<OwnedFd> {
+        let is_ipv4 = self.address.ip().is_some_and(|address| address.is_ipv4());
+        let family = if is_ipv4 { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = net::socket_with(family, SocketType::DGRAM, flags, None)?;
+        if let Some(source) = self.source {
+            source::bind(&socket, source)?;
+        }
+        Ok(socket)
+    }
+
     /// Connects a socket of this route.
     pub(super) fn connect(self, socket: &OwnedFd) -> Result<(), Errno> {
         match self.address {

@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
+pub(crate) mod http3;
 mod kept;
 pub(crate) mod raw;
 pub(crate) mod websocket;
@@ -26,10 +27,15 @@ pub(crate) trait Codec {
 
     /// True if several requests may be unanswered at once. Requests due together are then sent as one write.
     const MULTIPLEXED: bool;
+
     /// Failure of a peer that is connected, but does not say within the timeout that it accepts requests.
     const NOT_GREETED: ErrorKind = ErrorKind::SettingsTimeout;
+
     /// Failure of a peer that requires answers without reading them.
-    const FLOODED: ErrorKind = ErrorKind::Http2Flood;
+    const FLOOD: ErrorKind = ErrorKind::Http2Flood;
+
+    /// Bytes that [`Self::begin`] appends for the network alone.
+    const OVERHEAD_BYTES: usize = 0;
 
     /// Exclusive upper bound of stream numbers: the maximum number of unanswered requests.
     fn streams(&self) -> usize;

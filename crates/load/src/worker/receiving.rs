@@ -137,7 +137,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
         }
         if C::MULTIPLEXED && self.exceeds_unread(slot) {
-            return self.lose(slot, C::FLOODED, now);
+            return self.lose(slot, C::FLOOD, now);
         }
         self.flush(slot, now);
     }

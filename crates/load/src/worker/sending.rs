@@ -191,7 +191,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             Some(sessions) => sessions.values(chosen, self.targets),
         };
         let stream = connection.codec.begin(request, values, &mut connection.outgoing);
-        let bytes = connection.outgoing.len() - before + connection.codec.blocked_bytes(stream);
+        let begun = connection.outgoing.len() - before - C::OVERHEAD_BYTES;
+        let bytes = begun + connection.codec.blocked_bytes(stream);
         let flight = InFlightRequest { bytes, ..flight };
         connection.begun(stream, flight);
         flight

@@ -31,6 +31,9 @@ A gRPC call sets it in its message (reflection: service meshmeter.v1.Echo):
 TLS with a certificate made for the purpose:
     meshmeter serve --tls --tls-ca-out ca.pem
     curl --cacert ca.pem https://localhost:8443/
+HTTP/3 on the same port, over UDP:
+    meshmeter serve --http3 --tls-ca-out ca.pem
+    meshmeter load --http 3 --cacert ca.pem --rate 100 https://localhost:8443/
 Counts since the start, for each protocol:
     curl http://127.0.0.1:8080/meshmeter/counters
 One service of a topology, which calls another:

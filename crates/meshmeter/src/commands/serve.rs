@@ -36,6 +36,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     Ok(Settings {
         listeners,
         tls,
+        http3: args.tls.http3,
         tcp: args.tcp.sizes(),
         answer: Answer {
             status: args.status,

@@ -1,7 +1,7 @@
-//! Responses to plain HTTP requests over HTTP/2: the same as over HTTP/1.1.
+//! Responses to plain HTTP requests over HTTP/2 and HTTP/3: the same as over HTTP/1.1.
 
 use super::context::{Context, Held};
-use super::exchange::{Answering, Broken, Exchange, send_content};
+use super::exchange::{Answering, Broken, Exchange, Receiving, Respond, Sending, send_content};
 use super::outbox::Outbox;
 use super::streaming;
 use crate::chat;
@@ -10,25 +10,25 @@ use crate::content::{Content, MAX_COPIED_BYTES};
 use crate::reply::Reply;
 use crate::response::is_bodiless;
 use crate::settings::Answer;
-use h2::RecvStream;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
+use std::future::poll_fn;
 use std::time::Duration;
 
 /// The reply that a request's head selects.
-pub(super) fn reply_to(head: &Parts, worker: &Context) -> Reply {
+pub(crate) fn reply_to(head: &Parts, worker: &Context) -> Reply {
     let target = head.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
     Reply::to(head.method.as_str(), target, &worker.answer)
 }
 
 /// Answers at once if possible, otherwise returns the future that will.
-pub(super) fn answer(
-    exchange: Exchange,
+pub(crate) fn answer<R: Respond>(
+    exchange: Exchange<R>,
     head: &Parts,
-    body: RecvStream,
+    body: impl Receiving,
     reply: Reply,
     random: &mut SmallRng,
 ) -> Option<Answering> {
@@ -43,7 +43,7 @@ pub(super) fn answer(
     }
     let fails = reply.fails(random);
     let composed = Composed::new(reply, fails, &exchange.worker);
-    if body.is_end_stream() && composed.delay_ns == 0 {
+    if body.is_end() && composed.delay_ns == 0 {
         return answer_at_once(exchange, composed, head_only);
     }
     Some(Box::pin(async move {
@@ -52,7 +52,11 @@ pub(super) fn answer(
 }
 
 /// A body that can be sent at once needs no future.
-fn answer_at_once(mut exchange: Exchange, composed: Composed, head_only: bool) -> Option<Answering> {
+fn answer_at_once<R: Respond>(
+    mut exchange: Exchange<R>,
+    composed: Composed,
+    head_only: bool,
+) -> Option<Answering> {
     exchange.received();
     let (response, mut content) = composed.into_response(head_only, &exchange.worker);
     let ended = content.bytes() == 0;
@@ -63,7 +67,7 @@ fn answer_at_once(mut exchange: Exchange, composed: Composed, head_only: bool) -
     }
     if content.bytes() <= MAX_COPIED_BYTES {
         let length = content.bytes() as usize;
-        stream.reserve_capacity(length);
+        stream.reserve(length);
         if stream.capacity() >= length {
             stream.send_data(content.take(length), true).ok()?;
             exchange.answered();
@@ -77,10 +81,10 @@ fn answer_at_once(mut exchange: Exchange, composed: Composed, head_only: bool) -
     }))
 }
 
-async fn answer_later(
-    mut exchange: Exchange,
+async fn answer_later<R: Respond>(
+    mut exchange: Exchange<R>,
     composed: Composed,
-    mut body: RecvStream,
+    mut body: impl Receiving,
     head_only: bool,
     expects_continue: bool,
 ) -> Result<(), Broken> {
@@ -89,10 +93,10 @@ async fn answer_later(
 }
 
 /// Answers with a stream of events, if that is what the request turns out to ask for.
-async fn answer_events(
-    mut exchange: Exchange,
+async fn answer_events<R: Respond>(
+    mut exchange: Exchange<R>,
     reply: Reply,
-    mut body: RecvStream,
+    mut body: impl Receiving,
     (head_only, expects_continue): (bool, bool),
     mut random: SmallRng,
 ) -> Result<(), Broken> {
@@ -136,28 +140,29 @@ fn too_much_held(is_chat: bool) -> Reply {
 }
 
 /// Receives the rest of a request.
-async fn receive(
-    exchange: &mut Exchange,
-    body: &mut RecvStream,
+async fn receive<R: Respond>(
+    exchange: &mut Exchange<R>,
+    body: &mut impl Receiving,
     expects_continue: bool,
     mut content: impl FnMut(&[u8]),
 ) -> Result<(), Broken> {
-    if expects_continue && !body.is_end_stream() {
+    if expects_continue && !body.is_end() {
         let mut response = Response::new(());
         *response.status_mut() = StatusCode::CONTINUE;
         exchange.respond.send_informational(response)?;
     }
-    while let Some(bytes) = body.data().await {
-        let bytes = bytes?;
-        content(&bytes);
-        body.flow_control().release_capacity(bytes.len())?;
+    while let Some(bytes) = poll_fn(|context| body.poll_data(context)).await {
+        content(&bytes?);
     }
-    body.trailers().await?;
     exchange.received();
     Ok(())
 }
 
-async fn send(mut exchange: Exchange, composed: Composed, head_only: bool) -> Result<(), Broken> {
+async fn send<R: Respond>(
+    mut exchange: Exchange<R>,
+    composed: Composed,
+    head_only: bool,
+) -> Result<(), Broken> {
     exchange.delay(composed.delay_ns, None).await?;
     let (response, content) = composed.into_response(head_only, &exchange.worker);
     let mut stream = exchange.respond.send_response(response, content.bytes() == 0)?;

@@ -39,7 +39,7 @@ impl Wired {
         client.set_nonblocking(true).unwrap();
         let settings = Settings::new("127.0.0.1:0".parse().unwrap());
         let tallies: Arc<[Arc<Tally>]> = [Arc::default()].into();
-        let mut shared = Shared::new(&settings, 0, &tallies, Instant::now());
+        let mut shared = Shared::new(&settings, 0, &tallies, Instant::now(), None);
         let server = Http2::new(Transport::new(server.into(), None), Vec::new(), &mut shared);
         let stream_window = [&[0, 4][..], &MAX_WINDOW.to_be_bytes()].concat();
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();

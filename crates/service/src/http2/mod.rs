@@ -9,7 +9,7 @@
 //! written (`outbox`), and the memory that all requests and responses of a worker hold. Bodies are discarded as
 //! they arrive, except those of chat completions.
 
-mod answer;
+pub(crate) mod answer;
 mod channel;
 pub(crate) mod context;
 pub(crate) mod exchange;
@@ -17,7 +17,7 @@ pub(crate) mod exchange;
 mod flow_tests;
 pub(crate) mod outbox;
 mod streaming;
-mod timers;
+pub(crate) mod timers;
 
 use crate::grpc;
 use crate::reply::Reply;
@@ -69,7 +69,7 @@ impl fmt::Debug for Http2 {
 
 /// True if anything was woken since the last poll.
 #[derive(Debug, Default)]
-struct Woken(AtomicBool);
+pub(crate) struct Woken(pub(crate) AtomicBool);
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
@@ -226,7 +226,7 @@ impl Server {
             Some(grpc::answer(exchange, &head, body, worker.answer, fails))
         } else {
             let reply = answer::reply_to(&head, worker);
-            let kind = if reply == Reply::Counters { Kind::Uncounted } else { Kind::Http };
+            let kind = if reply == Reply::Counters { Kind::Uncounted } else { Kind::Http2 };
             answer::answer(Exchange::new(respond, kind, worker, timers), &head, body, reply, random)
         };
         // Most finish at once, and need no place among those that wait.

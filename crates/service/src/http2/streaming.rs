@@ -1,7 +1,7 @@
-//! Streams of events over HTTP/2: the same as over HTTP/1.1.
+//! Streams of events over HTTP/2 and HTTP/3: the same as over HTTP/1.1.
 
 use super::context::Held;
-use super::exchange::{Broken, Exchange, send_content};
+use super::exchange::{Broken, Exchange, Respond, send_content};
 use super::outbox::Outbox;
 use crate::compute::compute;
 use crate::content::Content;
@@ -13,8 +13,8 @@ use http::{Response, StatusCode};
 use rand::rngs::SmallRng;
 
 /// Sends a stream of events, whose schedule counts from the end of its delay. `held`: memory of the frames.
-pub(super) async fn send(
-    mut exchange: Exchange,
+pub(super) async fn send<R: Respond>(
+    mut exchange: Exchange<R>,
     answer: &Answer,
     (frames, held): (Box<Frames>, Held),
     head_only: bool,

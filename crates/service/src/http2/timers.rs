@@ -23,7 +23,7 @@ impl Timers {
     }
 
     /// Wakes all waits that are due.
-    pub(super) fn wake(&self, now_ns: u64) {
+    pub(crate) fn wake(&self, now_ns: u64) {
         let mut inner = self.inner();
         inner.now_ns = now_ns;
         while let Some(entry) = inner.due.first_entry()
@@ -34,7 +34,7 @@ impl Timers {
     }
 
     /// The earliest deadline.
-    pub(super) fn first_ns(&self) -> Option<u64> {
+    pub(crate) fn first_ns(&self) -> Option<u64> {
         self.inner().due.first_key_value().map(|((due_ns, _), _)| *due_ns)
     }
 

@@ -11,11 +11,13 @@ pub(crate) struct TlsFailure(pub(crate) ErrorKind);
 
 impl TlsFailure {
     /// Classifies an error of the TLS library.
-    pub(super) fn from_error(error: &Error, established: bool) -> Self {
+    pub(in crate::network) fn from_error(error: &Error, established: bool) -> Self {
         Self(match error {
             Error::InvalidCertificate(error) => of_certificate(error),
             Error::NoCertificatesPresented => ErrorKind::CertificateInvalid,
             Error::AlertReceived(alert) => of_alert(*alert),
+            // QUIC alone requires one.
+            Error::NoApplicationProtocol => ErrorKind::AlpnRefused,
             _ if established => ErrorKind::TlsProtocol,
             _ => ErrorKind::TlsHandshake,
         })
@@ -48,8 +50,8 @@ fn of_certificate(error: &CertificateError) -> ErrorKind {
     }
 }
 
-/// Alerts about a certificate concern the client's: it is the only one that the peer received.
-fn of_alert(alert: AlertDescription) -> ErrorKind {
+/// The kind of an alert. Those about a certificate concern the client's: it is the only one that the peer received.
+pub(in crate::network) fn of_alert(alert: AlertDescription) -> ErrorKind {
     match alert {
         AlertDescription::CertificateRequired
         | AlertDescription::NoCertificate

@@ -20,6 +20,8 @@ mod session_tests;
 mod turns;
 
 pub(crate) use failure::TlsFailure;
+pub(super) use failure::of_alert;
+pub(super) use server_key::KnownKeys;
 pub(crate) use server_key::ServerKey;
 pub(crate) use turns::TlsTurns;
 
@@ -28,7 +30,6 @@ use crate::error::ErrorKind;
 use outgoing::Outgoing;
 use rustix::io::Errno;
 use rustls::pki_types::ServerName;
-use server_key::KnownKeys;
 use session::{Session, Step};
 use std::io;
 use std::time::Duration;

@@ -79,10 +79,10 @@ fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Keys of recently seen certificates: with a handshake per request the same ones would be parsed over and
 /// over.
 #[derive(Default)]
-pub(super) struct KnownKeys(Vec<(CertificateDer<'static>, ServerKey)>);
+pub(in crate::network) struct KnownKeys(Vec<(CertificateDer<'static>, ServerKey)>);
 
 impl KnownKeys {
-    pub(super) fn key_of(&mut self, certificate: &CertificateDer<'_>) -> ServerKey {
+    pub(in crate::network) fn key_of(&mut self, certificate: &CertificateDer<'_>) -> ServerKey {
         if let Some((_, key)) = self.0.iter().find(|(known, _)| known == certificate) {
             return *key;
         }

@@ -175,7 +175,8 @@ impl Http2Connection {
             push_fields(&block, ends_stream, id, self.peer.max_frame_bytes, out);
         }
         let window = i64::from(self.peer.stream_window_bytes);
-        let slot = self.streams.open(window, Response::to(request), request.keep);
+        let slot =
+            self.streams.open(window, Response::new(request.head_only, request.call.as_ref()), request.keep);
         if has_content && !self.push_whole_body(slot, request, values, out) {
             let stream = self.streams.get(slot);
             match &request.call {

@@ -54,7 +54,7 @@ fn may_enter(name: &[u8]) -> bool {
     !matches!(name, b":path" | b"content-length") && !is_secret(name)
 }
 
-fn is_secret(name: &[u8]) -> bool {
+pub(in crate::protocol) fn is_secret(name: &[u8]) -> bool {
     matches!(name, b"authorization" | b"proxy-authorization" | b"cookie")
 }
 
@@ -100,9 +100,9 @@ impl RequestFields {
         };
         integer::encode(named.unwrap_or(0), prefix_bits, pattern, &mut self.bytes);
         if named.is_none() {
-            text::encode(name, &mut self.bytes);
+            text::encode(name, 7, 0, &mut self.bytes);
         }
-        text::encode(value, &mut self.bytes);
+        text::encode(value, 7, 0, &mut self.bytes);
         match number {
             Some(number) => self.parts.push(Part::Entry { number, literal: start..self.bytes.len() }),
             None => self.push_constant(start),
@@ -116,7 +116,7 @@ impl RequestFields {
         let pattern = if is_secret(name) { 0x10 } else { 0x00 };
         integer::encode(named.unwrap_or(0), 4, pattern, &mut start);
         if named.is_none() {
-            text::encode(name, &mut start);
+            text::encode(name, 7, 0, &mut start);
         }
         let gaps_before = self.gaps();
         self.parts.push(Part::Varying { name: start.into(), value: value.clone(), gaps_before });
@@ -147,7 +147,7 @@ impl RequestFields {
 }
 
 /// Appends a value with its length in front.
-fn push_value(value: &Text, values: Values<'_>, out: &mut Vec<u8>) {
+pub(in crate::protocol) fn push_value(value: &Text, values: Values<'_>, out: &mut Vec<u8>) {
     out.push(0);
     let start = out.len();
     value.write_with(values, out);
@@ -229,7 +229,7 @@ impl Encoder {
                 Part::Cookies => {
                     // Never indexed: a secret (RFC 7541, section 7.1.3).
                     integer::encode(static_table::find(b"cookie", b"").1.unwrap_or(0), 4, 0x10, out);
-                    text::encode(values.cookies, out);
+                    text::encode(values.cookies, 7, 0, out);
                 }
             }
         }

@@ -17,11 +17,11 @@
 //! Not supported: server push (refused), priorities (ignored), upgrades from HTTP/1.1.
 
 mod connection;
-mod encoder;
+pub(super) mod encoder;
 mod input;
 mod receive;
-mod request;
-mod response;
+pub(super) mod request;
+pub(super) mod response;
 mod settings;
 mod streams;
 mod violation;

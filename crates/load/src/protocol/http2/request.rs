@@ -88,7 +88,8 @@ impl Http2Request {
     }
 }
 
-enum Value<'r> {
+/// The value of a field.
+pub(in crate::protocol) enum Value<'r> {
     Bytes(&'r [u8]),
     /// With placeholders for numbers; never in a table.
     Text(&'r Text),
@@ -100,9 +101,9 @@ impl<'r> From<&'r Text> for Value<'r> {
     }
 }
 
-/// Calls `field` for every field of a request in order: pseudo-headers first, without those that HTTP/2
-/// replaces.
-fn for_each_field(request: &Request, mut field: impl FnMut(&[u8], Value<'_>)) {
+/// Calls `field` for every field of a request in order: pseudo-headers first, without those that HTTP/2 and HTTP/3
+/// replace.
+pub(in crate::protocol) fn for_each_field(request: &Request, mut field: impl FnMut(&[u8], Value<'_>)) {
     let authority =
         request.header(&HOST).map_or(Value::Bytes(request.authority.as_bytes()), |host| host.value().into());
     field(b":method", Value::Bytes(request.method.as_str().as_bytes()));

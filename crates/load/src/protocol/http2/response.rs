@@ -1,14 +1,13 @@
-//! One response: its fields, and whether its content matches them.
+//! One response, over HTTP/2 or HTTP/3: its fields, and whether its content matches them.
 
-use super::request::Http2Request;
 use crate::error::ErrorKind;
-use crate::protocol::grpc::{GrpcEnd, GrpcFields, GrpcResponse};
+use crate::protocol::grpc::{GrpcCall, GrpcEnd, GrpcFields, GrpcResponse};
 use crate::protocol::{KeptField, KeptResponse};
 use http2::hpack::FieldReader;
 
 /// A response that is being received.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Response {
+pub(in crate::protocol) struct Response {
     /// The request's method is `HEAD`.
     head_only: bool,
     /// 0 until its final head has arrived.
@@ -18,7 +17,7 @@ pub(super) struct Response {
     /// Content received, bytes.
     content: u64,
     /// Bytes of all its frames, including headers.
-    pub(super) bytes: u64,
+    pub(in crate::protocol) bytes: u64,
     /// Its gRPC state, if it responds to a call.
     grpc: Option<GrpcResponse>,
 }
@@ -27,29 +26,33 @@ pub(super) struct Response {
 const MALFORMED: ErrorKind = ErrorKind::MalformedResponse;
 
 impl Response {
-    /// The response to a request.
-    pub(super) fn to(request: &Http2Request) -> Self {
-        let grpc = request.call.as_ref().map(|call| GrpcResponse::new(call.one_answer));
-        Self { head_only: request.head_only, grpc, ..Self::default() }
+    /// The response to a request, whose method is `HEAD` or which is a gRPC call.
+    pub(in crate::protocol) fn new(head_only: bool, call: Option<&GrpcCall>) -> Self {
+        let grpc = call.map(|call| GrpcResponse::new(call.one_answer));
+        Self { head_only, grpc, ..Self::default() }
     }
 
     /// A reader for its fields. `kept`: its kept parts.
-    pub(super) fn fields(&self, kept: Option<&KeptResponse>) -> ResponseFields {
+    pub(in crate::protocol) fn fields(&self, kept: Option<&KeptResponse>) -> ResponseFields {
         let kept = kept.filter(|kept| kept.keep.fields).map(|_| Vec::new());
         ResponseFields { grpc: self.grpc.map(|_| GrpcFields::default()), kept, ..ResponseFields::default() }
     }
 
     /// True if these fields are its final head, and announce a stream of events.
-    pub(super) fn is_event_stream(&self, fields: &ResponseFields) -> bool {
+    pub(in crate::protocol) fn is_event_stream(&self, fields: &ResponseFields) -> bool {
         fields.event_stream && fields.status == self.status && self.grpc.is_none()
     }
 
-    pub(super) fn status(&self) -> u16 {
+    pub(in crate::protocol) fn status(&self) -> u16 {
         self.status
     }
 
     /// A field block was read: a final head, an interim head, or trailers if the head is complete.
-    pub(super) fn head_read(&mut self, fields: &ResponseFields, ends: bool) -> Result<(), ErrorKind> {
+    pub(in crate::protocol) fn head_read(
+        &mut self,
+        fields: &ResponseFields,
+        ends: bool,
+    ) -> Result<(), ErrorKind> {
         if self.status != 0 {
             // Trailers end a response and have no status.
             if !ends || fields.status != 0 || fields.malformed {
@@ -79,7 +82,7 @@ impl Response {
 
     /// Consumes content. Returns how many messages of a gRPC stream ended in it, and an error if what follows
     /// them is invalid.
-    pub(super) fn content_read(&mut self, content: &[u8]) -> (u32, Result<(), ErrorKind>) {
+    pub(in crate::protocol) fn content_read(&mut self, content: &[u8]) -> (u32, Result<(), ErrorKind>) {
         if self.status == 0 {
             return (0, Err(MALFORMED));
         }
@@ -92,7 +95,7 @@ impl Response {
     }
 
     /// The response has ended. Returns the end of the gRPC call, if it is one.
-    pub(super) fn ended(&self) -> Result<Option<GrpcEnd>, ErrorKind> {
+    pub(in crate::protocol) fn ended(&self) -> Result<Option<GrpcEnd>, ErrorKind> {
         let complete = self.content_length.is_none_or(|length| self.content == length);
         if self.status == 0 || !complete {
             return Err(MALFORMED);
@@ -103,7 +106,7 @@ impl Response {
 
 /// The fields that matter to a client that discards content.
 #[derive(Debug, Default)]
-pub(super) struct ResponseFields {
+pub(in crate::protocol) struct ResponseFields {
     /// 0 if there is none.
     status: u16,
     content_length: Option<u64>,
@@ -120,7 +123,7 @@ pub(super) struct ResponseFields {
 
 impl ResponseFields {
     /// Takes the kept fields; none if they are not kept.
-    pub(super) fn take_kept(&mut self) -> Vec<KeptField> {
+    pub(in crate::protocol) fn take_kept(&mut self) -> Vec<KeptField> {
         self.kept.take().unwrap_or_default()
     }
 }
@@ -174,7 +177,7 @@ fn parse_length(digits: &[u8]) -> Option<u64> {
 }
 
 /// Decodes fields that nobody needs, because every block must be decoded.
-pub(super) struct NoFields;
+pub(in crate::protocol) struct NoFields;
 
 impl FieldReader for NoFields {
     fn wants(&mut self, _: &[u8]) -> bool {

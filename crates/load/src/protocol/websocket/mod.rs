@@ -205,7 +205,7 @@ impl Codec for WebSocket {
     type Request = WebSocketRequest;
     const MULTIPLEXED: bool = true;
     const NOT_GREETED: ErrorKind = ErrorKind::UpgradeTimeout;
-    const FLOODED: ErrorKind = ErrorKind::WebSocketFlood;
+    const FLOOD: ErrorKind = ErrorKind::WebSocketFlood;
 
     fn streams(&self) -> usize {
         match self.replies {

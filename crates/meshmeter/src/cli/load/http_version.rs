@@ -5,11 +5,12 @@ use clap::{Args, ValueEnum};
 /// Options of HTTP.
 #[derive(Debug, Args)]
 pub struct HttpArgs {
-    /// HTTP version. On https:// ALPN negotiates 2; on http:// the server must support prior knowledge (h2c)
+    /// HTTP version. On https:// ALPN negotiates 2; on http:// the server must support prior knowledge (h2c). 3 is over QUIC (UDP), on
+    /// https:// alone, and without looking for Alt-Svc
     #[arg(long, value_enum, default_value_t, help_heading = "Request")]
     pub http: HttpVersion,
 
-    /// HTTP/2: maximum concurrent requests per connection; fewer if the server allows fewer [default: 32].
+    /// HTTP/2 and HTTP/3: maximum concurrent requests per connection; fewer if the server allows fewer [default: 32].
     /// WebSocket: maximum unanswered messages per connection, if the server answers them in order [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Request")]
     pub streams: Option<u32>,
@@ -25,4 +26,7 @@ pub enum HttpVersion {
     /// HTTP/2, with concurrent requests on a connection
     #[value(name = "2")]
     Http2,
+    /// HTTP/3 over QUIC, with concurrent requests on a connection
+    #[value(name = "3")]
+    Http3,
 }

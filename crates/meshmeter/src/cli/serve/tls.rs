@@ -18,6 +18,10 @@ pub struct TlsArgs {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     pub tls_listen: Option<SocketAddr>,
 
+    /// Serve HTTP/3, too: on the port of HTTPS, over UDP. Implies --tls
+    #[arg(long)]
+    pub http3: bool,
+
     /// Server certificate, PEM, followed by its issuers
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,

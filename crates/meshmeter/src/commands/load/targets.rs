@@ -51,13 +51,13 @@ pub fn plan(args: &LoadArgs, replay: Option<&mut Replay>) -> Result<Planned, Fai
     let protocol = match targets.family {
         Family::Grpc => {
             grpc::check_request(args)?;
-            http_version::of_grpc(&args.http)
+            http_version::of_grpc(&args.http)?
         }
         Family::Raw => Protocol::Raw(raw::expected_reply(args, &targets)?),
         Family::WebSocket => {
             Protocol::WebSocket(args.websocket.pushes.unwrap_or_else(|| http_version::in_order(&args.http)))
         }
-        Family::Http => http_version::plan(&args.http)?,
+        Family::Http => http_version::plan(args, &targets)?,
     };
     Ok(Planned { urls, targets, protocol })
 }

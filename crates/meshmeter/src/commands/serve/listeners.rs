@@ -15,11 +15,11 @@ const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Listeners, with the plaintext HTTP listener first, and their certificate.
 pub fn from_args(args: &ServeArgs) -> Result<(Vec<Listener>, Option<Tls>), Failure> {
-    let TlsArgs { tls, tls_listen, tls_cert, .. } = &args.tls;
+    let TlsArgs { tls, tls_listen, tls_cert, http3, .. } = &args.tls;
     let over_tcp = args.tcp.tcp_tls_listen;
     // TLS without an address means HTTPS.
     let asked = *tls || tls_cert.is_some();
-    let https = tls_listen.or((asked && over_tcp.is_none()).then_some(HTTPS));
+    let https = tls_listen.or((*http3 || (asked && over_tcp.is_none())).then_some(HTTPS));
     let listener = |protocol, tls| move |address| Listener { address, protocol, tls };
     let listeners: Vec<Listener> = Some(args.listen.unwrap_or(HTTP))
         .map(listener(Protocol::Http, false))
