@@ -359,8 +359,8 @@ pub struct SizeMeasurement {
     pub trials: usize,
     /// Responses per second.
     pub rate_completed: Option<Estimate>,
-    /// Response time by figure, microseconds: the median, the 99th percentile, and figures that the objective
-    /// bounds.
+    /// Times by their name in objectives, microseconds: the median and the 99th percentile of the response time, of streams
+    /// those of the first event (`first-event-p50`), and times that the objective bounds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub response_time_us: BTreeMap<String, Estimate>,
     /// CPU of the component alone, cores.

@@ -3,7 +3,7 @@
 use crate::format::{self, SizeUnit};
 use crate::size::figure;
 use results::{
-    BindingResource, CapacityBasis, ComponentVersion, Figure, Prices, PublishedFigure, SizeAnswer,
+    BindingResource, CapacityBasis, Clock, ComponentVersion, Prices, PublishedFigure, SizeAnswer,
     SizeMachine, SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts,
     with_factors,
 };
@@ -369,9 +369,9 @@ fn measurement(measured: &SizeMeasurement) -> String {
     parts.extend(
         measured.rate_completed.as_ref().map(|rate| format!("{} completed", words::rate_interval(rate))),
     );
-    let times = Figure::TIMES.into_iter().filter_map(|figure| {
-        let time = measured.response_time_us.get(figure.name())?;
-        Some(format!("{} {}", figure.name(), words::latency(time)))
+    let times = Clock::BOUNDED.into_iter().filter_map(Clock::bound_names).flatten().filter_map(|name| {
+        let time = measured.response_time_us.get(name)?;
+        Some(format!("{name} {}", words::latency(time)))
     });
     parts.extend(times);
     parts.extend(measured.cpu_cores.as_ref().map(words::cores));

@@ -40,6 +40,10 @@ const LEFT_OUT: [&str; 11] = [
 const OF_CELLS: [&str; 2] = ["rate", "clients"];
 
 /// Name of facts that a source does not tell.
+/// Times of loads. Those that both sides of a comparison have are not all compared ([`super::compare`]).
+const OF_LOADS: [Clock; 5] =
+    [Clock::FirstByte, Clock::FirstEvent, Clock::EventGap, Clock::ResponseTime, Clock::ServiceTime];
+
 pub(super) const UNKNOWN: &str = "unknown";
 
 /// A measurement as a line of a history, and what is wrong with it.
@@ -210,14 +214,14 @@ pub fn of_load(path: &str, result: &LoadResult) -> Recorded {
     let figure = |metric: Metric, estimate| HistoryFigure { key: metric, cell: cell.clone(), estimate };
     let is_usable = |figure| result.verdict.is_usable(figure);
     let mut figures = Vec::new();
-    for (clock, times) in
-        [(Clock::ResponseTime, &result.response_time_us), (Clock::ServiceTime, &result.service_time_us)]
-    {
+    for clock in OF_LOADS {
+        let Some(times) = result.times(clock) else { continue };
         let steps = steps(times);
         for (key, value) in values_of(clock, |figure| times.figure(figure).filter(|_| is_usable(figure))) {
             let quantile = key.spoiled_by().quantile();
-            let events =
-                (clock == Clock::ResponseTime).then(|| events_beyond(result, key.spoiled_by())).flatten();
+            let events = (clock == Clock::ResponseTime)
+                .then(|| events_beyond(result, clock, key.spoiled_by()))
+                .flatten();
             if has_enough(key.spoiled_by(), Some(times.requests())) {
                 let estimate = quantile.map_or_else(
                     || Estimate::single(value),
@@ -411,6 +415,38 @@ mod tests {
         assert!(
             keys.contains(&Metric::ServiceTimeP99Us) && !keys.contains(&Metric::ResponseTimeP99Us),
             "{keys:?}"
+    #[test]
+    fn load_of_streams_has_the_times_of_its_events() {
+        let times = |us: u64| {
+            let mut times = LatencyHistogram::new();
+            (0..2000).for_each(|_| times.record(std::time::Duration::from_micros(us)));
+            times.summary()
+        };
+        let mut result = LoadResult {
+            response_time_us: times(900_000),
+            service_time_us: times(900_000),
+            ..LoadResult::default()
+        };
+        result.verdict.valid = true;
+        let figures = |result: &LoadResult| of_load("load.json", result).run.figures;
+        let value = |figures: &[HistoryFigure], key: Metric| {
+            figures.iter().find(|figure| figure.key == key).map(|figure| figure.estimate.estimate)
+        };
+        assert_eq!(value(&figures(&result), Metric::FirstEventP50Us), None);
+        result.first_byte_us = Some(times(40_000));
+        result.first_event_us = Some(times(50_000));
+        result.event_gap_us = Some(times(20_000));
+        let found = figures(&result);
+        let [byte, first, gap, whole] = [
+            Metric::FirstByteP50Us,
+            Metric::FirstEventP99Us,
+            Metric::EventGapP99Us,
+            Metric::ResponseTimeP50Us,
+        ]
+        .map(|key| value(&found, key).expect("it is recorded"));
+        assert!(byte < first && first < whole && gap < first, "{byte} {first} {gap} {whole}");
+    }
+
         );
         assert!(!keys.contains(&Metric::RateCompleted), "an offered rate is no result");
         let median =

@@ -70,7 +70,7 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
         answers: Vec::new(),
         refusals: Vec::new(),
     };
-    match one_machine(runs) {
+    match one_machine(runs).and_then(|machine| with_times_of(holds, runs).map(|()| machine)) {
         Ok(machine) => result.machine = machine,
         Err(refusal) => {
             result.refusals.push(refusal);
@@ -95,6 +95,18 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
 }
 
 /// The bounds that can be checked at a given rate: those of times and errors.
+/// Refuses an objective of streams of events if responses of a run are not streams.
+fn with_times_of(objective: Option<Objective>, runs: &[MeasuredRun]) -> Result<(), SizeNote> {
+    let Some(name) = objective.and_then(|objective| objective.of_streams()) else { return Ok(()) };
+    match runs.iter().find(|run| !run.experiment.load.stream.declared) {
+        Some(run) => {
+            let detail = format!("{name}: responses of {} are not streams (`load.stream`)", run.directory);
+            Err(SizeNote::naming(SizeNoteKind::NotMeasured, detail))
+        }
+        None => Ok(()),
+    }
+}
+
 fn bounds_of_responses(objective: Objective) -> Objective {
     Objective { rate: None, achieved: None, ..objective }
 }
