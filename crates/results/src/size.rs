@@ -428,6 +428,8 @@ pub enum SizeNoteKind {
     MixedMachines,
     /// Runs that were cut short, or have interrupted trials.
     CutShort,
+    /// Runs with noise of the machine accepted: figures are also those of trials that it disturbed.
+    NoiseAccepted,
     /// Refusal: the runs have no such mode, component or payload.
     NotMeasured,
     /// Refusal: no trial is valid.

@@ -46,6 +46,7 @@ pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
             format!("The runs are of different machines, and a capacity holds for one machine: {detail}.")
         }
         SizeNoteKind::CutShort => cut_short(detail),
+        SizeNoteKind::NoiseAccepted => noise_accepted(detail),
         SizeNoteKind::NotMeasured => format!("The runs did not measure {detail}."),
         SizeNoteKind::NoValidTrial => format!("No trial can be used: {detail}."),
         SizeNoteKind::ObjectiveNeverMet => {
@@ -121,6 +122,11 @@ pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
 /// Note on runs that lack planned trials.
 pub(super) fn cut_short(detail: &str) -> String {
     format!("Run cut short: {detail}. The answer is from the recorded trials alone.")
+}
+
+/// Note on trials that the machine disturbed and that count all the same.
+pub(super) fn noise_accepted(detail: &str) -> String {
+    format!("Noise accepted, as in the run's own report: it disturbed {detail}, and figures include them.")
 }
 
 /// The question that the answer is about, and its scope.

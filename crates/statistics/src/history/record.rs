@@ -9,8 +9,9 @@ use experiment::Experiment;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use results::foreign::{ForeignResult, Step};
 use results::{
-    Clock, Estimate, Factors, Figure, HISTORY_SCHEMA, HistogramSummary, HistoryFigure, HistoryRun, Host,
-    LatencyHistogram, LoadPoint, LoadResult, Metric, Mode, OwnedCellKey, RUN_SOURCE, Summary, TrialRecord,
+    AcceptedNoise, Clock, Estimate, Factors, Figure, HISTORY_SCHEMA, HistogramSummary, HistoryFigure,
+    HistoryRun, Host, LatencyHistogram, LoadPoint, LoadResult, Metric, Mode, OwnedCellKey, RUN_SOURCE,
+    Summary, TrialRecord,
 };
 use std::collections::BTreeMap;
 
@@ -118,11 +119,17 @@ pub fn of_run(finished: &FinishedRun<'_>) -> Recorded {
         figures,
         ..line(path)
     };
+        limits: summary.noise_accepted.iter().map(noise_limit).collect(),
     Recorded { run, failures, missing }
 }
 
 fn line(path: &str) -> HistoryRun {
     HistoryRun {
+/// Limit of a run whose figures are also those of trials that noise of the machine disturbed.
+fn noise_limit(noise: &AcceptedNoise) -> String {
+    format!("noise of the machine is accepted: it disturbed {} of {} trials", noise.trials, noise.of)
+}
+
         schema: HISTORY_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         run: path.to_owned(),
