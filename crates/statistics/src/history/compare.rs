@@ -379,7 +379,7 @@ fn say_environments(draft: &mut Draft, others: &[&HistoryRun], used: &[&HistoryR
 }
 
 fn judge_figures(draft: &mut Draft, used: &[&HistoryRun], heads: &[Recorded], request: &Request) {
-    let all = series(used);
+    let all = series(used, is_positive);
     say_without_ratio(draft, used.iter().copied().chain(heads.iter().map(|head| &head.run)));
     let compared = figures_of_heads(heads, used[used.len() - 1]);
     let found: Vec<(&Series<'_>, &Vec<&HistoryFigure>)> =

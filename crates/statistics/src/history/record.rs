@@ -40,11 +40,11 @@ const LEFT_OUT: [&str; 11] = [
 /// Keys of the load that are part of a cell, which is compared with its like.
 const OF_CELLS: [&str; 2] = ["rate", "clients"];
 
-/// Name of facts that a source does not tell.
 /// Times of loads. Those that both sides of a comparison have are not all compared ([`super::compare`]).
 const OF_LOADS: [Clock; 5] =
     [Clock::FirstByte, Clock::FirstEvent, Clock::EventGap, Clock::ResponseTime, Clock::ServiceTime];
 
+/// Name of facts that a source does not tell.
 pub(super) const UNKNOWN: &str = "unknown";
 
 /// A measurement as a line of a history, and what is wrong with it.
@@ -86,7 +86,9 @@ pub fn of_run(finished: &FinishedRun<'_>) -> Recorded {
         for (number, metric) in figures_of(experiment, &key).into_iter().enumerate() {
             let usable = usable(by_cell.of(cell.key()), metric.spoiled_by());
             let values: Vec<f64> = usable.into_iter().filter_map(|trial| metric.read(trial)).collect();
-            match interval::mean(&values, 0.0).filter(|mean| mean.estimate > 0.0) {
+            // A median of 0 is none; another figure may be 0, such as the CPU of an idle proxy.
+            let is_value = |mean: &Estimate| mean.estimate > 0.0 || mean.estimate == 0.0 && number > 0;
+            match interval::mean(&values, 0.0).filter(is_value) {
                 Some(estimate) => figures.push(HistoryFigure { key: metric, cell: key.clone(), estimate }),
                 None if number == 0 => {
                     missing.push(format!("{path}: no usable median of {}", words::place(key.key())));
@@ -117,19 +119,19 @@ pub fn of_run(finished: &FinishedRun<'_>) -> Recorded {
         trials: trials.len(),
         valid: trials.iter().filter(|trial| is_valid(trial)).count(),
         figures,
+        limits: summary.noise_accepted.iter().map(noise_limit).collect(),
         ..line(path)
     };
-        limits: summary.noise_accepted.iter().map(noise_limit).collect(),
     Recorded { run, failures, missing }
 }
 
-fn line(path: &str) -> HistoryRun {
-    HistoryRun {
 /// Limit of a run whose figures are also those of trials that noise of the machine disturbed.
 fn noise_limit(noise: &AcceptedNoise) -> String {
     format!("noise of the machine is accepted: it disturbed {} of {} trials", noise.trials, noise.of)
 }
 
+fn line(path: &str) -> HistoryRun {
+    HistoryRun {
         schema: HISTORY_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         run: path.to_owned(),
@@ -379,7 +381,7 @@ fn cell_of_load(load: LoadPoint) -> OwnedCellKey {
 fn values_of(clock: Clock, value: impl Fn(Figure) -> Option<f64>) -> Vec<(Metric, f64)> {
     let compared = Figure::TIMES.into_iter().filter(|figure| *figure != Figure::Max);
     compared
-        .filter_map(|figure| Some((clock.metric(figure)?, value(figure).filter(|value| *value > 0.0)?)))
+        .filter_map(|figure| Some((clock.metric(figure)?, value(figure).filter(|value| *value >= 0.0)?)))
         .collect()
 }
 
@@ -414,15 +416,6 @@ mod tests {
     }
 
     #[test]
-    fn foreign_result_keeps_its_clock_and_limits() {
-        let text = include_bytes!("../../../../fuzz/corpus/foreign_result/fortio");
-        let recorded = of_foreign("fortio.json", &results::foreign::read(text).unwrap());
-        assert_eq!(recorded.failures, Vec::<String>::new());
-        let keys: Vec<Metric> = recorded.run.figures.iter().map(|figure| figure.key).collect();
-        assert!(
-            keys.contains(&Metric::ServiceTimeP99Us) && !keys.contains(&Metric::ResponseTimeP99Us),
-            "{keys:?}"
-    #[test]
     fn load_of_streams_has_the_times_of_its_events() {
         let times = |us: u64| {
             let mut times = LatencyHistogram::new();
@@ -454,6 +447,15 @@ mod tests {
         assert!(byte < first && first < whole && gap < first, "{byte} {first} {gap} {whole}");
     }
 
+    #[test]
+    fn foreign_result_keeps_its_clock_and_limits() {
+        let text = include_bytes!("../../../../fuzz/corpus/foreign_result/fortio");
+        let recorded = of_foreign("fortio.json", &results::foreign::read(text).unwrap());
+        assert_eq!(recorded.failures, Vec::<String>::new());
+        let keys: Vec<Metric> = recorded.run.figures.iter().map(|figure| figure.key).collect();
+        assert!(
+            keys.contains(&Metric::ServiceTimeP99Us) && !keys.contains(&Metric::ResponseTimeP99Us),
+            "{keys:?}"
         );
         assert!(!keys.contains(&Metric::RateCompleted), "an offered rate is no result");
         let median =
