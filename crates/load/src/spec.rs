@@ -98,7 +98,8 @@ impl LoadSpec {
     }
 
     /// Protocol as named in results.
-    pub(crate) fn spoken(&self) -> SpokenProtocol {
+    #[must_use]
+    pub fn spoken(&self) -> SpokenProtocol {
         match self.protocol {
             Protocol::Http1 => SpokenProtocol::Http1,
             Protocol::Http2 { .. } if self.targets.family == Family::Grpc => SpokenProtocol::Grpc,

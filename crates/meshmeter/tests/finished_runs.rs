@@ -7,8 +7,8 @@ mod fixture;
 use command::{meshmeter, run, said, start, stderr, stdout};
 use report::folder::{Existing, RunFolder};
 use results::{
-    Comparison, ComparisonEnd, ComparisonVerdict, HistoryCourse, HistoryRun, InconclusiveReason, LoadResult,
-    Metric, Mode, Verdict,
+    Comparison, ComparisonEnd, ComparisonVerdict, Figures, HistoryCourse, HistoryRun, InconclusiveReason,
+    LoadResult, Metric, Mode, Verdict,
 };
 use rustix::fs::{CWD, FileType, mknodat};
 use std::fs;
@@ -381,4 +381,46 @@ fn writers_of_one_history_wait_for_each_other() {
     }
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text.lines().filter(|line| HistoryRun::from_json(line).is_ok()).count(), 4, "{text}");
+}
+
+#[test]
+fn noise_that_the_report_of_a_run_accepts_is_in_the_history_and_not_in_the_gate() {
+    let place = Place::new();
+    let noisy = place.run("noisy", |data| {
+        for trial in &mut data.trials {
+            trial.verdict.spoil("other-processes: rustc took 1.00 cores", Figures::all());
+        }
+    });
+    let file = place.text("h.jsonl");
+    let add = || {
+        let output = run(&["history", "add", &file, &noisy]);
+        (output.status.code(), stderr(&output))
+    };
+    let (status, said) = add();
+    assert!(status == Some(1) && said.contains("no trial has a usable figure"), "{said}");
+    let report = run(&["report", &noisy, "--accept-noise"]);
+    assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
+    let (status, said) = add();
+    assert!(said.contains("noise of the machine is accepted: it disturbed 10 of 10 trials"), "{said}");
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(run(&["compare", &noisy, &noisy]).status.code(), Some(1), "an exit status cannot say it");
+    let judged = stdout(&run(&["compare", "--history", &file, "--json"]));
+    assert!(judged.contains("noise of the machine is accepted"), "{judged}");
+    run(&["report", &noisy]);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(add().0, Some(1), "the last report does not accept it");
+}
+
+#[test]
+fn figures_of_0_are_recorded_and_shown() {
+    let place = Place::new();
+    let idle = place.run("idle", |data| {
+        let components = data.trials.iter_mut().flat_map(|trial| &mut trial.components);
+        components.for_each(|usage| (usage.cpu_user_s, usage.cpu_system_s) = (0.0, 0.0));
+    });
+    let file = place.text("h.jsonl");
+    assert_eq!(run(&["history", "add", &file, &idle]).status.code(), Some(0));
+    let shown = stdout(&run(&["history", "show", &file, "--figure", "cpu"]));
+    assert!(shown.contains("CPU of proxies per request of sidecar"), "{shown}");
+    assert!(shown.contains("run 1: 0"), "{shown}");
 }

@@ -70,3 +70,46 @@ fn tokens_of_a_chat_are_counted_without_role_usage_and_end() {
     let whole = result_of(&server, "/v1/chat/completions", &["-X", "POST", "--body", body]);
     assert!(whole.events.is_none() && whole.first_byte_us.is_none());
 }
+
+#[test]
+fn objective_names_the_first_event_or_the_gaps_of_streams() {
+    let server = Serving::start(&[]);
+    let url = format!("http://{}/?events=5&first=50ms&gap=5ms", server.authority());
+    let plain = format!("http://{}/", server.authority());
+    // Bounds on one side of what the service does, however late a machine is.
+    for (url, objective, status, said) in [
+        (&url, "first-event-p50=50s,event-gap-max=50s,first-byte-p50=50s", Some(0), "objective      met"),
+        (&url, "first-event-p50=40ms,p50=50s", Some(1), "first-event-p50 "),
+        (
+            &plain,
+            "first-event-p50=50s",
+            Some(2),
+            "first-event-p50 is of streams, and no response was a stream",
+        ),
+        (&plain, "p50=50s,event-gap-p99=50s", Some(2), "hint: p99 is of whole responses"),
+    ] {
+        let arguments =
+            ["--clients", "2", "--requests", "10", "--timeout", "60s", "--objective", objective, url];
+        let output = run(&[&["load", "--progress", "off"][..], &arguments].concat());
+        assert_eq!(output.status.code(), status, "{objective}: {}{}", stdout(&output), stderr(&output));
+        let text = stdout(&output) + &stderr(&output);
+        assert!(text.contains(said), "{objective}: {text}");
+    }
+}
+
+#[test]
+fn search_by_first_events_is_refused_without_streams() {
+    let server = Serving::start(&[]);
+    let search = |target: &str| {
+        let rates = ["--search-min", "200", "--search-max", "400", "--duration", "1s"];
+        let objective = ["--objective", "first-event-p50=10ms", target];
+        let output = run(&[&["load", "--search"], &rates[..], &objective].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (status, said) = search(&server.url());
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("no response was a stream of events"), "{said}");
+    let (status, said) = search("tcp://127.0.0.1:9");
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("raw has no streams of events (text/event-stream)"), "{said}");
+}

@@ -3,7 +3,7 @@
 mod command;
 
 use command::{meshmeter, run, stderr, stdout};
-use results::{BasisKind, Mode, PRICE_SCHEMA, PriceResult, SizeNoteKind};
+use results::{BasisKind, Figures, Mode, PRICE_SCHEMA, PriceResult, SizeNoteKind, TrialRecord};
 use std::fs;
 use std::path::Path;
 use std::process::Output;
@@ -159,6 +159,39 @@ fn damaged_foreign_and_empty_folders_are_clear_errors() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(text), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn noise_that_the_report_of_a_run_accepts_is_priced_and_said() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("noisy");
+    fs::create_dir(&folder).unwrap();
+    for file in ["experiment.yaml", "host.json"] {
+        fs::copy(Path::new(&real_run()).join(file), folder.join(file)).unwrap();
+    }
+    let trials = fs::read_to_string(Path::new(&real_run()).join("trials.jsonl")).unwrap();
+    let noisy = |line: &str| {
+        let mut trial: TrialRecord = serde_json::from_str(line).unwrap();
+        trial.verdict.spoil("other-processes: rustc took 1.00 cores", Figures::all());
+        serde_json::to_string(&trial).unwrap() + "\n"
+    };
+    fs::write(folder.join("trials.jsonl"), trials.lines().map(noisy).collect::<String>()).unwrap();
+    let folder = folder.to_str().expect("a plain name");
+    let refused = price(&[folder]);
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    assert!(run(&["report", folder, "--accept-noise"]).status.code().is_some());
+    let output = price(&[folder, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let notes = json(&output).notes;
+    assert_eq!(notes.iter().map(|note| note.kind).collect::<Vec<_>>(), [SizeNoteKind::NoiseAccepted]);
+    assert!(
+        notes[0].text.starts_with("Noise accepted, as in the run's own report: it disturbed "),
+        "{notes:?}"
+    );
+    let text = stdout(&price(&[folder]));
+    assert!(text.contains("Noise accepted"), "{text}");
+    let size = run(&["size", "--target", "10rps", "--from", folder]);
+    assert!(stdout(&size).contains("Noise accepted"), "{}{}", stdout(&size), stderr(&size));
 }
 
 /// Answers of a Prometheus: 2000 requests/s to a server, reported by both sidecars, and what these used.

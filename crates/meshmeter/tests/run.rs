@@ -655,6 +655,17 @@ fn plan_is_printed_without_a_lab() {
 }
 
 #[test]
+fn accepted_noise_is_no_reason_for_a_rerun() {
+    let plans_reruns = |options: &[&str]| {
+        let output = run(&[&["run", "sidecar-cost", "--dry-run"], options].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).contains("disturbed trials are rerun after their repeat")
+    };
+    assert!(plans_reruns(&[]) && !plans_reruns(&["--accept-noise"]));
+    assert!(plans_reruns(&["--accept-noise", "--retakes", "1"]), "the user asks for both");
+}
+
+#[test]
 fn errors_in_experiment_are_shown_at_their_position() {
     let scratch = tempfile::tempdir().unwrap();
     let wrong = [

@@ -390,6 +390,6 @@ fn interruption_ends_it_with_success_and_a_missing_folder_is_an_error() {
     kill_process(Pid::from_child(&viewing.child), Signal::INT).unwrap();
     assert_eq!(viewing.child.wait().unwrap().code(), Some(0));
     let output = run(&["view", "/absent/folder"]);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("view /absent/folder"), "{}", stderr(&output));
 }

@@ -22,7 +22,7 @@ pub use output_file::{open, own_file, write_whole};
 pub use progress_file::{ProgressFile, is_written};
 pub(crate) use read::{Line, for_each_line, open as open_regular_file, trial_of};
 pub use read::{RawRun, read, read_arms, read_compared, read_experiment, recorded_trials};
-pub use result_file::{read_comparison, write_comparison, write_self_test, write_summary};
+pub use result_file::{accepts_noise, read_comparison, write_comparison, write_self_test, write_summary};
 
 use result_file::write_json;
 use results::{Host, Summary, TrialRecord};

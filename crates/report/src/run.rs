@@ -50,6 +50,15 @@ impl RunData {
         Ok(Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, raw.trials, notes))
     }
 
+    /// Like [`Self::read`], with noise of the machine accepted if the run's last report accepted it.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_as_reported(path: &Path) -> Result<Self, FolderError> {
+        let run = Self::read(path)?;
+        Ok(if folder::accepts_noise(path) { run.accepting_noise() } else { run })
+    }
+
     /// Summarises trials; `planned` is the number of trials of the plan.
     #[must_use]
     pub fn new(

@@ -4,7 +4,7 @@
 use crate::RunData;
 use crate::conditions::ConditionLabels;
 use crate::format;
-use results::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Figure, Host, Metric, Role};
+use results::{Cell, CensoredPercentiles, Clock, ComponentSummary, Estimate, Figure, Host, Metric, Role};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -75,14 +75,14 @@ pub struct Difference {
     pub values: [String; 2],
 }
 
-/// Percentiles of the response time, microseconds.
+/// Percentiles of the times that loads are about, microseconds.
 const PERCENTILES: [Figure; 3] = [Figure::P50, Figure::P90, Figure::P99];
 
 type Read = fn(&Cell) -> Option<Estimate>;
 
 const FIGURES: [(&str, &str, Read); 4] = [
-    ("added p50", "µs", |cell| cell.added_us.as_ref()?.p50),
-    ("added p99", "µs", |cell| cell.added_us.as_ref()?.p99),
+    ("added p50", "µs", |cell| cell.leading_added()?.p50),
+    ("added p99", "µs", |cell| cell.leading_added()?.p99),
     ("completed", "1/s", |cell| cell.rate_completed),
     ("CPU of all proxies", "cores", |cell| Some(cell.total(Role::Proxy)?.cpu_cores)),
 ];
@@ -139,7 +139,7 @@ impl From<Option<Estimate>> for Reading {
 
 impl Reading {
     fn of_percentile(cell: &Cell, figure: Figure) -> Self {
-        let times = cell.response_time_us.as_ref();
+        let times = cell.leading_times();
         Self {
             estimate: times.and_then(|times| times.figure(figure)),
             unanswered: times.and_then(|times| times.censored(figure)),
@@ -197,7 +197,8 @@ fn stands_for(run: &RunData, cell: &Cell, other: &Cell) -> bool {
 fn rows(label: &str, first: &Cell, second: &Cell) -> Vec<Row> {
     let percentiles = PERCENTILES.into_iter().filter_map(|figure| {
         let readings = [first, second].map(|cell| Reading::of_percentile(cell, figure));
-        row(label, figure.name().to_owned(), "µs", readings)
+        let name = Clock::of_load(&first.load).metric(figure).and_then(Metric::bound_name);
+        row(label, name.unwrap_or(figure.name()).to_owned(), "µs", readings)
     });
     let of_cells = FIGURES.into_iter().filter_map(|(figure, unit, read)| {
         row(label, figure.to_owned(), unit, [read(first).into(), read(second).into()])

@@ -8,7 +8,7 @@ use crate::folder::{
     SUMMARY_FILE, TRIALS_FILE, for_each_line, is_written, trial_of,
 };
 use crate::format;
-use results::{GeneratorSecond, LoadResult, PROGRESS_SCHEMA, SeriesPoint, TrialRecord, TrialUnderWay};
+use results::{GeneratorSecond, PROGRESS_SCHEMA, SeriesPoint, TrialRecord, TrialUnderWay};
 use serde::Serialize;
 use statistics::words;
 use std::collections::{BTreeMap, VecDeque};
@@ -109,7 +109,7 @@ pub struct TrialRow {
     pub valid: bool,
     /// `valid`, or why not.
     pub verdict: String,
-    /// Responses per second, median and 99th percentile of the response time.
+    /// Responses per second, median and 99th percentile of the response time, of streams of the time to the first token.
     pub figures: [String; 3],
 }
 
@@ -117,9 +117,8 @@ impl TrialRow {
     fn new(trial: &TrialRecord) -> Self {
         let retake =
             trial.retake.as_ref().map(|retake| format!(", rerun of {}", retake.of.saturating_add(1)));
-        let result = trial.result.as_ref().filter(|result| result.response_time_us.requests() > 0);
-        let time =
-            |result: &LoadResult, time: Option<f64>| format::time_or_above(time, result.censored_above_us);
+        let times = trial.leading_times().filter(|times| times.requests() > 0);
+        let time = |time: Option<f64>| format::time_or_above(time, trial.leading_above_us());
         let reasons = &trial.verdict.reasons;
         let valid = trial.verdict.valid;
         let first = if valid { "valid" } else { "excluded" };
@@ -133,12 +132,9 @@ impl TrialRow {
             } else {
                 format!("{first}: {}", reasons.join("; "))
             },
-            figures: result.map_or_else(
+            figures: trial.result.as_ref().zip(times).map_or_else(
                 || [const { format::ABSENT }; 3].map(str::to_owned),
-                |result| {
-                    let times = &result.response_time_us;
-                    [format::rate(result.rate.completed), time(result, times.p50), time(result, times.p99)]
-                },
+                |(result, times)| [format::rate(result.rate.completed), time(times.p50), time(times.p99)],
             ),
         }
     }

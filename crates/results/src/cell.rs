@@ -2,6 +2,7 @@
 
 use crate::Mode;
 use crate::added_latency::AddedLatency;
+use crate::clock::Clock;
 use crate::component::Role;
 use crate::component_summary::{ComponentSummary, RoleTotal};
 use crate::distribution::RequestDistribution;
@@ -15,7 +16,6 @@ use crate::fleet_summary::FleetSummary;
 use crate::gateway::{CellRates, GatewaySummary};
 use crate::host::ComponentVersion;
 use crate::load_point::LoadPoint;
-use crate::metric::Clock;
 use crate::path::CellPath;
 use crate::proxy::ProxySetup;
 use crate::reservation::ReservationSummary;
@@ -154,9 +154,7 @@ impl Cell {
         match clock {
             Clock::ResponseTime => self.response_time_us.as_ref(),
             Clock::ServiceTime => self.service_time_us.as_ref(),
-            Clock::FirstEvent => self.streams.as_ref()?.first_event_us.as_ref(),
-            Clock::EventGap => self.streams.as_ref()?.event_gap_us.as_ref(),
-            Clock::Convergence | Clock::FirstConfiguration => None,
+            of_streams => self.streams.as_ref()?.times(of_streams),
         }
     }
 
@@ -167,7 +165,7 @@ impl Cell {
             Clock::ResponseTime => self.added_us,
             Clock::FirstEvent => Some(self.streams.as_ref()?.added?.first_event_us),
             Clock::EventGap => Some(self.streams.as_ref()?.added?.event_gap_us),
-            Clock::ServiceTime | Clock::Convergence | Clock::FirstConfiguration => None,
+            Clock::ServiceTime | Clock::FirstByte | Clock::Convergence | Clock::FirstConfiguration => None,
         }
     }
 

@@ -163,6 +163,8 @@ pub enum ControlPlaneNoteKind {
     MixedMachines,
     /// Runs that were cut short, or have interrupted trials.
     CutShort,
+    /// Runs with noise of the machine accepted: figures are also those of trials that it disturbed.
+    NoiseAccepted,
     /// Refusal: no run has a fleet of this kind.
     NotMeasured,
     /// Refusal: no trial is valid.

@@ -11,6 +11,7 @@ mod backlog;
 mod build;
 mod calibration;
 mod cell;
+mod clock;
 mod comparison;
 mod comparison_self_test;
 mod component;
@@ -93,6 +94,7 @@ pub use calibration::{
     Calibration, ModeCalibration, Resolution,
 };
 pub use cell::{Cell, SpoiledTrials};
+pub use clock::Clock;
 pub use comparison::{
     COMPARISON_SCHEMA, ComparedArm, ComparedFigure, Comparison, ComparisonCourse, ComparisonEnd,
     ComparisonVerdict, FigureCourse, FigureLook, FigureVerdict, InconclusiveReason, MarginSource,
@@ -169,7 +171,7 @@ pub use load::{
 };
 pub use load_point::{LoadPoint, StreamLoad};
 pub use machine::{MachineUsage, TopProcess};
-pub use metric::{Clock, Metric, Unit};
+pub use metric::{Metric, Unit};
 pub use mode::Mode;
 pub use node::NodeUsage;
 pub use objective::{BoundResult, ObjectiveResult};

@@ -1,9 +1,9 @@
 //! Registry of figures that are estimated: key in result files, unit, what spoils each, and how a trial is read for it.
 
+use crate::clock::Clock;
 use crate::component::{ComponentUsage, Role};
 use crate::figure::Figure;
 use crate::fleet::FleetResult;
-use crate::histogram::HistogramSummary;
 use crate::load_point::LoadPoint;
 use crate::trial::TrialRecord;
 use serde::{Deserialize, Serialize};
@@ -19,50 +19,6 @@ enum Source {
     Component(fn(&TrialRecord, &ComponentUsage) -> Option<f64>),
     /// In other metrics, or in something other than a trial.
     Derived,
-}
-
-/// Distribution of times in a trial.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Clock {
-    /// From the intended start of each request.
-    ResponseTime,
-    /// From the actual send.
-    ServiceTime,
-    /// From the intended start of each request to the first event with content, such as a token.
-    FirstEvent,
-    /// From one event with content to the next of the same response.
-    EventGap,
-    /// From a change's acknowledgement to its arrival at a fleet's proxies.
-    Convergence,
-    /// From the start of connecting to a fleet proxy's first configuration.
-    FirstConfiguration,
-}
-
-impl Clock {
-    /// Distribution of a trial.
-    #[must_use]
-    pub fn of(self, trial: &TrialRecord) -> Option<&HistogramSummary> {
-        match self {
-            Self::ResponseTime => Some(&trial.result.as_ref()?.response_time_us),
-            Self::ServiceTime => Some(&trial.result.as_ref()?.service_time_us),
-            Self::FirstEvent => trial.result.as_ref()?.first_event_us.as_ref(),
-            Self::EventGap => trial.result.as_ref()?.event_gap_us.as_ref(),
-            Self::Convergence => Some(&trial.fleet()?.convergence_us),
-            Self::FirstConfiguration => Some(&trial.fleet()?.first_configuration_us),
-        }
-    }
-
-    /// Times that a load is about: of streams of tokens, those until the first one.
-    #[must_use]
-    pub fn of_load(load: &LoadPoint) -> Self {
-        if load.stream.is_some() { Self::FirstEvent } else { Self::ResponseTime }
-    }
-
-    /// Metric of a figure of the distribution, if any.
-    #[must_use]
-    pub fn metric(self, figure: Figure) -> Option<Metric> {
-        Metric::of_clock(self).find(|metric| metric.spoiled_by() == figure)
-    }
 }
 
 /// Unit of a metric; it is also at the end of its key.
@@ -168,21 +124,60 @@ metrics! {
     /// Maximum service time.
     ServiceTimeMaxUs: "service_time_max_us", Microseconds, Max, Times(Clock::ServiceTime);
 
+    /// Mean time to the first byte of a stream of events.
+    FirstByteMeanUs: "first_byte_mean_us", Microseconds, Mean, Times(Clock::FirstByte);
+    /// Median time to the first byte of a stream of events.
+    FirstByteP50Us: "first_byte_p50_us", Microseconds, P50, Times(Clock::FirstByte);
+    /// 75th percentile of the time to the first byte of a stream of events.
+    FirstByteP75Us: "first_byte_p75_us", Microseconds, P75, Times(Clock::FirstByte);
+    /// 90th percentile of the time to the first byte of a stream of events.
+    FirstByteP90Us: "first_byte_p90_us", Microseconds, P90, Times(Clock::FirstByte);
+    /// 95th percentile of the time to the first byte of a stream of events.
+    FirstByteP95Us: "first_byte_p95_us", Microseconds, P95, Times(Clock::FirstByte);
+    /// 99th percentile of the time to the first byte of a stream of events.
+    FirstByteP99Us: "first_byte_p99_us", Microseconds, P99, Times(Clock::FirstByte);
+    /// 99.9th percentile of the time to the first byte of a stream of events.
+    FirstByteP99_9Us: "first_byte_p99.9_us", Microseconds, P99_9, Times(Clock::FirstByte);
+    /// 99.99th percentile of the time to the first byte of a stream of events.
+    FirstByteP99_99Us: "first_byte_p99.99_us", Microseconds, P99_99, Times(Clock::FirstByte);
+    /// Maximum time to the first byte of a stream of events.
+    FirstByteMaxUs: "first_byte_max_us", Microseconds, Max, Times(Clock::FirstByte);
+
     /// Mean time to the first event with content.
     FirstEventMeanUs: "first_event_mean_us", Microseconds, Mean, Times(Clock::FirstEvent);
     /// Median time to the first event with content.
     FirstEventP50Us: "first_event_p50_us", Microseconds, P50, Times(Clock::FirstEvent);
+    /// 75th percentile of the time to the first event with content.
+    FirstEventP75Us: "first_event_p75_us", Microseconds, P75, Times(Clock::FirstEvent);
     /// 90th percentile of the time to the first event with content.
     FirstEventP90Us: "first_event_p90_us", Microseconds, P90, Times(Clock::FirstEvent);
+    /// 95th percentile of the time to the first event with content.
+    FirstEventP95Us: "first_event_p95_us", Microseconds, P95, Times(Clock::FirstEvent);
     /// 99th percentile of the time to the first event with content.
     FirstEventP99Us: "first_event_p99_us", Microseconds, P99, Times(Clock::FirstEvent);
+    /// 99.9th percentile of the time to the first event with content.
+    FirstEventP99_9Us: "first_event_p99.9_us", Microseconds, P99_9, Times(Clock::FirstEvent);
+    /// 99.99th percentile of the time to the first event with content.
+    FirstEventP99_99Us: "first_event_p99.99_us", Microseconds, P99_99, Times(Clock::FirstEvent);
+    /// Maximum time to the first event with content.
+    FirstEventMaxUs: "first_event_max_us", Microseconds, Max, Times(Clock::FirstEvent);
 
+    /// Mean time from one event with content to the next.
+    EventGapMeanUs: "event_gap_mean_us", Microseconds, Mean, Times(Clock::EventGap);
     /// Median time from one event with content to the next.
     EventGapP50Us: "event_gap_p50_us", Microseconds, P50, Times(Clock::EventGap);
+    /// 75th percentile of the time from one event with content to the next.
+    EventGapP75Us: "event_gap_p75_us", Microseconds, P75, Times(Clock::EventGap);
     /// 90th percentile of the time from one event with content to the next.
     EventGapP90Us: "event_gap_p90_us", Microseconds, P90, Times(Clock::EventGap);
+    /// 95th percentile of the time from one event with content to the next.
+    EventGapP95Us: "event_gap_p95_us", Microseconds, P95, Times(Clock::EventGap);
     /// 99th percentile of the time from one event with content to the next.
     EventGapP99Us: "event_gap_p99_us", Microseconds, P99, Times(Clock::EventGap);
+    /// 99.9th percentile of the time from one event with content to the next.
+    EventGapP99_9Us: "event_gap_p99.9_us", Microseconds, P99_9, Times(Clock::EventGap);
+    /// 99.99th percentile of the time from one event with content to the next.
+    EventGapP99_99Us: "event_gap_p99.99_us", Microseconds, P99_99, Times(Clock::EventGap);
     /// Maximum time from one event with content to the next.
     EventGapMaxUs: "event_gap_max_us", Microseconds, Max, Times(Clock::EventGap);
     /// Events with content per second.
@@ -492,7 +487,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_spoiled_by_their_own_figure() {
-        for metric in Metric::of_clock(Clock::ResponseTime).chain(Metric::of_clock(Clock::ServiceTime)) {
+        let clocks = Clock::BOUNDED.into_iter().chain([Clock::ServiceTime]);
+        for metric in clocks.flat_map(Metric::of_clock) {
             assert!(metric.key().ends_with(&format!("_{}_us", metric.spoiled_by().name())), "{metric:?}");
         }
     }

@@ -18,7 +18,7 @@ pub struct ObjectiveResult {
 /// A bound and the measured value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundResult {
-    /// Figure: `p99`, `mean`, `max`, `errors`, `rate`, `achieved` …
+    /// Figure: `p99`, `mean`, `max`, `first-event-p99`, `event-gap-p99`, `errors`, `rate`, `achieved` …
     pub figure: String,
     /// Unit of `limit` and `measured`: `us` (microseconds), `fraction` (0 to 1) or `per_second`.
     pub unit: String,

@@ -78,7 +78,8 @@ pub struct PricedMode {
 pub struct PricedEntry {
     /// Name of the driver.
     pub name: String,
-    /// Differences to the mode's floor; of a change those to the mode without it.
+    /// Differences to the mode's floor; of a change those to the mode without it. Of streams of tokens those of the time to the first
+    /// one.
     pub added_us: EntryLatency,
     /// Calls that a response waits for, each caller's before those of its callees: of parallel branches those of the longest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

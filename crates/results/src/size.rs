@@ -359,8 +359,8 @@ pub struct SizeMeasurement {
     pub trials: usize,
     /// Responses per second.
     pub rate_completed: Option<Estimate>,
-    /// Response time by figure, microseconds: the median, the 99th percentile, and figures that the objective
-    /// bounds.
+    /// Times by their name in objectives, microseconds: the median and the 99th percentile of the response time, of streams
+    /// those of the first event (`first-event-p50`), and times that the objective bounds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub response_time_us: BTreeMap<String, Estimate>,
     /// CPU of the component alone, cores.
@@ -428,6 +428,8 @@ pub enum SizeNoteKind {
     MixedMachines,
     /// Runs that were cut short, or have interrupted trials.
     CutShort,
+    /// Runs with noise of the machine accepted: figures are also those of trials that it disturbed.
+    NoiseAccepted,
     /// Refusal: the runs have no such mode, component or payload.
     NotMeasured,
     /// Refusal: no trial is valid.

@@ -3,6 +3,7 @@
 use crate::Mode;
 use crate::added_latency::AddedLatency;
 use crate::cell::Cell;
+use crate::clock::Clock;
 use crate::control_plane_model::ControlPlaneModel;
 use crate::corner_difference::CornerDifference;
 use crate::disturbed::AcceptedNoise;
@@ -14,7 +15,6 @@ use crate::finding::StatedFinding;
 use crate::finding_verdict::FindingVerdict;
 use crate::host::Host;
 use crate::load_point::LoadPoint;
-use crate::metric::Clock;
 use crate::published::PublishedFigure;
 use crate::scaling::Scaling;
 use crate::stream_summary::AddedStreamTimes;
@@ -149,7 +149,7 @@ impl ModeComparison {
             Clock::ResponseTime => Some(&mut self.response_time_us),
             Clock::FirstEvent => Some(&mut self.streams.as_mut()?.first_event_us),
             Clock::EventGap => Some(&mut self.streams.as_mut()?.event_gap_us),
-            Clock::ServiceTime | Clock::Convergence | Clock::FirstConfiguration => None,
+            Clock::ServiceTime | Clock::FirstByte | Clock::Convergence | Clock::FirstConfiguration => None,
         }
     }
 

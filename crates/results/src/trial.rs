@@ -1,6 +1,7 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, the full record of one trial.
 
 use crate::Mode;
+use crate::clock::Clock;
 use crate::component::ComponentUsage;
 use crate::configuration::{ConfigurationPush, FurtherDomain};
 use crate::driver::{DriverRecord, DriverView};
@@ -8,6 +9,7 @@ use crate::edge::EdgeRecord;
 use crate::factor::{CellKey, Conditions, Factors};
 use crate::fleet::FleetResult;
 use crate::gateway::{GatewayRecord, TrialRates};
+use crate::histogram::HistogramSummary;
 use crate::host::ComponentVersion;
 use crate::load::{LoadResult, is_possible};
 use crate::load_point::LoadPoint;
@@ -160,6 +162,19 @@ impl TrialRecord {
             }
         };
         self.drivers.iter().map(view).collect()
+    }
+
+    /// Times that its load is about, of streams those until the first token; absent without a result of a load.
+    #[must_use]
+    pub fn leading_times(&self) -> Option<&HistogramSummary> {
+        Clock::of_load(&self.load).of(self)
+    }
+
+    /// Lower bound of the times of [`Self::leading_times`] that fall among requests without a response, microseconds. Unknown of
+    /// streams, whose responses may have begun.
+    #[must_use]
+    pub fn leading_above_us(&self) -> Option<f64> {
+        self.result.as_ref()?.censored_above_us.filter(|_| self.load.stream.is_none())
     }
 
     /// Events with content per second of the window; absent unless responses are streams of events.

@@ -141,8 +141,8 @@ pub(crate) fn counted_kinds<'a>(freed: impl IntoIterator<Item = &'a Freed<'a>>) 
     counts
 }
 
-/// Beginning of the note on a trial whose noise is accepted.
-const ACCEPTED: &str = "noise-accepted: ";
+/// Beginning of the note on a trial whose noise is accepted; the reason follows.
+pub const ACCEPTED: &str = "noise-accepted: ";
 
 /// Like [`summarize`], with noise of the machine accepted: figures that it alone keeps out are in the estimates. Also returns the
 /// trials as they then are; a note on each that noise disturbed says so.
@@ -158,12 +158,24 @@ pub fn summarize_accepting_noise(
     let mut summary = summarize(experiment, seed, planned, host, &accepted);
     summary.noise_accepted = Some(noise);
     let by_cell = TrialsByCell::new(&accepted);
-    let is_accepted =
-        |trial: &&&TrialRecord| trial.verdict.notes.iter().any(|note| note.starts_with(ACCEPTED));
     for cell in &mut summary.cells {
-        cell.noise_accepted = by_cell.of(cell.key()).iter().filter(is_accepted).count();
+        cell.noise_accepted = self::accepted(by_cell.of(cell.key()).iter().copied());
     }
     (summary, accepted)
+}
+
+/// A trial by itself, with noise of the machine accepted.
+#[must_use]
+pub fn accepting_noise(trial: &TrialRecord) -> TrialRecord {
+    let (mut accepted, _) = accept(std::slice::from_ref(trial));
+    accepted.remove(0)
+}
+
+/// Number of trials that noise disturbed and whose figures are in estimates because it is accepted.
+pub(crate) fn accepted<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> usize {
+    let is_accepted =
+        |trial: &&TrialRecord| trial.verdict.notes.iter().any(|note| note.starts_with(ACCEPTED));
+    trials.into_iter().filter(is_accepted).count()
 }
 
 fn accept(trials: &[TrialRecord]) -> (Vec<TrialRecord>, AcceptedNoise) {

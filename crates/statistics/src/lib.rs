@@ -52,7 +52,7 @@ pub mod witnesses;
 pub mod words;
 
 pub use curve::{CurvePoint, censored, merged, percentile_curve};
-pub use disturbance::summarize_accepting_noise;
+pub use disturbance::{ACCEPTED, accepting_noise, summarize_accepting_noise};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 pub use merge::{MergeError, merge, merge_drivers};
 pub use noise::interval;

@@ -2,17 +2,18 @@
 
 mod checks;
 
+pub(crate) use checks::highest_of_drivers;
 pub use checks::{ObjectiveCheck, checks};
 
 use crate::trials::shows_saturation;
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
-use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::objective::{Bound, SAMPLES_BEYOND_A_PERCENTILE};
 use experiment::plan::cells;
 use experiment::{Experiment, Objective};
 use results::{
-    BoundResult, Cell, DriverObjective, DriverSummary, Estimate, Figure, LoadResult, ObjectiveResult,
-    Percentiles, Summary,
+    BoundResult, Cell, Clock, DriverObjective, DriverSummary, Estimate, Figure, LoadResult, Metric,
+    ObjectiveResult, Percentiles, Summary,
 };
 use std::time::Duration;
 
@@ -80,21 +81,10 @@ pub fn check_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
             holds: bound.holds(measured),
         })
         .collect();
-    let mut notes = Vec::new();
-    let requests = result.response_time_us.requests();
-    for (name, percentile, _) in objective.percentiles() {
-        let beyond = requests as f64 * (1.0 - percentile / 100.0);
-        // The fraction is not exact in binary.
-        if beyond < SAMPLES_BEYOND_A_PERCENTILE * 0.999 {
-            notes.push(format!(
-                "{name} rests on {beyond:.1} of {requests} requests beyond it: a longer run would decide"
-            ));
-        } else if let Some(episodes) = result.episodes.get(name).filter(|episodes| **episodes < MIN_EPISODES)
-        {
-            let events = if *episodes == 1 { "event" } else { "events" };
-            notes.push(format!("{name} rests on {episodes} separate {events}: a longer run would decide"));
-        }
-    }
+    let mut notes: Vec<String> = objective
+        .percentiles()
+        .filter_map(|(metric, percentile)| undecided_percentile(result, metric, percentile))
+        .collect();
     let saturated = shows_saturation(&result.verdict);
     if saturated {
         notes.push(
@@ -110,6 +100,30 @@ pub fn check_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
         && !result.interrupted
         && bounds.iter().all(|bound| bound.holds);
     ObjectiveResult { met, bounds, notes }
+}
+
+/// Note on a percentile that rests on too little to be decided by this result.
+fn undecided_percentile(result: &LoadResult, metric: Metric, percentile: f64) -> Option<String> {
+    let name = bound_name(metric);
+    let clock = metric.clock()?;
+    let measured = result.times(clock)?.requests();
+    let beyond = measured as f64 * (1.0 - percentile / 100.0);
+    // The fraction is not exact in binary.
+    if beyond < SAMPLES_BEYOND_A_PERCENTILE * 0.999 {
+        let what = if clock == Clock::EventGap { "gaps" } else { "requests" };
+        return Some(format!(
+            "{name} rests on {beyond:.1} of {measured} {what} beyond it: a longer run would decide"
+        ));
+    }
+    // Episodes are those of response times.
+    let episodes = result.episodes.get(name).filter(|episodes| **episodes < MIN_EPISODES)?;
+    let events = if *episodes == 1 { "event" } else { "events" };
+    Some(format!("{name} rests on {episodes} separate {events}: a longer run would decide"))
+}
+
+/// Name of a time in objectives.
+pub(crate) fn bound_name(metric: Metric) -> &'static str {
+    Bound::Time(metric, Duration::ZERO).name()
 }
 
 /// Whether a cell met the objective; `None` without an objective.
@@ -135,21 +149,23 @@ pub fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
     misses.into_iter().map(|miss| format!("{place}: {miss}")).collect()
 }
 
-/// Compares a driver's intervals with an objective. `saturated`: its target did not keep up in some trial.
-pub(crate) fn driver_objective(
+/// Compares a driver's intervals with an objective. `times` are those of a clock, `saturated`: its target did not keep up in some
+/// trial.
+pub(crate) fn driver_objective<'a>(
     objective: &Objective,
     driver: &DriverSummary,
+    times: impl Fn(Clock) -> Option<&'a Percentiles>,
     saturated: bool,
 ) -> Option<DriverObjective> {
     if objective.is_empty() {
         return None;
     }
     let errors = objective.errors.map(|bound| errors_within(driver.errors, driver.errors_high, bound));
-    let times = objective.times().map(|(figure, bound)| {
-        let response = driver.response_time_us.as_ref();
-        response.map_or(NotShown, |response| within(response, figure, bound_us(bound), driver.valid))
+    let bounds = objective.times().map(|(metric, bound)| {
+        let times = metric.clock().and_then(&times);
+        times.map_or(NotShown, |times| within(times, metric.spoiled_by(), bound_us(bound), driver.valid))
     });
-    let all: Vec<DriverObjective> = times.chain(errors).collect();
+    let all: Vec<DriverObjective> = bounds.chain(errors).collect();
     Some(if saturated || all.contains(&Missed) {
         Missed
     } else if driver.valid == 0 || all.contains(&NotShown) {
@@ -162,13 +178,13 @@ pub(crate) fn driver_objective(
 /// Compares an interval with the greatest allowed value. A figure that falls among requests without a
 /// response is absent, and meets no bound. The maximum response time needs no interval, but must be known for
 /// all `valid` trials: a trial in which it is spoiled might have been slower.
-fn within(response: &Percentiles, figure: Figure, bound_us: f64, valid: usize) -> DriverObjective {
-    match response.figure(figure) {
+fn within(times: &Percentiles, figure: Figure, bound_us: f64, valid: usize) -> DriverObjective {
+    match times.figure(figure) {
         Some(max) if figure == Figure::Max && max.estimate > bound_us => Missed,
         Some(max) if figure == Figure::Max && max.n >= valid => Met,
         Some(Estimate { low: Some(low), .. }) if low > bound_us => Missed,
         Some(Estimate { high: Some(high), .. }) if high <= bound_us => Met,
-        None if falls_among_unanswered(response, figure) => Missed,
+        None if falls_among_unanswered(times, figure) => Missed,
         _ => NotShown,
     }
 }
@@ -186,16 +202,17 @@ fn errors_within(errors: f64, high: Option<f64>, bound: f64) -> DriverObjective 
 
 /// True if the figure falls among requests without a response. A mean that includes such a request exceeds
 /// every bound, as the maximum does.
-fn falls_among_unanswered(response: &Percentiles, figure: Figure) -> bool {
+fn falls_among_unanswered(times: &Percentiles, figure: Figure) -> bool {
     match figure {
-        Figure::Mean => response.censored.is_some(),
-        figure => response.censored(figure).is_some(),
+        Figure::Mean => times.censored.is_some(),
+        figure => times.censored(figure).is_some(),
     }
 }
 
-/// True if a figure is shown to be within its bound.
-pub(crate) fn is_within(response: &Percentiles, figure: Figure, bound: Duration, valid: usize) -> bool {
-    within(response, figure, bound_us(bound), valid) == Met
+/// True if a time of a cell is shown to be within its bound.
+pub(crate) fn is_within(cell: &Cell, metric: Metric, bound: Duration) -> bool {
+    let times = metric.clock().and_then(|clock| cell.times(clock));
+    times.is_some_and(|times| within(times, metric.spoiled_by(), bound_us(bound), cell.valid) == Met)
 }
 
 fn bound_us(bound: Duration) -> f64 {

@@ -212,10 +212,14 @@ fn cell(
     let places = all.len() - retakes;
     let verdict = verdict(all, valid.len(), places);
     let totals = totals::totals(key.key(), tables);
+    let streams = streams::streams(key.key(), all, tables, comparisons);
     let whole = drivers::Whole {
+        streams: streams.as_ref(),
         response_time_us: tables.percentiles(key.key(), Clock::ResponseTime),
         rate_completed: tables.mean(Subject::Path, Metric::RateCompleted, key.key()),
     };
+    let (response_time_us, rate_completed) = (whole.response_time_us, whole.rate_completed);
+    let drivers = drivers::drivers(&experiment.objective, all, places, Some(whole));
     let errors = ErrorShare::new(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests)));
     let mut cell = Cell {
         mode,
@@ -234,16 +238,16 @@ fn cell(
         events_beyond: events_beyond(trials, key.key()),
         objective: None,
         retakes,
-        response_time_us: whole.response_time_us,
+        response_time_us,
         service_time_us: tables.percentiles(key.key(), Clock::ServiceTime),
         distribution: distribution::distribution(&verdict, all),
         verdict,
         added_us: comparison::added_to_floor(mode, key.conditions(), comparisons),
-        streams: streams::streams(key.key(), all, tables, comparisons),
-        rate_completed: whole.rate_completed,
+        streams,
+        rate_completed,
         errors: errors.fraction,
         errors_high: errors.high,
-        drivers: drivers::drivers(&experiment.objective, all, places, Some(whole)),
+        drivers,
         services: services::services(all),
         edges: edges::edges(all),
         gateways: gateways::gateways(all),

@@ -2,7 +2,7 @@
 
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use results::{
-    CellKey, ComponentVersion, Conditions, Figure, Figures, HistogramSummary, LoadResult, Mode, Role,
+    CellKey, Clock, ComponentVersion, Conditions, Figure, Figures, HistogramSummary, LoadResult, Mode, Role,
     TrialRecord, Verdict,
 };
 use std::collections::HashMap;
@@ -78,17 +78,18 @@ impl<'a> TrialsByCell<'a> {
     /// The smallest number of events at and beyond a percentile in any trial of a cell whose median is
     /// usable; infinite without such a trial.
     pub(crate) fn events_beyond(&self, cell: CellKey<'_>, percentile: Figure) -> f64 {
-        let of_trials = self.valid_results(cell).filter_map(|result| events_beyond(result, percentile));
+        let results = self.valid_results(cell);
+        let of_trials = results.filter_map(|result| events_beyond(result, Clock::ResponseTime, percentile));
         of_trials.fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Separate events at and beyond a percentile: episodes of slow requests if known, at most the number of
-/// requests. `None` for figures that are not percentiles.
-pub(crate) fn events_beyond(result: &LoadResult, percentile: Figure) -> Option<f64> {
-    let requests = result.response_time_us.count as f64 * (1.0 - percentile.quantile()?);
-    let episodes = result.episodes.get(percentile.name()).map_or(f64::INFINITY, |episodes| *episodes as f64);
-    Some(requests.min(episodes))
+/// Separate events at and beyond a percentile: episodes of slow responses if known, at most the number of
+/// times. `None` for figures that are not percentiles, and for times that the load does not have.
+pub(crate) fn events_beyond(result: &LoadResult, clock: Clock, percentile: Figure) -> Option<f64> {
+    let times = result.times(clock)?.count as f64 * (1.0 - percentile.quantile()?);
+    let episodes = result.episodes.get(percentile.name()).filter(|_| clock == Clock::ResponseTime);
+    Some(times.min(episodes.map_or(f64::INFINITY, |episodes| *episodes as f64)))
 }
 
 /// True if this many events support a percentile. The fraction beyond a percentile is not exact in binary:

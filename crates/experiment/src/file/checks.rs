@@ -4,8 +4,9 @@ use super::given::Given;
 use super::{ingress, mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::{ExperimentError, Place};
-use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use crate::objective::{Bound, SAMPLES_BEYOND_A_PERCENTILE};
 use crate::settings::stream::{MAX_PROMPT_BYTES, StreamSettings};
+use results::Clock;
 use results::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ pub(super) const MAX_TRIALS: usize = 100_000;
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     rates(experiment, given)?;
     connections(experiment, given)?;
+    objective_of_streams(experiment, given)?;
     objective_order(experiment, given)?;
     objective_resolution(experiment, given)?;
     delays(experiment, given)?;
@@ -112,21 +114,39 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     }
 }
 
+/// Times of streams have no bound without them.
+fn objective_of_streams(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let Some(name) = experiment.objective.of_streams().filter(|_| !experiment.load.stream.declared) else {
+        return Ok(());
+    };
+    match given.field(&format!("objective.{name}"))? {
+        Some(field) => Err(field
+            .key_place
+            .error(
+                format!("`objective.{name}` has no effect without `load.stream`"),
+                "expected only with streams: other responses have no events",
+            )
+            .with_hint("`load.stream: {}` makes responses streams of tokens")),
+        None => Ok(()),
+    }
+}
+
 /// Bounds must be ordered: no higher percentile, nor the maximum, is smaller than a lower percentile.
 fn objective_order(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let Some([(lower, least), (higher, bound)]) = experiment.objective.contradiction() else { return Ok(()) };
-    let Some(field) = given.field(&format!("objective.{}", higher.name()))? else { return Ok(()) };
-    let (least, bound) = (format_duration(least), format_duration(bound));
+    let Some([lower, higher]) = experiment.objective.contradiction() else { return Ok(()) };
+    let [lower_name, name] = [lower, higher].map(|(metric, bound)| Bound::Time(metric, bound).name());
+    let Some(field) = given.field(&format!("objective.{name}"))? else { return Ok(()) };
+    let (least, bound) = (format_duration(lower.1), format_duration(higher.1));
     Err(field.place().error(
-        format!("{} under {bound} contradicts {} under {least}", higher.name(), lower.name()),
+        format!("{name} under {bound} contradicts {lower_name} under {least}"),
         format!("expected at least {least}: a higher percentile is never smaller"),
     ))
 }
 
-/// Rejects bounds on percentiles that rest on too few requests.
+/// Rejects bounds on percentiles that rest on too few requests, or on too few times between the tokens of streams.
 fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    for (figure, bound) in experiment.objective.times() {
-        let key = figure.name();
+    for (metric, bound) in experiment.objective.times() {
+        let key = Bound::Time(metric, bound).name();
         let Some(field) = given.field(&format!("objective.{key}"))? else { continue };
         if bound > experiment.load.timeout {
             return Err(field.place().error(
@@ -135,28 +155,35 @@ fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()
             ));
         }
         let (Some(percentile), LoadLevels::Open { rates, .. }) =
-            (figure.percentile(), &experiment.load.levels)
+            (metric.spoiled_by().percentile(), &experiment.load.levels)
         else {
             continue;
         };
+        let (of_each, what) = match metric.clock() {
+            Some(Clock::EventGap) => {
+                (experiment.load.stream.tokens.saturating_sub(1) as f64, "times between tokens")
+            }
+            _ => (1.0, "requests"),
+        };
         let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let beyond_fraction = 1.0 - percentile / 100.0;
-        let requests = lowest * experiment.load.duration.as_secs_f64();
+        let measured = lowest * experiment.load.duration.as_secs_f64() * of_each;
         let needed = SAMPLES_BEYOND_A_PERCENTILE / beyond_fraction;
         // Tolerance: the fraction is not exact in binary.
-        if requests < needed * 0.999 {
-            let longer = Duration::from_secs_f64((needed / lowest * 0.999).ceil());
-            return Err(field
-                .key_place
-                .error(
-                    format!("the trials cannot resolve {key}"),
-                    format!(
-                        "{requests:.0} requests in a trial at {}/s leave {:.1} beyond it, expected at least 10",
-                        format_rate(lowest),
-                        requests * beyond_fraction
-                    ),
-                )
-                .with_hint(format!("at {}/s it takes `duration: {}`", format_rate(lowest), format_duration(longer))));
+        if measured < needed * 0.999 {
+            let error = field.key_place.error(
+                format!("the trials cannot resolve {key}"),
+                format!(
+                    "{measured:.0} {what} in a trial at {}/s leave {:.1} beyond it, expected at least 10",
+                    format_rate(lowest),
+                    measured * beyond_fraction
+                ),
+            );
+            let longer_s = (needed / (lowest * of_each) * 0.999).ceil();
+            let longer = Duration::try_from_secs_f64(longer_s).ok();
+            return Err(error.with_some_hint(longer.map(|longer| {
+                format!("at {}/s it takes `duration: {}`", format_rate(lowest), format_duration(longer))
+            })));
         }
     }
     Ok(())

@@ -144,3 +144,47 @@ fn contradictions_report_place_and_expectation() {
     .collect();
     insta::assert_snapshot!(reports.join("\n"));
 }
+
+#[test]
+fn objective_of_streams_is_read_and_written_back() {
+    let objective =
+        "objective: {p99: 2s, first-event-p99: 200ms, event-gap-p99.9: 30ms, first-byte-max: 1s}\n";
+    let experiment = read(&(text("stream: {}") + objective));
+    assert_eq!(
+        experiment.objective.to_string(),
+        "p99=2s,first-byte-max=1s,first-event-p99=200ms,event-gap-p99.9=30ms"
+    );
+    assert_eq!(read(&experiment.to_yaml()), experiment, "{}", experiment.to_yaml());
+    let overrides = [Override::set("objective.first-event-p99.9=300ms")];
+    let set = Experiment::parse_with(&text("stream: {}"), "s", &overrides, &NoFiles).unwrap();
+    assert_eq!(set.objective.to_string(), "first-event-p99.9=300ms");
+}
+
+#[test]
+fn objective_of_streams_needs_streams_and_enough_of_their_times() {
+    let without = refused("payload: 1KiB", "objective.event-gap-p99=30ms");
+    assert!(without.contains("`objective.event-gap-p99` has no effect without `load.stream`"), "{without}");
+    assert!(without.contains("`load.stream: {}` makes responses streams of tokens"), "{without}");
+    let longer = refused("stream: {}", "objective.first-event-p99=30s");
+    assert!(longer.contains("requests end after 5s"), "{longer}");
+    let overrides = ["objective.first-event-p50=20ms", "objective.first-event-p90=10ms"].map(Override::set);
+    let falling = Experiment::parse_with(&text("stream: {}"), "s", &overrides, &NoFiles).unwrap_err();
+    let falling = falling.render(false);
+    assert!(
+        falling.contains("first-event-p90 under 10ms contradicts first-event-p50 under 20ms"),
+        "{falling}"
+    );
+    // 100 streams of 21 tokens have 100 first tokens, and 2000 times between tokens.
+    let open = |objective: &str| {
+        let load = "stream: {tokens: 21}, rate: 20, duration: 5s, protocol: http/2";
+        let text =
+            text(load).replace("clients: [4, 20], ", "") + &format!("objective: {{{objective}: 1s}}\n");
+        Experiment::parse(&text, "s").map_err(|error| error.render(false))
+    };
+    let few = open("first-event-p99").unwrap_err();
+    assert!(few.contains("100 requests in a trial at 20/s leave 1.0 beyond it"), "{few}");
+    open("event-gap-p99").unwrap();
+    let few = open("event-gap-p99.9").unwrap_err();
+    assert!(few.contains("2000 times between tokens in a trial at 20/s leave 2.0 beyond it"), "{few}");
+    assert!(few.contains("it takes `duration: 25s`"), "{few}");
+}

@@ -131,8 +131,8 @@ fn every_key_is_read_and_missing_keys_have_defaults() {
     assert_eq!(full.proxy.mtls, MutualTls::Off);
     assert_eq!(full.load.duration, Duration::from_secs(90));
     assert_eq!(full.load.requests_per_connection, Some(100));
-    assert_eq!(full.objective.time(results::Figure::P99_9), Some(Duration::from_millis(1500)));
-    assert_eq!(full.objective.time(results::Figure::Max), Some(Duration::from_secs(2)));
+    assert_eq!(full.objective.time(results::Metric::ResponseTimeP99_9Us), Some(Duration::from_millis(1500)));
+    assert_eq!(full.objective.time(results::Metric::ResponseTimeMaxUs), Some(Duration::from_secs(2)));
     assert_eq!(full.server.payload_bytes, 2000);
     assert_eq!(full.seed, Some(u64::MAX));
     assert_eq!((full.repeats, full.retakes), (3, 2));
@@ -429,7 +429,7 @@ fn overrides_change_the_file_and_errors_name_the_option() {
     assert!(matches!(&experiment.load.levels, LoadLevels::Open { rates, .. } if *rates == [1000.0, 2000.0]));
     assert_eq!((experiment.proxy.workers, experiment.repeats, experiment.retakes), (4, 2, 1));
     assert_eq!(experiment.load.duration, Duration::from_secs(20));
-    assert_eq!(experiment.objective.time(results::Figure::P99_9), Some(Duration::from_secs(2)));
+    assert_eq!(experiment.objective.time(results::Metric::ResponseTimeP99_9Us), Some(Duration::from_secs(2)));
 
     let closed =
         [Override::set("load.rate=null"), Override::set("load.clients=[3, 8]"), Override::scale("0.1")];

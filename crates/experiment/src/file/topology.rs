@@ -229,9 +229,7 @@ fn callers_have_identities(experiment: &Experiment, given: &Given<'_>, topology:
     else {
         return Ok(());
     };
-    let modes = experiment.modes.iter().filter(|mode| **mode != Mode::None);
-    let parts: Vec<ModeParts> = modes.map(|mode| experiment.mesh.parts(*mode)).collect();
-    let Some([from, to]) = call_from_outside(topology, &parts) else { return Ok(()) };
+    let Some([from, to]) = call_from_outside(experiment, topology) else { return Ok(()) };
     Err(field.key_place.error(
         format!("`{}` is not supported with callers outside the mesh", field.path),
         format!("expected every caller in the mesh: {from} calls {to} in plaintext and shows no identity"),
@@ -245,16 +243,10 @@ fn callers_are_accepted(
     topology: &Topology,
     named: &Field<'_>,
 ) -> Result<()> {
-    use DataPlane::{Sidecar, Ztunnel, ZtunnelWaypoint};
-
-    let scenario = experiment.ingress.scenario;
-    let modes = experiment.modes.iter().map(|mode| experiment.mesh.parts_in(*mode, scenario));
-    let parts: Vec<ModeParts> =
-        modes.filter(|parts| matches!(parts.data_plane, Sidecar | Ztunnel | ZtunnelWaypoint)).collect();
-    if experiment.proxy.mtls != MutualTls::Strict || parts.is_empty() {
+    if experiment.proxy.mtls != MutualTls::Strict {
         return Ok(());
     }
-    let Some([from, to]) = call_from_outside(topology, &parts) else { return Ok(()) };
+    let Some([from, to]) = call_from_outside(experiment, topology) else { return Ok(()) };
     let refused = |place: &Place| {
         place.error(
             "`proxy.mtls: strict` is not supported with callers outside the mesh",
@@ -267,8 +259,18 @@ fn callers_are_accepted(
     })
 }
 
-/// Ends of a call to a member from a caller outside the mesh, in one of several modes with these parts.
-fn call_from_outside(topology: &Topology, modes: &[ModeParts]) -> Option<[String; 2]> {
+/// Ends of a call to a member from a caller outside the mesh, in a mode whose members have proxies of Istio. The direct path of a
+/// gateway's scenarios has none.
+fn call_from_outside(experiment: &Experiment, topology: &Topology) -> Option<[String; 2]> {
+    use DataPlane::{Sidecar, Ztunnel, ZtunnelWaypoint};
+
+    let scenario = experiment.ingress.scenario;
+    let modes = experiment.modes.iter().map(|mode| experiment.mesh.parts_in(*mode, scenario));
+    let modes: Vec<ModeParts> =
+        modes.filter(|parts| matches!(parts.data_plane, Sidecar | Ztunnel | ZtunnelWaypoint)).collect();
+    if modes.is_empty() {
+        return None;
+    }
     let is_direct = modes.iter().any(|parts| parts.entry == dataplane::Entry::Direct);
     let is_member = |id: WorkloadId| topology.workloads[id].in_mesh && !topology.workloads[id].is_external();
     // A gateway calls in place of the drivers before it.

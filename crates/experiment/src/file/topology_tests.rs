@@ -161,6 +161,11 @@ fn rules_by_identity_need_callers_in_the_mesh() {
     in_modes("none, ingress", OUTSIDE).unwrap();
     let service = "topology={services: [{name: a, in-mesh: false, script: [{call: b}]}, {name: b}]}";
     assert!(in_modes("none, ingress", service).unwrap_err().contains("a calls b in plaintext"));
+    let ingress = SMALL.replace("none, sidecar", "ingress");
+    let in_scenarios =
+        |scenarios: &str| read(&ingress, &[service, RULES, &format!("ingress.scenario={scenarios}")]);
+    in_scenarios("direct").expect("the direct path has no proxy that denies a caller");
+    assert!(in_scenarios("[direct, no-filters]").unwrap_err().contains("a calls b in plaintext"));
 }
 
 #[test]

@@ -78,6 +78,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     // If the target could not be reached, there is no result to show as text.
     let text = unreachable(&result).is_none().then(|| report::terminal::load_text(&result));
     watching.outputs.finish(&mut result, text)?;
+    args.goal.objective.iter().try_for_each(|objective| objective::check_streams(objective, &result))?;
     if result.verdict.valid
         && !result.interrupted
         && result.objective.as_ref().is_none_or(|objective| objective.met)

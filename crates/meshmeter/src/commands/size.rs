@@ -82,8 +82,9 @@ pub(super) fn status<'a>(is_answered: bool, refusals: impl Iterator<Item = &'a S
     ExitCode::from(MEASUREMENT_FAILED)
 }
 
+/// A run as its own report uses it: with noise of the machine accepted if that accepts it.
 pub(super) fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
-    let run = RunData::read(directory).map_err(folder_failure)?;
+    let run = RunData::read_as_reported(directory).map_err(folder_failure)?;
     for note in &run.notes {
         tell!("note: {}: {note}", directory.display());
     }

@@ -10,6 +10,7 @@ mod circles;
 mod commands;
 mod crates;
 mod environment;
+mod exit_status;
 mod fuzzing;
 mod links;
 mod markdown;

@@ -11,6 +11,14 @@ pub(crate) fn label(metric: Metric) -> String {
         metric if metric.clock() == Some(Clock::ServiceTime) => {
             return format!("{} of service times", metric.spoiled_by().name());
         }
+        metric if metric.clock().is_some_and(Clock::is_of_streams) => {
+            let name = metric.spoiled_by().name();
+            return match metric.clock() {
+                Some(Clock::FirstByte) => format!("first byte {name}"),
+                Some(Clock::FirstEvent) => format!("first event {name}"),
+                _ => format!("between events {name}"),
+            };
+        }
         Metric::RateCompleted => "throughput",
         Metric::ProxiesCpuCoresPer1000Rps => "CPU of proxies per request",
         Metric::ProxiesMemoryAnonymousBytes => "memory of proxies (anonymous)",

@@ -1,10 +1,13 @@
 //! Results in the directory of a run or a comparison, as JSON.
 
-use super::{COMPARISON_FILE, FolderError, SELF_TEST_FILE, SUMMARY_FILE, own_file, write_whole};
+use super::{
+    COMPARISON_FILE, FolderError, SELF_TEST_FILE, SUMMARY_FILE, open_regular_file, own_file, write_whole,
+};
 use results::{Comparison, ComparisonSelfTest, Summary};
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io;
+use std::io::{self, BufReader};
 use std::path::Path;
 
 /// Writes `summary.json` into the directory of an existing run.
@@ -13,6 +16,19 @@ use std::path::Path;
 /// Returns an error if the file cannot be written; an earlier file is kept.
 pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError> {
     write_json(&own_file(folder, SUMMARY_FILE)?, summary)
+}
+
+/// True if the last report of a run accepted noise of the machine, as its `summary.json` says; false without a summary that can be
+/// read, which nothing else needs.
+#[must_use]
+pub fn accepts_noise(folder: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Accepted {
+        noise_accepted: Option<IgnoredAny>,
+    }
+    let file = open_regular_file(&folder.join(SUMMARY_FILE)).ok();
+    let read = file.and_then(|file| serde_json::from_reader(BufReader::new(file)).ok());
+    read.is_some_and(|Accepted { noise_accepted }| noise_accepted.is_some())
 }
 
 /// Writes `comparison.json` into the directory of a comparison.

@@ -16,16 +16,21 @@ const MAX_CHARTS: usize = 60;
 /// Marks in a chart; longer courses are shown by means of runs that follow each other.
 const MAX_MARKS: usize = 120;
 
-/// Charts of the figures with two runs or more, those with changes first, and how many were left out.
+/// Charts of the figures with two runs or more that are not 0 in all of them, those with changes first, and how many were left out.
 pub(super) fn charts(history: &HistoryCourse) -> (Vec<Chart>, usize) {
     let all = history.groups.iter().flat_map(|group| group.series.iter().map(move |series| (group, series)));
     let (mut shown, rest): (Vec<_>, Vec<_>) =
-        all.filter(|(_, series)| series.points.len() > 1).partition(|(_, series)| !series.changes.is_empty());
+        all.filter(|(_, series)| has_chart(series)).partition(|(_, series)| !series.changes.is_empty());
     shown.extend(rest);
     let left_out = shown.len().saturating_sub(MAX_CHARTS);
     shown.truncate(MAX_CHARTS);
     let chart = |(number, (group, series))| chart(number, group, series);
     (shown.into_iter().enumerate().map(chart).collect(), left_out)
+}
+
+/// True if a course can be drawn as changes from its beginning.
+fn has_chart(series: &SeriesCourse) -> bool {
+    series.points.len() > 1 && series.segments.first().is_some_and(|segment| segment.mean > 0.0)
 }
 
 fn chart(number: usize, group: &HistoryGroup, series: &SeriesCourse) -> Chart {

@@ -43,6 +43,7 @@ fn text(note: &ControlPlaneNote, kind: Option<&str>) -> String {
             format!("The runs are of different machines, and costs hold for one machine: {detail}.")
         }
         ControlPlaneNoteKind::CutShort => super::size::cut_short(detail),
+        ControlPlaneNoteKind::NoiseAccepted => super::size::noise_accepted(detail),
         ControlPlaneNoteKind::NotMeasured => match kind.filter(|_| !detail.is_empty()) {
             Some(kind) => format!("The runs have no fleet of {kind}; measured: {detail}."),
             None => "The runs have no fleet: `meshmeter run control-plane` measures one.".to_owned(),

@@ -3,7 +3,7 @@
 use crate::format::{self, SizeUnit};
 use crate::size::figure;
 use results::{
-    BindingResource, CapacityBasis, ComponentVersion, Figure, Prices, PublishedFigure, SizeAnswer,
+    BindingResource, CapacityBasis, Clock, ComponentVersion, Prices, PublishedFigure, SizeAnswer,
     SizeMachine, SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts,
     with_factors,
 };
@@ -46,6 +46,7 @@ pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
             format!("The runs are of different machines, and a capacity holds for one machine: {detail}.")
         }
         SizeNoteKind::CutShort => cut_short(detail),
+        SizeNoteKind::NoiseAccepted => noise_accepted(detail),
         SizeNoteKind::NotMeasured => format!("The runs did not measure {detail}."),
         SizeNoteKind::NoValidTrial => format!("No trial can be used: {detail}."),
         SizeNoteKind::ObjectiveNeverMet => {
@@ -121,6 +122,11 @@ pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
 /// Note on runs that lack planned trials.
 pub(super) fn cut_short(detail: &str) -> String {
     format!("Run cut short: {detail}. The answer is from the recorded trials alone.")
+}
+
+/// Note on trials that the machine disturbed and that count all the same.
+pub(super) fn noise_accepted(detail: &str) -> String {
+    format!("Noise accepted, as in the run's own report: it disturbed {detail}, and figures include them.")
 }
 
 /// The question that the answer is about, and its scope.
@@ -369,9 +375,9 @@ fn measurement(measured: &SizeMeasurement) -> String {
     parts.extend(
         measured.rate_completed.as_ref().map(|rate| format!("{} completed", words::rate_interval(rate))),
     );
-    let times = Figure::TIMES.into_iter().filter_map(|figure| {
-        let time = measured.response_time_us.get(figure.name())?;
-        Some(format!("{} {}", figure.name(), words::latency(time)))
+    let times = Clock::BOUNDED.into_iter().filter_map(Clock::bound_names).flatten().filter_map(|name| {
+        let time = measured.response_time_us.get(name)?;
+        Some(format!("{name} {}", words::latency(time)))
     });
     parts.extend(times);
     parts.extend(measured.cpu_cores.as_ref().map(words::cores));

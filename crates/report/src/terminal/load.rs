@@ -5,8 +5,8 @@
 use super::style::plain;
 use crate::format::{self, TimeUnit};
 use results::{
-    FIRST_ERROR_STATUS, Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts, SessionCounts,
-    SessionResults, SizeSummary, UrlResult,
+    Clock, FIRST_ERROR_STATUS, Figure, GrpcMessages, HistogramSummary, LoadResult, Metric, RequestCounts,
+    SessionCounts, SessionResults, SizeSummary, UrlResult,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -75,13 +75,14 @@ fn objective(text: &mut String, result: &LoadResult) {
     let _ = writeln!(text, "{:<14} {}", "objective", if objective.met { "met" } else { "NOT MET" });
     for bound in &objective.bounds {
         let least = matches!(bound.figure.as_str(), "rate" | "achieved");
+        let is_of_streams =
+            Metric::bounded(&bound.figure).and_then(Metric::clock).is_some_and(Clock::is_of_streams);
+        let known_above = result.censored_above_us.filter(|_| !is_of_streams);
         let _ = writeln!(
             text,
             "  {:<12} {}, required {} or {}: {}",
             plain(&bound.figure),
-            bound
-                .measured
-                .map_or_else(|| format::above(result.censored_above_us), |us| in_unit(us, &bound.unit)),
+            bound.measured.map_or_else(|| format::above(known_above), |us| in_unit(us, &bound.unit)),
             in_unit(bound.limit, &bound.unit),
             if least { "more" } else { "less" },
             if bound.holds { "holds" } else { "DOES NOT HOLD" }

@@ -5,8 +5,8 @@
 
 use super::fields::{array, at, count, number, text};
 use super::{ForeignError, ForeignResult, Step, figure_of_percentile};
+use crate::clock::Clock;
 use crate::figure::Figure;
-use crate::metric::Clock;
 use serde_json::Value;
 
 const US_IN_S: f64 = 1e6;

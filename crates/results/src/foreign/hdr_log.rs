@@ -5,8 +5,8 @@
 //! assumed, as by HistogramLogProcessor, and compared with the maximum in milliseconds.
 
 use super::{ForeignError, ForeignResult, lines};
+use crate::clock::Clock;
 use crate::latency_histogram::LatencyHistogram;
-use crate::metric::Clock;
 use std::collections::BTreeMap;
 
 const TOOL: &str = "HdrHistogram log";

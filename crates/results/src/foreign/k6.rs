@@ -6,9 +6,9 @@
 
 use super::fields::{at, count, number, text};
 use super::{ForeignError, ForeignResult, Urls, lines};
+use crate::clock::Clock;
 use crate::figure::Figure;
 use crate::latency_histogram::LatencyHistogram;
-use crate::metric::Clock;
 use serde_json::Value;
 use std::time::Duration;
 

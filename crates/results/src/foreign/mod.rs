@@ -19,10 +19,10 @@ mod wrk;
 pub use steps::{Step, at_rank};
 use urls::Urls;
 
+use crate::clock::Clock;
 use crate::figure::Figure;
 use crate::latency_histogram::{LatencyHistogram, RecordedValue};
 use crate::load::MAX_COUNT;
-use crate::metric::Clock;
 use crate::url::without_credentials;
 use serde_json::Value;
 use std::collections::BTreeMap;

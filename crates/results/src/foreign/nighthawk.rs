@@ -7,8 +7,8 @@
 use super::fields::{array, count, number, text};
 use super::steps::from_cumulative;
 use super::{ForeignError, ForeignResult};
+use crate::clock::Clock;
 use crate::figure::Figure;
-use crate::metric::Clock;
 use serde_json::Value;
 
 const TOOL: &str = "nighthawk";

@@ -5,8 +5,8 @@
 
 use super::fields::{at, needed, number};
 use super::{ForeignError, ForeignResult};
+use crate::clock::Clock;
 use crate::figure::Figure;
-use crate::metric::Clock;
 use serde_json::Value;
 
 const US_IN_S: f64 = 1e6;

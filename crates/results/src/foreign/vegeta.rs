@@ -4,9 +4,9 @@
 
 use super::fields::{array, at, count, needed, number, text};
 use super::{ForeignError, ForeignResult, Urls, lines};
+use crate::clock::Clock;
 use crate::figure::Figure;
 use crate::latency_histogram::LatencyHistogram;
-use crate::metric::Clock;
 use serde_json::Value;
 
 const TOOL: &str = "vegeta";

@@ -6,8 +6,8 @@
 
 use super::steps::from_cumulative;
 use super::{ForeignError, ForeignResult, figure_of_percentile, lines};
+use crate::clock::Clock;
 use crate::figure::Figure;
-use crate::metric::Clock;
 
 const US_IN_MS: f64 = 1000.0;
 /// Begins the part of wrk2 with times from the intended start.

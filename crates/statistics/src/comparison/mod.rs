@@ -26,10 +26,12 @@ use results::{
 };
 use std::collections::BTreeMap;
 
-/// Figures of a load whose requests are compared.
-const OF_LOAD: [Metric; 6] = [
+/// Figures of a load whose requests are compared; of streams, those of the first event take the place of response times.
+const OF_LOAD: [Metric; 8] = [
     Metric::ResponseTimeP50Us,
     Metric::ResponseTimeP99Us,
+    Metric::EventGapP50Us,
+    Metric::EventGapP99Us,
     Metric::RateCompleted,
     Metric::ProxiesCpuCoresPer1000Rps,
     Metric::ProxiesMemoryAnonymousBytes,
@@ -113,7 +115,7 @@ impl Judge {
     /// Cells whose p99 cannot be judged, since an arm offers too few requests for it.
     pub fn without_p99(&self) -> impl Iterator<Item = &OwnedCellKey> {
         let lacks = |judged: &&JudgedCell| {
-            let has_p99 = judged.figures.iter().any(|figure| figure.metric == Metric::ResponseTimeP99Us);
+            let has_p99 = judged.figures.iter().any(|figure| is_p99_of_requests(figure.metric));
             has_p99 && judged.requests.iter().flatten().any(|requests| *requests < P99_REQUESTS)
         };
         self.cells.iter().filter(lacks).map(|judged| &judged.cell.base)
@@ -131,7 +133,7 @@ impl Judge {
                 // A cell always has its first figure; others may not exist in its mode. A figure that every trial has and the
                 // machine spoiled is one without usable values.
                 if number == 0 || !values.is_empty() || is_measured(&by_cell, cell, figure.metric) {
-                    let lacks_requests = figure.metric == Metric::ResponseTimeP99Us
+                    let lacks_requests = is_p99_of_requests(figure.metric)
                         && judged.fewest_requests(&by_cell).is_some_and(|fewest| fewest < P99_REQUESTS);
                     figures.push(self.figure(cell, *figure, &values, look, lacks_requests));
                 }
@@ -208,6 +210,11 @@ impl JudgedCell {
     }
 }
 
+/// True for a percentile that needs [`P99_REQUESTS`]. A stream has many times between its events.
+fn is_p99_of_requests(metric: Metric) -> bool {
+    matches!(metric, Metric::ResponseTimeP99Us | Metric::FirstEventP99Us)
+}
+
 /// Requests that a trial of each arm offers; unknown for closed loops.
 fn requests([base, head]: [&Experiment; 2], cell: &ComparedCell) -> [Option<f64>; 2] {
     [(base, &cell.base), (head, &cell.head)]
@@ -221,16 +228,17 @@ fn metrics(arms: [&Experiment; 2], cell: &ComparedCell) -> Vec<Metric> {
     if own.load.is_fleet() {
         return OF_FLEET.to_vec();
     }
-    let can_have = |metric: &Metric| match metric {
-        Metric::ResponseTimeP99Us => requests(arms, cell)
+    let can_have = |metric: &Metric| match *metric {
+        p99 if is_p99_of_requests(p99) => requests(arms, cell)
             .into_iter()
             .any(|requests| requests.is_none_or(|requests| requests >= P99_REQUESTS)),
+        Metric::EventGapP50Us | Metric::EventGapP99Us => own.load.stream.is_some(),
         Metric::RateCompleted => own.load.clients.is_some(),
         Metric::ProxiesCpuCoresPer1000Rps | Metric::ProxiesMemoryAnonymousBytes => own.mode != Mode::None,
         Metric::ProxiesConfigurationBytes => own.mode != Mode::None && arms[0].mesh != MeshKind::Envoy,
         _ => true,
     };
-    OF_LOAD.into_iter().filter(can_have).collect()
+    OF_LOAD.into_iter().map(|metric| metric.under(&own.load)).filter(can_have).collect()
 }
 
 /// Rule by which a figure is judged.
@@ -244,6 +252,7 @@ pub(crate) fn rule(metric: Metric, margin: f64) -> Rule {
 pub(crate) fn weight(metric: Metric) -> u32 {
     match metric {
         Metric::ResponseTimeP50Us
+        | Metric::FirstEventP50Us
         | Metric::RateCompleted
         | Metric::ProxiesCpuCoresPer1000Rps
         | Metric::ConvergenceP50Us
@@ -324,7 +333,7 @@ pub fn missing(figures: &[ComparedFigure], looks: usize) -> Vec<String> {
     let count = |estimate: Option<Estimate>| estimate.map_or(0, |estimate| estimate.n);
     let has_enough = |estimate| count(estimate) as f64 >= MIN_SHARE_OF_REPEATS * looks as f64;
     let is_failure = |figure: &&ComparedFigure| {
-        let must_be_there = [OF_LOAD[0], OF_FLEET[0]].contains(&figure.key);
+        let must_be_there = [OF_LOAD[0].under(&figure.cell.load), OF_FLEET[0]].contains(&figure.key);
         let [base, head, control] = [figure.base, figure.head, figure.control].map(has_enough);
         figure.reason == Some(InconclusiveReason::TooFewTrials)
             && (must_be_there || base != head || base != control)
@@ -340,4 +349,35 @@ pub fn missing(figures: &[ComparedFigure], looks: usize) -> Vec<String> {
         )
     };
     figures.iter().filter(is_failure).map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::plan::cells;
+
+    #[test]
+    fn streams_are_compared_by_first_event_and_gaps() {
+        let compared = |load: &str| {
+            let text = format!("{{name: t, mesh: istio, modes: [sidecar], load: {{{load}, duration: 10s}}}}");
+            let experiment = Experiment::parse(&text, "t").unwrap();
+            figures_of(&experiment, &cells(&experiment)[0])
+        };
+        assert_eq!(
+            compared("clients: 4, stream: {prompt: 2KB}")[..5],
+            [
+                Metric::FirstEventP50Us,
+                Metric::FirstEventP99Us,
+                Metric::EventGapP50Us,
+                Metric::EventGapP99Us,
+                Metric::RateCompleted
+            ]
+        );
+        let few = compared("rate: 50, protocol: http/2, stream: {prompt: 2KB}");
+        assert!(!few.contains(&Metric::FirstEventP99Us) && few.contains(&Metric::EventGapP99Us), "{few:?}");
+        let requests = compared("rate: 500");
+        assert_eq!(requests[..2], [Metric::ResponseTimeP50Us, Metric::ResponseTimeP99Us]);
+        assert!(!requests.iter().any(|metric| metric.clock().is_some_and(results::Clock::is_of_streams)));
+        assert_eq!(weight(Metric::FirstEventP50Us), weight(Metric::ResponseTimeP50Us));
+    }
 }

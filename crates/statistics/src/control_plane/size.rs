@@ -11,7 +11,7 @@ use crate::size::{MeasuredRun, described, mixed_components, one_machine};
 use asked::Changes;
 use results::{
     CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
-    ControlPlaneQuestion, ControlPlaneSize, Estimate, IstiodCount, MeasuredRange, SizeNote,
+    ControlPlaneQuestion, ControlPlaneSize, Estimate, IstiodCount, MeasuredRange, SizeNote, SizeNoteKind,
 };
 use std::collections::BTreeSet;
 
@@ -73,7 +73,11 @@ pub fn size_control_plane(question: &ControlPlaneQuestion, runs: &[MeasuredRun])
 }
 
 fn of_whole_answer(note: SizeNote) -> ControlPlaneNote {
-    ControlPlaneNote::new(ControlPlaneNoteKind::CutShort, note.detail)
+    let kind = match note.kind {
+        SizeNoteKind::NoiseAccepted => ControlPlaneNoteKind::NoiseAccepted,
+        _ => ControlPlaneNoteKind::CutShort,
+    };
+    ControlPlaneNote::new(kind, note.detail)
 }
 
 /// The values of the laws' variables for the mesh in question.

@@ -14,7 +14,7 @@ use crate::summary::resolution_us;
 use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
 use results::finding::{self, GreatestAdded, OfCell, Value};
 use results::{
-    Cell, Estimate, Figure, Finding, FindingVerdict, Metric, Mode, OwnedCellKey, Role, TrialRecord,
+    Cell, Clock, Estimate, Figure, Finding, FindingVerdict, Metric, Mode, OwnedCellKey, Role, TrialRecord,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -53,7 +53,8 @@ fn slowest_driver(trials: &TrialsByCell<'_>, cell: &OwnedCellKey) -> Option<Grea
         let valid = views().filter(|(_, view)| view.is_valid());
         valid.filter_map(|(repeat, view)| Some((repeat, view.name, view.result?)))
     };
-    let resolves = valid().all(|(.., result)| events_beyond(result, Figure::P99).is_some_and(are_enough));
+    let resolves = valid()
+        .all(|(.., result)| events_beyond(result, Clock::ResponseTime, Figure::P99).is_some_and(are_enough));
     let mut figures = Figures::new();
     for (repeat, name, result) in valid() {
         let times = &result.response_time_us;

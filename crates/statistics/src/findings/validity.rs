@@ -3,10 +3,9 @@
 
 use super::run::Run;
 use crate::copies::grouped;
-use crate::objective::is_within;
+use crate::objective::{highest_of_drivers, is_within};
 use crate::summary::distribution::is_saturated;
 use crate::trials::{are_enough, events_beyond, is_excluded, reason_kind};
-use experiment::Objective;
 use results::finding::{
     About, Decisive, DriversObjective, Empty, Event, ExcludedTrials, Judged, ObjectiveOutcome, OfCell,
     PathCheck, PublishedCheck, Trials, UnavailableModeReason, Value,
@@ -42,13 +41,13 @@ pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
     let objective = &run.experiment.objective;
     let of_cell = |cell: &Cell| {
         let outcome = cell.objective?;
-        let times = cell.response_time_us.as_ref();
         let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
         let errors = Decisive { figure: Metric::Errors, value: Some(cell.errors), estimate: None };
-        let decisive = match undecided(objective, times, cell.valid) {
+        let undecided = objective.times().find(|(metric, bound)| !is_within(cell, *metric, *bound));
+        let decisive = match undecided {
             _ if outcome == DriverObjective::Met => None,
             None => Some(errors).filter(|_| too_many_errors),
-            Some(figure) => time(times, figure),
+            Some((metric, _)) => Some(time(metric, metric.clock().and_then(|clock| cell.times(clock)))),
         };
         let found = OfCell::new(cell, ObjectiveOutcome { outcome, verdict: reported(outcome), decisive });
         Some(match decisive.and_then(|decisive| decisive.estimate) {
@@ -63,7 +62,7 @@ pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
 /// slowest driver.
 pub(super) fn driver_objectives(run: &Run<'_>) -> Vec<Finding> {
     let objective = &run.experiment.objective;
-    let figure = objective.times().last().map_or(Figure::P99, |(figure, _)| figure);
+    let figure = highest_of_drivers(objective);
     let of_outcome = |cell: &Cell, outcome: DriverObjective| {
         let drivers: Vec<&DriverSummary> =
             cell.drivers.iter().filter(|driver| driver.objective == Some(outcome)).collect();
@@ -75,7 +74,7 @@ pub(super) fn driver_objectives(run: &Run<'_>) -> Vec<Finding> {
             driver: slowest.name.clone(),
             candidates: cell.drivers.len(),
             verdict: reported(outcome),
-            decisive: time(slowest.response_time_us.as_ref(), figure)?,
+            decisive: time(Clock::ResponseTime.metric(figure)?, slowest.response_time_us.as_ref()),
         };
         let trials = Trials { n: drivers.len(), of: cell.drivers.len() };
         Some(OfCell { trials, ..OfCell::new(cell, content) })
@@ -90,17 +89,10 @@ fn reported(outcome: DriverObjective) -> FindingVerdict {
     if outcome == DriverObjective::NotShown { FindingVerdict::NotShown } else { FindingVerdict::Shown }
 }
 
-/// The first figure that is not shown to be within its bound.
-fn undecided(objective: &Objective, times: Option<&Percentiles>, valid: usize) -> Option<Figure> {
-    let is_met = |(figure, bound)| times.is_some_and(|times| is_within(times, figure, bound, valid));
-    objective.times().find(|bound| !is_met(*bound)).map(|(figure, _)| figure)
-}
-
-/// A figure of the response time; without a value if there is none.
-fn time(times: Option<&Percentiles>, figure: Figure) -> Option<Decisive> {
-    let estimate = times.and_then(|times| times.figure(figure));
-    let metric = Clock::ResponseTime.metric(figure)?;
-    Some(Decisive { figure: metric, value: estimate.map(|time| time.estimate), estimate })
+/// A time; without a value if there is none.
+fn time(metric: Metric, times: Option<&Percentiles>) -> Decisive {
+    let estimate = times.and_then(|times| times.figure(metric.spoiled_by()));
+    Decisive { figure: metric, value: estimate.map(|time| time.estimate), estimate }
 }
 
 /// What the proxies' own counters prove about the path, by mode.
@@ -184,7 +176,7 @@ pub(super) fn limits(run: &Run<'_>) -> Vec<Finding> {
         [(Metric::ResponseTimeP99Us, Figure::P99), (Metric::ResponseTimeP99_9Us, Figure::P99_9)]
     {
         let results = || run.summary.cells.iter().flat_map(|cell| run.trials.valid_results(cell.key()));
-        let events = results().filter_map(|result| events_beyond(result, percentile));
+        let events = results().filter_map(|result| events_beyond(result, Clock::ResponseTime, percentile));
         let fewest = events.fold(f64::INFINITY, f64::min);
         if !are_enough(fewest) {
             let are_episodes = |result: &LoadResult| {

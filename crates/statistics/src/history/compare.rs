@@ -233,15 +233,21 @@ fn cells_only_in<'a>(one: &'a HistoryRun, other: &HistoryRun) -> Vec<&'a OwnedCe
     cells
 }
 
-/// Figures of a run to compare with another one. Response times include service times, which are compared if one side has no
-/// others.
+/// Clocks of requests by precedence: of those that both sides have, the first is compared. Response times include service times,
+/// and the end of a stream that of its schedule.
+const PRECEDENCE: [Clock; 3] = [Clock::FirstEvent, Clock::ResponseTime, Clock::ServiceTime];
+
+/// Figures of a run to compare with another one.
 fn compared_figures<'a>(run: &'a HistoryRun, other: &HistoryRun) -> Vec<&'a HistoryFigure> {
-    let has_response_times =
-        |run: &HistoryRun| run.figures.iter().any(|figure| figure.key.clock() == Some(Clock::ResponseTime));
-    let are_enough = has_response_times(run) && has_response_times(other);
-    let is_compared = |figure: &&HistoryFigure| {
-        is_positive(figure) && !(are_enough && figure.key.clock() == Some(Clock::ServiceTime))
+    let has =
+        |run: &HistoryRun, clock: Clock| run.figures.iter().any(|figure| figure.key.clock() == Some(clock));
+    let first = PRECEDENCE.into_iter().find(|clock| has(run, *clock) && has(other, *clock));
+    let is_leading = |clock: Clock| match first {
+        Some(first) => clock == first || !PRECEDENCE.contains(&clock) && clock != Clock::FirstByte,
+        None => true,
     };
+    let is_compared =
+        |figure: &&HistoryFigure| is_positive(figure) && figure.key.clock().is_none_or(is_leading);
     run.figures.iter().filter(is_compared).collect()
 }
 
@@ -373,7 +379,7 @@ fn say_environments(draft: &mut Draft, others: &[&HistoryRun], used: &[&HistoryR
 }
 
 fn judge_figures(draft: &mut Draft, used: &[&HistoryRun], heads: &[Recorded], request: &Request) {
-    let all = series(used);
+    let all = series(used, is_positive);
     say_without_ratio(draft, used.iter().copied().chain(heads.iter().map(|head| &head.run)));
     let compared = figures_of_heads(heads, used[used.len() - 1]);
     let found: Vec<(&Series<'_>, &Vec<&HistoryFigure>)> =

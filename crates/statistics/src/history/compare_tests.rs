@@ -176,3 +176,22 @@ fn every_judged_run_has_its_own_figures() {
     assert_eq!(of(P50).head.map(|head| head.n), Some(2));
     assert_eq!(compared.failures, ["response_time_p99_us of sidecar at 500 requests/s is only in runs/11"]);
 }
+
+/// Of streams the first event is compared where both sides have it, and the end of the whole stream otherwise.
+#[test]
+fn first_events_take_the_place_of_response_times() {
+    let keys = |base: &[(Metric, f64, f64)], head: &[(Metric, f64, f64)]| -> Vec<Metric> {
+        let (base, head) = (recorded(1, base), recorded(2, head));
+        let compared = compare_runs(&base, &[head], &Request::default());
+        compared.figures.iter().map(|figure| figure.key).collect()
+    };
+    let service = Metric::ServiceTimeP50Us;
+    let (first, byte, gap) = (Metric::FirstEventP50Us, Metric::FirstByteP50Us, Metric::EventGapP99Us);
+    let of = |keys: &[Metric]| keys.iter().map(|key| (*key, 500.0, 100.0)).collect::<Vec<_>>();
+    let stream = of(&[byte, first, gap, P50, service]);
+    let mut compared = keys(&stream, &stream);
+    compared.sort_unstable();
+    assert_eq!(compared, [first, gap]);
+    assert_eq!(keys(&of(&[P50, service]), &of(&[P50, service])), [P50]);
+    assert!(keys(&stream, &of(&[P50, service])).contains(&P50), "a line of a version without first events");
+}

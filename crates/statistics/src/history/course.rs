@@ -24,12 +24,15 @@ pub(super) struct Series<'a> {
     pub(super) values: Vec<f64>,
 }
 
-/// All figures of runs that may be compared, in the order in which they come up.
-pub(super) fn series<'a>(runs: &[&'a HistoryRun]) -> Vec<Series<'a>> {
+/// All figures of runs that may be compared with such values, in the order in which they come up.
+pub(super) fn series<'a>(
+    runs: &[&'a HistoryRun],
+    is_wanted: impl Fn(&HistoryFigure) -> bool,
+) -> Vec<Series<'a>> {
     let mut all: Vec<Series<'a>> = Vec::new();
     let mut by_key: HashMap<Metric, Vec<usize>> = HashMap::new();
     for (number, &run) in (1..).zip(runs) {
-        for figure in run.figures.iter().filter(|figure| is_positive(figure)) {
+        for figure in run.figures.iter().filter(|figure| is_wanted(figure)) {
             let of_key = by_key.entry(figure.key).or_default();
             let is_it = |position: &&usize| is_counterpart(run, figure, all[**position].figure);
             let position = of_key.iter().find(is_it).copied().unwrap_or_else(|| {
@@ -72,7 +75,7 @@ pub fn course(file: &str, runs: &[HistoryRun], skipped_lines: &[usize]) -> Histo
         name: runs[0].name.clone(),
         environment: runs[0].environment.clone(),
         runs: runs.len(),
-        series: series(&runs).iter().map(|series| of_series(series, runs.len())).collect(),
+        series: of_runs(&runs),
     };
     HistoryCourse {
         schema: HISTORY_COURSE_SCHEMA.to_owned(),
@@ -83,6 +86,23 @@ pub fn course(file: &str, runs: &[HistoryRun], skipped_lines: &[usize]) -> Histo
     }
 }
 
+/// Course of each figure; those that are 0 in all runs come last.
+fn of_runs(runs: &[&HistoryRun]) -> Vec<SeriesCourse> {
+    let measured = series(runs, is_positive);
+    let zeros = series(runs, |figure| figure.estimate.estimate == 0.0);
+    let is_zero = |zeros: &&Series<'_>| {
+        !measured.iter().any(|own| is_counterpart(own.runs[0], own.figure, zeros.figure))
+    };
+    let of_zeros = |zeros: &Series<'_>| {
+        let all =
+            CourseSegment { from: 0, to: zeros.values.len(), mean: 0.0, deviation: None, bimodal: None };
+        course_of(zeros, runs.len(), vec![all], Vec::new())
+    };
+    let zeros = zeros.iter().filter(is_zero).map(of_zeros);
+    measured.iter().map(|series| of_series(series, runs.len())).chain(zeros).collect()
+}
+
+/// The course of values above 0, which have logarithms.
 fn of_series(series: &Series<'_>, runs: usize) -> SeriesCourse {
     let values = logarithms(&series.values);
     let at = change_points(&values);
@@ -97,12 +117,6 @@ fn of_series(series: &Series<'_>, runs: usize) -> SeriesCourse {
             bimodal: bimodal::groups(part).map(bimodal::Groups::modes),
         }
     };
-    let point = |((run, number), value): ((&&HistoryRun, &usize), &f64)| CoursePoint {
-        number: *number,
-        run: run.shown_name().to_owned(),
-        started_at: run.started_at.clone(),
-        value: *value,
-    };
     let change = |bounds: &[usize]| {
         let (before, after) = (&values[bounds[0]..bounds[1]], &values[bounds[1]..bounds[2]]);
         let half = Spread::new(before, after).half(LEVEL);
@@ -114,13 +128,29 @@ fn of_series(series: &Series<'_>, runs: usize) -> SeriesCourse {
             programs: changed_programs(series.runs[bounds[1] - 1], series.runs[bounds[1]]),
         }
     };
+    let segments = bounds.windows(2).map(|pair| segment(pair[0], pair[1])).collect();
+    course_of(series, runs, segments, bounds.windows(3).map(change).collect())
+}
+
+fn course_of(
+    series: &Series<'_>,
+    runs: usize,
+    segments: Vec<CourseSegment>,
+    changes: Vec<HistoryChange>,
+) -> SeriesCourse {
+    let point = |((run, number), value): ((&&HistoryRun, &usize), &f64)| CoursePoint {
+        number: *number,
+        run: run.shown_name().to_owned(),
+        started_at: run.started_at.clone(),
+        value: *value,
+    };
     SeriesCourse {
         key: series.figure.key,
         cell: series.figure.cell.clone(),
         points: series.runs.iter().zip(&series.numbers).zip(&series.values).map(point).collect(),
         left_out: (1..=runs).filter(|number| series.numbers.binary_search(number).is_err()).collect(),
-        segments: bounds.windows(2).map(|pair| segment(pair[0], pair[1])).collect(),
-        changes: bounds.windows(3).map(change).collect(),
+        segments,
+        changes,
     }
 }
 
@@ -175,6 +205,31 @@ mod tests {
         assert!(change.superiority > 0.99);
         assert_eq!(found.groups[1].series[0].segments[0].deviation, None);
     }
+
+    #[test]
+    fn figure_that_is_0_in_all_runs_has_a_course_of_0() {
+        let zero = |number: usize| {
+            let mut run = run(number, "6.1", 100.0);
+            let idle = HistoryFigure {
+                key: Metric::ProxiesCpuCoresPer1000Rps,
+                estimate: Estimate::single(0.0),
+                ..run.figures[0].clone()
+            };
+            run.figures.push(idle);
+            run
+        };
+        let mut runs: Vec<HistoryRun> = (0..3).map(zero).collect();
+        let found = course("h.jsonl", &runs, &[]);
+        let [_, idle] = found.groups[0].series.as_slice() else { panic!("{found:?}") };
+        assert_eq!(idle.key, Metric::ProxiesCpuCoresPer1000Rps);
+        assert_eq!((idle.points.len(), idle.points[2].value, idle.segments[0].mean), (3, 0.0, 0.0));
+        assert!(idle.left_out.is_empty() && idle.changes.is_empty());
+        runs[1].figures[1].estimate = Estimate::single(2.0);
+        let found = course("h.jsonl", &runs, &[]);
+        let [_, busy] = found.groups[0].series.as_slice() else { panic!("{found:?}") };
+        assert_eq!((busy.points.len(), busy.left_out.as_slice()), (1, [1, 3].as_slice()));
+    }
+
     #[test]
     fn runs_without_a_value_above_0_are_named_and_others_keep_their_numbers() {
         let mut runs: Vec<HistoryRun> =

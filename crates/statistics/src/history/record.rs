@@ -9,8 +9,9 @@ use experiment::Experiment;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use results::foreign::{ForeignResult, Step};
 use results::{
-    Clock, Estimate, Factors, Figure, HISTORY_SCHEMA, HistogramSummary, HistoryFigure, HistoryRun, Host,
-    LatencyHistogram, LoadPoint, LoadResult, Metric, Mode, OwnedCellKey, RUN_SOURCE, Summary, TrialRecord,
+    AcceptedNoise, Clock, Estimate, Factors, Figure, HISTORY_SCHEMA, HistogramSummary, HistoryFigure,
+    HistoryRun, Host, LatencyHistogram, LoadPoint, LoadResult, Metric, Mode, OwnedCellKey, RUN_SOURCE,
+    Summary, TrialRecord,
 };
 use std::collections::BTreeMap;
 
@@ -38,6 +39,10 @@ const LEFT_OUT: [&str; 11] = [
 
 /// Keys of the load that are part of a cell, which is compared with its like.
 const OF_CELLS: [&str; 2] = ["rate", "clients"];
+
+/// Times of loads. Those that both sides of a comparison have are not all compared ([`super::compare`]).
+const OF_LOADS: [Clock; 5] =
+    [Clock::FirstByte, Clock::FirstEvent, Clock::EventGap, Clock::ResponseTime, Clock::ServiceTime];
 
 /// Name of facts that a source does not tell.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -81,7 +86,9 @@ pub fn of_run(finished: &FinishedRun<'_>) -> Recorded {
         for (number, metric) in figures_of(experiment, &key).into_iter().enumerate() {
             let usable = usable(by_cell.of(cell.key()), metric.spoiled_by());
             let values: Vec<f64> = usable.into_iter().filter_map(|trial| metric.read(trial)).collect();
-            match interval::mean(&values, 0.0).filter(|mean| mean.estimate > 0.0) {
+            // A median of 0 is none; another figure may be 0, such as the CPU of an idle proxy.
+            let is_value = |mean: &Estimate| mean.estimate > 0.0 || mean.estimate == 0.0 && number > 0;
+            match interval::mean(&values, 0.0).filter(is_value) {
                 Some(estimate) => figures.push(HistoryFigure { key: metric, cell: key.clone(), estimate }),
                 None if number == 0 => {
                     missing.push(format!("{path}: no usable median of {}", words::place(key.key())));
@@ -112,9 +119,15 @@ pub fn of_run(finished: &FinishedRun<'_>) -> Recorded {
         trials: trials.len(),
         valid: trials.iter().filter(|trial| is_valid(trial)).count(),
         figures,
+        limits: summary.noise_accepted.iter().map(noise_limit).collect(),
         ..line(path)
     };
     Recorded { run, failures, missing }
+}
+
+/// Limit of a run whose figures are also those of trials that noise of the machine disturbed.
+fn noise_limit(noise: &AcceptedNoise) -> String {
+    format!("noise of the machine is accepted: it disturbed {} of {} trials", noise.trials, noise.of)
 }
 
 fn line(path: &str) -> HistoryRun {
@@ -210,14 +223,14 @@ pub fn of_load(path: &str, result: &LoadResult) -> Recorded {
     let figure = |metric: Metric, estimate| HistoryFigure { key: metric, cell: cell.clone(), estimate };
     let is_usable = |figure| result.verdict.is_usable(figure);
     let mut figures = Vec::new();
-    for (clock, times) in
-        [(Clock::ResponseTime, &result.response_time_us), (Clock::ServiceTime, &result.service_time_us)]
-    {
+    for clock in OF_LOADS {
+        let Some(times) = result.times(clock) else { continue };
         let steps = steps(times);
         for (key, value) in values_of(clock, |figure| times.figure(figure).filter(|_| is_usable(figure))) {
             let quantile = key.spoiled_by().quantile();
-            let events =
-                (clock == Clock::ResponseTime).then(|| events_beyond(result, key.spoiled_by())).flatten();
+            let events = (clock == Clock::ResponseTime)
+                .then(|| events_beyond(result, clock, key.spoiled_by()))
+                .flatten();
             if has_enough(key.spoiled_by(), Some(times.requests())) {
                 let estimate = quantile.map_or_else(
                     || Estimate::single(value),
@@ -368,7 +381,7 @@ fn cell_of_load(load: LoadPoint) -> OwnedCellKey {
 fn values_of(clock: Clock, value: impl Fn(Figure) -> Option<f64>) -> Vec<(Metric, f64)> {
     let compared = Figure::TIMES.into_iter().filter(|figure| *figure != Figure::Max);
     compared
-        .filter_map(|figure| Some((clock.metric(figure)?, value(figure).filter(|value| *value > 0.0)?)))
+        .filter_map(|figure| Some((clock.metric(figure)?, value(figure).filter(|value| *value >= 0.0)?)))
         .collect()
 }
 
@@ -400,6 +413,38 @@ mod tests {
     fn settings_keep_what_changes_figures() {
         let yaml = "name: a\nmodes:\n- none\nload:\n  rate:\n  - 500\n  connections: 4\nrepeats: 5\nseed: 7\nproxy:\n  workers: 2\npublished:\n- source: x\n  differs: y\n";
         assert_eq!(settings(yaml), ["load:", "load: connections: 4", "proxy:", "proxy: workers: 2"]);
+    }
+
+    #[test]
+    fn load_of_streams_has_the_times_of_its_events() {
+        let times = |us: u64| {
+            let mut times = LatencyHistogram::new();
+            (0..2000).for_each(|_| times.record(std::time::Duration::from_micros(us)));
+            times.summary()
+        };
+        let mut result = LoadResult {
+            response_time_us: times(900_000),
+            service_time_us: times(900_000),
+            ..LoadResult::default()
+        };
+        result.verdict.valid = true;
+        let figures = |result: &LoadResult| of_load("load.json", result).run.figures;
+        let value = |figures: &[HistoryFigure], key: Metric| {
+            figures.iter().find(|figure| figure.key == key).map(|figure| figure.estimate.estimate)
+        };
+        assert_eq!(value(&figures(&result), Metric::FirstEventP50Us), None);
+        result.first_byte_us = Some(times(40_000));
+        result.first_event_us = Some(times(50_000));
+        result.event_gap_us = Some(times(20_000));
+        let found = figures(&result);
+        let [byte, first, gap, whole] = [
+            Metric::FirstByteP50Us,
+            Metric::FirstEventP99Us,
+            Metric::EventGapP99Us,
+            Metric::ResponseTimeP50Us,
+        ]
+        .map(|key| value(&found, key).expect("it is recorded"));
+        assert!(byte < first && first < whole && gap < first, "{byte} {first} {gap} {whole}");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Checks of a cell against each part of an objective.
 
-use super::{bound_us, errors_within, within};
+use super::{bound_name, bound_us, errors_within, within};
 use crate::trials::SATURATED;
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::Objective;
 use results::units::format_fraction;
-use results::{Cell, DriverObjective, DriverSummary, Figure, Percentiles};
+use results::{Cell, Clock, DriverObjective, DriverSummary, Figure, Metric, Percentiles};
 use std::time::Duration;
 
 /// One part of an objective, checked for a cell.
@@ -29,7 +29,7 @@ pub fn checks(objective: &Objective, cell: &Cell) -> Vec<ObjectiveCheck> {
     if objective.is_empty() {
         return Vec::new();
     }
-    let times = objective.times().map(|(figure, bound)| time(cell, figure, bound));
+    let times = objective.times().map(|(metric, bound)| time(cell, metric, bound));
     let mut checks = vec![trials(cell)];
     checks.extend(times);
     checks.extend(objective.errors.map(|bound| errors(cell, bound)));
@@ -92,33 +92,38 @@ fn no_valid_trial(cell: &Cell) -> String {
     format!("no valid trial ({})", cell.verdict)
 }
 
-fn time(cell: &Cell, figure: Figure, bound: Duration) -> ObjectiveCheck {
-    let name = format!("{} within {}", figure.name(), words::bound(bound));
-    let Some(response) = &cell.response_time_us else {
-        return ObjectiveCheck {
-            name,
-            outcome: NotShown,
-            measured: None,
-            misses: vec![no_valid_trial(cell)],
+fn time(cell: &Cell, metric: Metric, bound: Duration) -> ObjectiveCheck {
+    let (name, figure) = (bound_name(metric), metric.spoiled_by());
+    let check = ObjectiveCheck {
+        name: format!("{name} within {}", words::bound(bound)),
+        outcome: NotShown,
+        measured: None,
+        misses: Vec::new(),
+    };
+    let Some(times) = metric.clock().and_then(|clock| cell.times(clock)) else {
+        let miss = match cell.valid {
+            0 => no_valid_trial(cell),
+            _ => format!("{name} is of streams, and no response was one"),
         };
+        return ObjectiveCheck { misses: vec![miss], ..check };
     };
     ObjectiveCheck {
-        name,
-        outcome: within(response, figure, bound_us(bound), cell.valid),
-        measured: response.figure(figure).map(|measured| words::latency(&measured)),
-        misses: missed_time(response, figure, bound, cell.valid).into_iter().collect(),
+        outcome: within(times, figure, bound_us(bound), cell.valid),
+        measured: times.figure(figure).map(|measured| words::latency(&measured)),
+        misses: missed_time(times, metric, bound, cell.valid).into_iter().collect(),
+        ..check
     }
 }
 
 /// Why a bound is not shown to hold; `None` if it holds.
-fn missed_time(response: &Percentiles, figure: Figure, bound: Duration, valid: usize) -> Option<String> {
-    let (name, limit) = (figure.name(), words::bound(bound));
-    let verdict = within(response, figure, bound_us(bound), valid);
-    Some(match (verdict, response.figure(figure)) {
+fn missed_time(times: &Percentiles, metric: Metric, bound: Duration, valid: usize) -> Option<String> {
+    let (name, figure, limit) = (bound_name(metric), metric.spoiled_by(), words::bound(bound));
+    let verdict = within(times, figure, bound_us(bound), valid);
+    Some(match (verdict, times.figure(figure)) {
         (Met, _) => return None,
         (Missed, Some(measured)) => format!("{name} is {}, above {limit}", words::latency(&measured)),
         (NotShown, Some(max)) if figure == Figure::Max => {
-            format!("max is known of {} of {valid} trials alone, {} there", max.n, words::latency(&max))
+            format!("{name} is known of {} of {valid} trials alone, {} there", max.n, words::latency(&max))
         }
         (NotShown, Some(measured)) => {
             format!("{name} is {}, not shown to be within {limit}", words::latency(&measured))
@@ -127,7 +132,7 @@ fn missed_time(response: &Percentiles, figure: Figure, bound: Duration, valid: u
             format!("some requests had no response, which a bound of {name} does not allow")
         }
         (Missed, None) => {
-            let known = response.censored(figure).and_then(|censored| censored.above_us);
+            let known = times.censored(figure).and_then(|censored| censored.above_us);
             let known = known.map(|us| format!(" (> {})", words::latency_value(us))).unwrap_or_default();
             format!("{name} falls among requests without a response{known}, which {limit} does not allow")
         }
@@ -155,11 +160,17 @@ fn errors(cell: &Cell, bound: f64) -> ObjectiveCheck {
     }
 }
 
+/// The highest bounded figure of the response times, by which drivers are ranked. Streams have a single driver.
+pub(crate) fn highest_of_drivers(objective: &Objective) -> Figure {
+    let of_responses = objective.times().filter(|(metric, _)| metric.clock() == Some(Clock::ResponseTime));
+    of_responses.last().map_or(Figure::P99, |(metric, _)| metric.spoiled_by())
+}
+
 /// Checks that none of several drivers missed the objective.
 fn drivers(objective: &Objective, cell: &Cell) -> ObjectiveCheck {
     let missed: Vec<&DriverSummary> =
         cell.drivers.iter().filter(|driver| driver.objective == Some(Missed)).collect();
-    let figure = objective.times().last().map_or(Figure::P99, |(figure, _)| figure);
+    let figure = highest_of_drivers(objective);
     let time = |driver: &DriverSummary| driver.response_time_us?.figure(figure);
     let slowest = missed.iter().filter_map(|driver| Some((driver, time(driver)?)));
     let slowest = slowest.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate)).map(

@@ -4,7 +4,7 @@ use super::ProbeOutcome;
 use crate::SAMPLES_BEYOND_A_PERCENTILE;
 use crate::trials::shows_saturation;
 use experiment::Objective;
-use results::{BoundResult, Figure, LoadResult, ObjectiveResult};
+use results::{BoundResult, Clock, LoadResult, Metric, ObjectiveResult};
 use std::time::Duration;
 
 /// Requests beyond a percentile that a probe's decision needs: twice the minimum for reporting the
@@ -69,8 +69,8 @@ pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
 /// What a result says about the target, and the reason as text.
 ///
 /// The response time includes the generator's own lateness: an objective that holds in spite of it holds. If
-/// it does not hold, and the generator was late, the result says something about the target only if service
-/// times, which exclude that lateness, miss the objective too.
+/// it does not hold, and the generator was late, the result says something about the target only if times without that lateness
+/// miss the objective too.
 #[must_use]
 pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutcome, String) {
     let requests = &result.requests;
@@ -111,9 +111,20 @@ fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
     if bound.measured.is_none() {
         return false;
     }
-    match Figure::TIMES.into_iter().find(|figure| figure.name() == bound.figure) {
-        Some(figure) => result.service_time_us.figure(figure).is_some_and(|time| time <= bound.limit),
+    match Metric::bounded(&bound.figure) {
+        Some(metric) => time_of_target(metric, result).is_some_and(|time| time <= bound.limit),
         None => bound.figure != "errors",
+    }
+}
+
+/// A time that the generator's lateness is not in: of a response the service time, of the begin of a stream what the same
+/// figure of the lateness leaves. Lateness is in no time between events.
+fn time_of_target(metric: Metric, result: &LoadResult) -> Option<f64> {
+    let (measured, figure) = (result.time(metric)?, metric.spoiled_by());
+    match metric.clock()? {
+        Clock::ResponseTime => result.service_time_us.figure(figure),
+        Clock::EventGap => Some(measured),
+        _ => Some(measured - result.generator_lag_us.figure(figure)?),
     }
 }
 

@@ -22,7 +22,8 @@ use super::reasons;
 use crate::words;
 use experiment::Objective;
 use results::{
-    BindingResource, Capacity, CapacityBasis, Cell, DriverObjective, Estimate, Rates, SizeNote, SizeNoteKind,
+    BindingResource, Capacity, CapacityBasis, Cell, DriverObjective, Estimate, Metric, Rates, SizeNote,
+    SizeNoteKind,
 };
 
 /// A component at this fraction of its limit counts as full.
@@ -311,8 +312,8 @@ fn crossing(
     rate: impl Fn(&MeasuredCell<'_>) -> f64,
 ) -> f64 {
     let first = rate(bracket[0]);
-    let of_figure = |figure, bound_us: f64| {
-        let value = |cell: &MeasuredCell<'_>| cell.cell.response_time_us?.figure(figure);
+    let of_figure = |metric: Metric, bound_us: f64| {
+        let value = |cell: &MeasuredCell<'_>| cell.cell.times(metric.clock()?)?.figure(metric.spoiled_by());
         for pair in bracket.windows(2) {
             let (Some(from), Some(to)) = (value(pair[0]), value(pair[1])) else { return rate(pair[0]) };
             if to.estimate > bound_us && from.estimate > 0.0 && to.estimate > from.estimate {
@@ -323,7 +324,7 @@ fn crossing(
         // The bound is missed for another reason, such as errors: nothing to interpolate.
         first
     };
-    let crossings = objective.times().map(|(figure, bound)| of_figure(figure, bound.as_secs_f64() * 1e6));
+    let crossings = objective.times().map(|(metric, bound)| of_figure(metric, bound.as_secs_f64() * 1e6));
     let least = crossings.fold(f64::INFINITY, f64::min);
     if least.is_finite() { least.max(first) } else { first }
 }

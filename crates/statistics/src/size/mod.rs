@@ -20,6 +20,7 @@ pub mod price;
 mod settings;
 mod usage;
 
+use crate::disturbance;
 use crate::summary::summarize;
 use crate::trials::{is_throttled, kind_of};
 use experiment::{Experiment, Objective, Plan};
@@ -70,7 +71,7 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
         answers: Vec::new(),
         refusals: Vec::new(),
     };
-    match one_machine(runs) {
+    match one_machine(runs).and_then(|machine| with_times_of(holds, runs).map(|()| machine)) {
         Ok(machine) => result.machine = machine,
         Err(refusal) => {
             result.refusals.push(refusal);
@@ -92,6 +93,18 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
         }
     }
     result
+}
+
+/// Refuses an objective of streams of events if responses of a run are not streams.
+fn with_times_of(objective: Option<Objective>, runs: &[MeasuredRun]) -> Result<(), SizeNote> {
+    let Some(name) = objective.and_then(|objective| objective.of_streams()) else { return Ok(()) };
+    match runs.iter().find(|run| !run.experiment.load.stream.declared) {
+        Some(run) => {
+            let detail = format!("{name}: responses of {} are not streams (`load.stream`)", run.directory);
+            Err(SizeNote::naming(SizeNoteKind::NotMeasured, detail))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The bounds that can be checked at a given rate: those of times and errors.
@@ -152,11 +165,12 @@ fn without_own_throttling(trial: &TrialRecord) -> TrialRecord {
     sized
 }
 
-/// Every run, and notes on those that were cut short.
+/// Every run, and notes on those that were cut short or have accepted noise.
 pub(crate) fn described(runs: &[MeasuredRun]) -> (Vec<SizeRun>, Vec<SizeNote>) {
     let described: Vec<SizeRun> = runs.iter().map(description).collect();
     let pairs = runs.iter().zip(&described);
-    let notes = pairs.filter_map(|(run, described)| cut_short(run, described)).collect();
+    let short = pairs.filter_map(|(run, described)| cut_short(run, described));
+    let notes = short.chain(runs.iter().filter_map(noise_accepted)).collect();
     (described, notes)
 }
 
@@ -167,6 +181,13 @@ fn description(run: &MeasuredRun) -> SizeRun {
         trials: run.trials.len(),
         planned: Plan::new(&run.experiment, run.experiment.seed.unwrap_or_default()).trials.len(),
     }
+}
+
+/// Note on a run whose figures are also those of trials that noise of the machine disturbed.
+fn noise_accepted(run: &MeasuredRun) -> Option<SizeNote> {
+    let accepted = disturbance::accepted(&run.trials);
+    let detail = || format!("{accepted} of {} trials of {}", run.trials.len(), run.directory);
+    (accepted > 0).then(|| SizeNote::naming(SizeNoteKind::NoiseAccepted, detail()))
 }
 
 /// Note on a run that lacks planned trials, or that the user interrupted in a trial.

@@ -12,7 +12,7 @@ use super::settings::differing_sections;
 use super::{Asked, SECONDS_PER_DAY, capacity, next_run, usage};
 use crate::interval;
 use results::{
-    Capacity, Estimate, Figure, Prices, ReplicaCount, Role, SizeMeasurement, SizeNote, SizeNoteKind,
+    Capacity, Estimate, Metric, Prices, ReplicaCount, Role, SizeMeasurement, SizeNote, SizeNoteKind,
     SizeOption, SizePlan, SizeQuestion, WithoutOne, factor_texts,
 };
 use std::collections::BTreeMap;
@@ -73,9 +73,13 @@ pub(super) fn option(
 /// The load that a capacity rests on, as measured.
 fn measurement(asked: &Asked<'_>, carried: &MeasuredCell<'_>) -> SizeMeasurement {
     let (cell, usage) = (carried.cell, carried.usage);
-    let bounded = asked.objective.times().map(|(figure, _)| figure);
-    let figures = [Figure::P50, Figure::P99].into_iter().chain(bounded);
-    let time = |figure: Figure| Some((figure.name().to_owned(), cell.response_time_us?.figure(figure)?));
+    let bounded = asked.objective.times().map(|(metric, _)| metric);
+    let usual = [Metric::ResponseTimeP50Us, Metric::ResponseTimeP99Us].map(|metric| metric.under(&cell.load));
+    let figures = usual.into_iter().chain(bounded);
+    let time = |metric: Metric| {
+        let times = cell.times(metric.clock()?)?;
+        Some((metric.bound_name()?.to_owned(), times.figure(metric.spoiled_by())?))
+    };
     SizeMeasurement {
         offered_rps: cell.load.rate,
         clients: cell.load.clients,

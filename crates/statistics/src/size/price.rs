@@ -20,6 +20,7 @@ use super::settings::differing_sections;
 use super::{CONFIDENCE, MeasuredRun, described, mixed_components, one_machine, reasons};
 use crate::trials::{TrialsByCell, usable};
 use basis::Found;
+use entries::{Added, Entries};
 use experiment::dataplane::{DataPlane, Entry, Exit, ModeParts, Proxies};
 use experiment::plan::topology_of;
 use experiment::topology::{Resources, Topology};
@@ -103,66 +104,39 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
         notes,
         ..PriceResult::default()
     };
-    let checked = one_machine(runs).and_then(|machine| Ok((machine, values(question, runs)?)));
-    let (chosen, changed) = match checked {
-        Ok((machine, values)) => {
-            result.machine = machine;
-            values
-        }
-        Err(refusal) => {
-            result.refusals.push(refusal);
-            return result;
-        }
-    };
+    if let Err(refusal) = answer(question, runs, &mut result) {
+        result.refusals.push(refusal);
+    }
+    result
+}
+
+/// Fills in the modes, and what they rest on. Refused if no mode can be priced; a single mode that cannot is among the refusals.
+fn answer(question: &PriceQuestion, runs: &[MeasuredRun], result: &mut PriceResult) -> Result<(), SizeNote> {
+    let machine = one_machine(runs)?;
+    let (chosen, changed) = values(question, runs)?;
+    result.machine = machine;
     let trials: Vec<TrialsByCell<'_>> = runs.iter().map(|run| TrialsByCell::new(&run.trials)).collect();
     let cells = cells(runs, &trials, &chosen);
     let measured = as_measured(&cells);
-    let Some(full) = question.full.as_ref().or(measured.as_ref()) else {
-        result.refusals.push(SizeNote::naming(SizeNoteKind::NoValidTrial, all_reasons(&cells)));
-        return result;
-    };
-    let target = match Target::new(question, full, &cells, Waypoints::default()) {
-        Ok(target) => target,
-        Err(refusal) => {
-            result.refusals.push(refusal);
-            return result;
-        }
-    };
+    let full = question.full.as_ref().or(measured.as_ref());
+    let full = full.ok_or_else(|| SizeNote::naming(SizeNoteKind::NoValidTrial, all_reasons(&cells)))?;
+    let target = Target::new(question, full, &cells, Waypoints::default())?;
     result.topology.clone_from(&full.topology.name);
     result.requests_per_s = target.requests_per_s;
-    let entries = entries::Entries::new(&cells);
+    let entries = Entries::new(&cells);
     let mut found = Found::new(question, &target, runs, &cells);
-    let mut namespaces: BTreeMap<String, Vec<PricedMode>> = BTreeMap::new();
-    let asked = asked(question, &cells, &mut result.refusals);
     let mut priced = Vec::new();
-    for (mode, parts) in asked {
-        let laws = match laws(mode, &cells) {
-            Ok(laws) => laws,
-            Err(refusal) => {
-                result.refusals.push(refusal);
-                continue;
+    for (mode, parts) in asked(question, &cells, &mut result.refusals) {
+        match Priced::new((mode, parts), &cells, &target) {
+            Ok(own) => {
+                found.add(mode, &own.laws, &own.units, &target);
+                add_mode(result, question.prices.as_ref(), &own, &target, entries.of(mode).as_ref());
+                priced.push(own);
             }
-        };
-        let units = target.traffic.units(&target.requests, parts.data_plane.proxies(), target.nodes);
-        found.add(mode, &laws, &units, &target);
-        let of = |units: &[&Unit]| Totals::new(units, &laws, &target).priced(mode, question.prices.as_ref());
-        let added = entries.of(mode);
-        let mut whole = of(&units.iter().collect::<Vec<_>>());
-        added.iter().for_each(|added| added.add_to(&mut whole, |_| true));
-        result.modes.push(whole);
-        let mut of_namespace: BTreeMap<&str, Vec<&Unit>> = BTreeMap::new();
-        units.iter().for_each(|unit| of_namespace.entry(unit.namespace.as_str()).or_default().push(unit));
-        for (name, own) in of_namespace {
-            let mut own = of(&own);
-            added.iter().for_each(|added| added.add_to(&mut own, |namespace| namespace == name));
-            namespaces.entry(name.to_owned()).or_default().push(own);
+            Err(refusal) => result.refusals.push(refusal),
         }
-        priced.push(Priced { mode, parts, laws, units });
     }
-    if full.topology.namespaces().len() > 1 {
-        let named = |(name, modes): (String, Vec<PricedMode>)| PricedNamespace { name, modes };
-        result.namespaces = namespaces.into_iter().map(named).collect();
-    }
+    result.namespaces.sort_by(|one, other| one.name.cmp(&other.name));
     result.model_error = model_error(&result.modes, full);
     result.notes.extend(found.far());
     if let Some(what_if) = &question.what_if {
@@ -174,7 +148,36 @@ pub fn price(question: &PriceQuestion, runs: &[MeasuredRun]) -> PriceResult {
     }
     let latency = entries.measured_at(&result.modes);
     result.rests_on = found.finish(latency, mixed_components(runs));
-    result
+    Ok(())
+}
+
+/// Adds the price of a mode, and of each of several namespaces in it.
+fn add_mode(
+    result: &mut PriceResult,
+    prices: Option<&Prices>,
+    priced: &Priced,
+    target: &Target<'_>,
+    added: Option<&Added>,
+) {
+    let of = |totals: &Totals<'_>, is_own: &dyn Fn(&str) -> bool| {
+        let mut mode = totals.priced(priced.mode, prices);
+        added.iter().for_each(|added| added.add_to(&mut mode, is_own));
+        mode
+    };
+    result.modes.push(of(&priced.totals(target), &|_| true));
+    if target.full.topology.namespaces().len() <= 1 {
+        return;
+    }
+    let mut of_namespace: BTreeMap<&str, Vec<&Unit>> = BTreeMap::new();
+    priced.units.iter().for_each(|unit| of_namespace.entry(unit.namespace.as_str()).or_default().push(unit));
+    for (name, units) in of_namespace {
+        let totals = Totals::new(&units, &priced.laws, target);
+        let mode = of(&totals, &|namespace| namespace == name);
+        match result.namespaces.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.modes.push(mode),
+            None => result.namespaces.push(PricedNamespace { name: name.to_owned(), modes: vec![mode] }),
+        }
+    }
 }
 
 /// Values of the factors that are priced, and those of `what_if`.

@@ -10,8 +10,8 @@ use crate::objective::driver_objective;
 use crate::trials::{is_unanswered, kind_of, shows_saturation};
 use experiment::Objective;
 use results::{
-    DisturbedFigures, DriverSummary, DriverView, Estimate, Figure, HistogramSummary, LoadResult, Percentiles,
-    TrialRecord,
+    Clock, DisturbedFigures, DriverSummary, DriverView, Estimate, Figure, HistogramSummary, LoadResult,
+    Percentiles, StreamSummary, TrialRecord,
 };
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) fn drivers(
     objective: &Objective,
     trials: &[&TrialRecord],
     places: usize,
-    whole: Option<Whole>,
+    whole: Option<Whole<'_>>,
 ) -> Vec<DriverSummary> {
     let mut takes: Vec<((&str, &str), Vec<Take<'_>>)> = Vec::new();
     let mut positions: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -41,7 +41,8 @@ pub(super) fn drivers(
 
 /// Figures of a cell's load.
 #[derive(Clone, Copy)]
-pub(super) struct Whole {
+pub(super) struct Whole<'a> {
+    pub streams: Option<&'a StreamSummary>,
     pub response_time_us: Option<Percentiles>,
     pub rate_completed: Option<Estimate>,
 }
@@ -56,7 +57,7 @@ fn driver(
     objective: &Objective,
     takes: &[Take<'_>],
     places: usize,
-    whole: Option<Whole>,
+    whole: Option<Whole<'_>>,
 ) -> Option<DriverSummary> {
     let first = takes.first()?.view;
     let first_takes = |figure: Figure, may_be_unanswered: bool| -> Vec<&LoadResult> {
@@ -77,10 +78,11 @@ fn driver(
         timed(figure).into_iter().map(|result| &result.response_time_us).collect::<Vec<&HistogramSummary>>()
     };
     let alone = || Whole {
+        streams: None,
         response_time_us: percentiles_alone(times).map(|times| with_censored(times, timed)),
         rate_completed: estimate(usable(Figure::Throughput).iter().map(|result| result.rate.completed)),
     };
-    let Whole { response_time_us, rate_completed } = whole.unwrap_or_else(alone);
+    let Whole { streams, response_time_us, rate_completed } = whole.unwrap_or_else(alone);
     let kinds = takes.iter().map(|take| take.view).filter(|view| !view.is_valid()).map(|view| kind(&view));
     let errors = ErrorShare::new(takes.iter().filter_map(|take| Some(&take.view.result?.requests)));
     let mut summary = DriverSummary {
@@ -97,7 +99,11 @@ fn driver(
         disturbed: DisturbedFigures::new(),
     };
     let saturated = takes.iter().any(|take| shows_saturation(take.view.verdict));
-    summary.objective = driver_objective(objective, &summary, saturated);
+    let times = |clock| match clock {
+        Clock::ResponseTime => response_time_us.as_ref(),
+        of_streams => streams?.times(of_streams),
+    };
+    summary.objective = driver_objective(objective, &summary, times, saturated);
     Some(summary)
 }
 

@@ -16,6 +16,7 @@ pub(super) fn streams(
     let fewest = usable(trials, Figure::P99).iter().map(gaps).min().unwrap_or(0);
     let has_any = trials.iter().any(|trial| trial.events_per_s().is_some());
     has_any.then(|| StreamSummary {
+        first_byte_us: tables.percentiles(key, Clock::FirstByte),
         first_event_us: tables.percentiles(key, Clock::FirstEvent),
         event_gap_us: tables.percentiles(key, Clock::EventGap),
         gaps_beyond_p99: fewest / 100,

@@ -93,8 +93,8 @@ impl<'a> Tables<'a> {
     /// The trials of a cell whose metric is usable, and those in which it falls among requests without a response.
     fn measured(&self, cell: CellKey<'_>, metric: Metric) -> Vec<&'a TrialRecord> {
         let (trials, figure) = (self.trials.of(cell), metric.spoiled_by());
-        match metric.clock().and_then(of_results) {
-            Some(times) => usable_or_unanswered(trials, figure, times),
+        match metric.clock() {
+            Some(clock) => usable_or_unanswered(trials, figure, |result| result.times(clock)),
             None => usable(trials, figure),
         }
     }
@@ -121,18 +121,18 @@ impl<'a> Tables<'a> {
 
     /// Times of a cell by a clock of loads.
     pub(super) fn percentiles(&self, cell: CellKey<'_>, clock: Clock) -> Option<Percentiles> {
-        let times = of_results(clock)?;
         let mean = |figure: Figure| self.mean(Subject::Path, clock.metric(figure)?, cell);
         let results = |figure: Figure| -> Vec<&LoadResult> {
-            let trials = usable_or_unanswered(self.trials.of(cell), figure, times).into_iter();
+            let trials = self.trials.of(cell);
+            let trials = usable_or_unanswered(trials, figure, |result| result.times(clock)).into_iter();
             trials.filter_map(|trial| trial.result.as_ref()).collect()
         };
         let of_figure = |figure: Figure| -> Vec<&HistogramSummary> {
-            results(figure).into_iter().filter_map(times).collect()
+            results(figure).into_iter().filter_map(|result| result.times(clock)).collect()
         };
         let percentiles = percentiles(of_figure, mean)?;
         Some(match clock {
-            Clock::FirstEvent | Clock::EventGap => with_unanswered(percentiles, &of_figure(Figure::P50)),
+            of_streams if of_streams.is_of_streams() => with_unanswered(percentiles, &of_figure(Figure::P50)),
             _ => with_censored(percentiles, results),
         })
     }
@@ -187,17 +187,6 @@ fn usages(trials: &[TrialRecord]) -> HashMap<(&str, Role), HashMap<usize, &Compo
         }
     }
     usages
-}
-
-/// The distribution of a load's result; `None` for those of a fleet.
-fn of_results(clock: Clock) -> Option<fn(&LoadResult) -> Option<&HistogramSummary>> {
-    match clock {
-        Clock::ResponseTime => Some(|result| Some(&result.response_time_us)),
-        Clock::ServiceTime => Some(|result| Some(&result.service_time_us)),
-        Clock::FirstEvent => Some(|result| result.first_event_us.as_ref()),
-        Clock::EventGap => Some(|result| result.event_gap_us.as_ref()),
-        Clock::Convergence | Clock::FirstConfiguration => None,
-    }
 }
 
 /// The smallest measurable difference between these values.

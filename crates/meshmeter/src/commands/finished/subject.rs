@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output::tell;
 use report::RunData;
+use report::folder::FolderError;
 use results::foreign::{self, DIALECTS};
 use results::{LOAD_SCHEMA, LoadResult};
 use serde::Deserialize;
@@ -17,15 +18,27 @@ const MAX_RESULT_BYTES: u64 = 256 * 1024 * 1024;
 /// Beginning of the schemas of our own files.
 const OUR_SCHEMAS: &str = "meshmeter.";
 
-/// Reads a finished measurement.
+/// Reads a finished measurement, without trials that noise of the machine disturbed: an exit status cannot say that it rests on
+/// them.
 pub fn read(path: &Path) -> Result<Recorded, Failure> {
-    let recorded = if path.is_dir() { of_folder(path) } else { of_file(path) }?;
+    read_by(path, RunData::read)
+}
+
+/// Reads a finished measurement as its own report uses it: with noise of the machine accepted if that accepts it.
+pub fn read_as_reported(path: &Path) -> Result<Recorded, Failure> {
+    read_by(path, RunData::read_as_reported)
+}
+
+type ReadRun = fn(&Path) -> Result<RunData, FolderError>;
+
+fn read_by(path: &Path, read: ReadRun) -> Result<Recorded, Failure> {
+    let recorded = if path.is_dir() { of_folder(path, read) } else { of_file(path) }?;
     // As a history has it.
     Ok(Recorded { run: recorded.run.plain(), ..recorded })
 }
 
-fn of_folder(path: &Path) -> Result<Recorded, Failure> {
-    let run = RunData::read(path).map_err(folder_failure)?;
+fn of_folder(path: &Path, read: ReadRun) -> Result<Recorded, Failure> {
+    let run = read(path).map_err(folder_failure)?;
     for note in &run.notes {
         tell!("note: {}: {note}", path.display());
     }

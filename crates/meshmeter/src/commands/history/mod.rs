@@ -55,7 +55,7 @@ fn history_failure(error: FolderError) -> Failure {
 
 fn add(args: &AddArgs) -> Result<ExitCode, Failure> {
     // Before the lock: a run may be large.
-    let runs = args.runs.iter().map(|path| subject::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let runs = args.runs.iter().map(|path| subject::read_as_reported(path)).collect::<Result<Vec<_>, _>>()?;
     let file = &args.file;
     let mut locked = LockedHistory::open(file).map_err(history_failure)?;
     let history = locked.read(file).map_err(history_failure)?;
@@ -74,6 +74,7 @@ fn add(args: &AddArgs) -> Result<ExitCode, Failure> {
             tell!("already in the history: {}", run.run);
         } else {
             locked.append(&run, file).map_err(history_failure)?;
+            run.limits.iter().for_each(|limit| tell!("note: {}: {limit}", run.run));
             tell!("added: {} ({} figures)", run.run, run.figures.len());
             known.push(run);
         }

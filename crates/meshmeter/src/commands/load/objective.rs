@@ -3,15 +3,17 @@
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use experiment::Objective;
+use experiment::objective::Bound;
 use load::{LoadSpec, ScheduleSpec};
 use results::units::format_duration;
+use results::{LoadResult, SpokenProtocol};
 use statistics::SAMPLES_BEYOND_A_PERCENTILE;
 use std::time::Duration;
 
 /// Rejects bounds that the run cannot resolve, as an experiment file does.
 pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     let Some(objective) = &args.goal.objective else { return Ok(()) };
-    check_timeout(objective, spec)?;
+    check_times(objective, spec)?;
     if objective.achieved.is_some() && !spec.targets.sessions.is_empty() {
         return Err(Failure::usage("--objective: achieved is of requests, and sessions are offered")
             .with_hint("rate=R requires R completed requests/s"));
@@ -26,13 +28,19 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     }
 }
 
-/// Rejects bounds above the timeout: no request takes longer, so they could never be missed.
-pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
-    for (figure, bound) in objective.times() {
+/// Rejects bounds of streams if the protocol has none, and bounds above the timeout: no request takes longer, so they could never
+/// be missed.
+pub fn check_times(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
+    let has_none = matches!(spec.spoken(), SpokenProtocol::Grpc | SpokenProtocol::Raw);
+    if let Some(name) = objective.of_streams().filter(|_| has_none) {
+        let why = format!("{} has no streams of events (text/event-stream)", spec.spoken().name());
+        return Err(without_streams(name, &why));
+    }
+    for (metric, bound) in objective.times() {
         if bound > spec.timeout {
             return Err(Failure::usage(format!(
                 "--objective: {} under {} cannot be missed: requests end after {}",
-                figure.name(),
+                Bound::Time(metric, bound).name(),
                 format_duration(bound),
                 format_duration(spec.timeout)
             ))
@@ -40,6 +48,23 @@ pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failu
         }
     }
     Ok(())
+}
+
+/// Refuses an objective of streams if requests were answered, and no response was a stream: nothing shows what it bounds.
+pub fn check_streams(objective: &Objective, result: &LoadResult) -> Result<(), Failure> {
+    match objective.of_streams() {
+        Some(name) if !result.has_streams() && result.requests.completed > 0 => {
+            Err(without_streams(name, "no response was a stream of events (text/event-stream)"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Failure of an objective of streams of a load without them.
+fn without_streams(name: &str, why: &str) -> Failure {
+    let plain = name.rsplit('-').next().unwrap_or(name);
+    Failure::usage(format!("--objective: {name} is of streams, and {why}"))
+        .with_hint(format!("{plain} is of whole responses"))
 }
 
 /// A percentile based on a handful of requests is meaningless.

@@ -33,7 +33,8 @@ pub fn run(args: &LoadArgs, objective: Objective, mut spec: LoadSpec) -> Result<
     let stop = interrupt::on_signals()?;
     let mut progress = SearchProgress::new(args.progress);
     let others = OtherPrograms::new(args.progress);
-    let mut generator = Generator { spec: &spec, arrival: args.schedule.arrival, stop: &stop, others };
+    let arrival = args.schedule.arrival;
+    let mut generator = Generator { spec: &spec, objective, arrival, stop: &stop, others };
     let mut result = search::run(&settings, &mut generator, &mut progress, &stop)?;
     note_others(&mut result);
     write(args, &result)?;
@@ -66,7 +67,7 @@ fn note_others(result: &mut SearchResult) {
 
 fn settings(args: &LoadArgs, objective: Objective, spec: &LoadSpec) -> Result<SearchSettings, Failure> {
     let given = &args.search;
-    objective::check_timeout(&objective, spec)?;
+    objective::check_times(&objective, spec)?;
     if let Arrival::Bursts(_) = args.schedule.arrival {
         return Err(Failure::usage(
             "--search: a probe has few bursts, so that its rate would be another each time",
@@ -107,6 +108,7 @@ fn settings(args: &LoadArgs, objective: Objective, spec: &LoadSpec) -> Result<Se
 /// Runs the generator once per probe.
 struct Generator<'a> {
     spec: &'a LoadSpec,
+    objective: Objective,
     arrival: Arrival,
     stop: &'a AtomicBool,
     others: OtherPrograms,
@@ -117,6 +119,7 @@ impl Generator<'_> {
         let mut watching = Watching { others: &mut self.others, progress };
         let mut result = load::run(spec, self.stop, &mut watching).map_err(|error| cannot_run(&error))?;
         super::note_others(&self.others, spec, &mut result);
+        objective::check_streams(&self.objective, &result)?;
         Ok(result)
     }
 }

@@ -66,6 +66,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         on_cluster::check(args)?;
     }
     let mut experiment = read(args)?;
+    if args.noise.accept_noise && args.trials.retakes.is_none() {
+        // Only noise is a reason for a rerun.
+        experiment.retakes = 0;
+    }
     check_folder(args.out.as_deref(), args.overwrite)?;
     live::check(&args.export)?;
     let seed = args.trials.seed.or(experiment.seed).unwrap_or_else(draw_seed);
@@ -255,7 +259,8 @@ impl Session<'_> {
         let recorded = recorded.unwrap_or_default();
         let mut host = self.host(place, unavailable, earlier.map(|host| (host, recorded.len())))?;
         place.keep_logs_in(&folder);
-        let mut progress = RunProgress::new(&self.plan, folder.path());
+        let mut progress =
+            RunProgress::new(&self.plan, folder.path()).accepting_noise(self.args.noise.accept_noise);
         place.report_progress_to(progress.sink());
         folder.write_host(&host).map_err(folder_failure)?;
         let stop = place.stop_request();

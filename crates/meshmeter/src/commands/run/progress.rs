@@ -6,9 +6,9 @@ use experiment::environment::ProgressSink;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
 use report::folder::ProgressFile;
-use results::units::format_duration;
+use results::units::{format_duration, shortened_to};
 use results::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord, TrialUnderWay, with_factors};
-
+use statistics::{ACCEPTED, accepting_noise};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -37,6 +37,8 @@ pub(super) struct RunProgress {
     recorded: usize,
     /// Estimated time of one trial, from the plan.
     estimated_s: f64,
+    /// True if noise of the machine is accepted.
+    accepts_noise: bool,
 }
 
 impl RunProgress {
@@ -78,7 +80,13 @@ impl RunProgress {
             begun_at: Instant::now(),
             recorded: 0,
             estimated_s: plan.estimated_time().as_secs_f64() / trials.max(1) as f64,
+            accepts_noise: false,
         }
+    }
+
+    /// Shows trials as they are with noise of the machine accepted.
+    pub(super) fn accepting_noise(self, accepts_noise: bool) -> Self {
+        Self { accepts_noise, ..self }
     }
 
     /// Begins after the trials that a continued run already has.
@@ -173,16 +181,9 @@ impl RunProgress {
 
     pub(super) fn trial_ended(&mut self, planned: &PlannedTrial, record: &TrialRecord) {
         self.bar.inc(1);
-        let verdict = &record.verdict;
-        let outcome = match (&record.result, verdict.reasons.first()) {
-            (_, Some(reason)) if !verdict.valid => format!("NOT VALID: {reason}"),
-            (Some(result), reason) => {
-                let times = &result.response_time_us;
-                let but = reason.map_or_else(String::new, |reason| format!("  ({reason})"));
-                format!("p50 {}  p99 {}{but}", time(times.p50), time(times.p99))
-            }
-            (None, _) => record.fleet().map_or_else(|| "no result".to_owned(), of_fleet),
-        };
+        let accepted = self.accepts_noise.then(|| accepting_noise(record));
+        let record = accepted.as_ref().unwrap_or(record);
+        let outcome = outcome(record);
         if self.live && record.verdict.valid {
             return;
         }
@@ -197,7 +198,7 @@ impl RunProgress {
             for (component, lines) in &record.log_tails {
                 let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
                 for line in last.iter().filter(|line| !outcome.contains(line.as_str())) {
-                    tell!("         {component}: {}", shortened(line));
+                    tell!("         {component}: {}", shortened_to(line, LINE_CHARACTERS));
                 }
             }
             for hint in hints {
@@ -225,6 +226,26 @@ pub(crate) fn in_lines() -> ProgressSink {
     })
 }
 
+/// Outcome of a trial in a line.
+fn outcome(record: &TrialRecord) -> String {
+    let verdict = &record.verdict;
+    match (&record.result, verdict.reasons.first()) {
+        (_, Some(reason)) if !verdict.valid => format!("NOT VALID: {reason}"),
+        (Some(_), reason) => {
+            let what = if record.load.stream.is_some() { "first token " } else { "" };
+            let [p50, p99] =
+                record.leading_times().map_or([None; 2], |times| [times.p50, times.p99]).map(time);
+            let is_accepted = |note: &&String, reason: &str| note.strip_prefix(ACCEPTED) == Some(reason);
+            let said = reason.map(|reason| {
+                let accepted = verdict.notes.iter().find(|note| is_accepted(note, reason));
+                format!("  ({})", accepted.unwrap_or(reason))
+            });
+            format!("{what}p50 {p50}  p99 {p99}{}", said.unwrap_or_default())
+        }
+        (None, _) => record.fleet().map_or_else(|| "no result".to_owned(), of_fleet),
+    }
+}
+
 /// `p99 212.000 ms  last 260.000 ms, 98 of 100 proxies converged`.
 fn of_fleet(fleet: &FleetResult) -> String {
     let (proxies, times) = (&fleet.proxies, &fleet.convergence_us);
@@ -239,11 +260,6 @@ fn of_fleet(fleet: &FleetResult) -> String {
 /// The current work, without its progress.
 fn first_part(message: &str) -> &str {
     message.split("  ").next().unwrap_or_default()
-}
-
-/// Shortens a log line for the terminal, and replaces control characters with spaces.
-fn shortened(line: &str) -> String {
-    line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LINE_CHARACTERS).collect()
 }
 
 /// `sidecar at 1000/s, repeat 2`, or `sidecar at 1000/s, repeat 2, rerun of trial 3`.
@@ -268,4 +284,41 @@ fn conditions(planned: &PlannedTrial) -> String {
 /// `0.214 ms`; there is no number if the percentile falls among requests without a response.
 fn time(time_us: Option<f64>) -> String {
     time_us.map_or_else(|| report::format::above(None), |us| format!("{:.3} ms", us / 1000.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::{Figures, LoadResult, MachineUsage, TrialOutcome};
+
+    fn disturbed(reasons: &[&str]) -> TrialRecord {
+        let mut trial: TrialRecord = serde_json::from_str(
+            include_str!("../../../tests/size_run/trials.jsonl").lines().next().unwrap(),
+        )
+        .unwrap();
+        trial.outcome = TrialOutcome::Finished;
+        trial.machine = Some(MachineUsage { cpus: 4, ..MachineUsage::default() });
+        trial.verdict = results::Verdict { valid: true, ..results::Verdict::default() };
+        reasons.iter().for_each(|reason| trial.verdict.spoil(*reason, Figures::all()));
+        let times = LoadResult {
+            response_time_us: trial.result.as_ref().unwrap().response_time_us.clone(),
+            ..LoadResult::default()
+        };
+        trial.result = Some(times);
+        trial
+    }
+
+    #[test]
+    fn line_of_a_trial_names_what_counts_against_it() {
+        const NOISE: &str = "other-processes: rustc took 1.0 cores";
+        let noisy = disturbed(&[NOISE]);
+        assert_eq!(outcome(&noisy), format!("NOT VALID: {NOISE}"));
+        let accepted = outcome(&accepting_noise(&noisy));
+        assert!(
+            accepted.starts_with("p50 ") && accepted.ends_with(&format!("(noise-accepted: {NOISE})")),
+            "{accepted}"
+        );
+        let unproven = disturbed(&[NOISE, "path-not-proven: a request bypassed it"]);
+        assert_eq!(outcome(&accepting_noise(&unproven)), "NOT VALID: path-not-proven: a request bypassed it");
+    }
 }

@@ -23,7 +23,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let about = format!("view {}", args.folder.display());
     Folder::open(&args.folder)
         .and_then(|folder| folder.folder(""))
-        .map_err(|error| failed(error).about(&about).with_hint("name a directory with runs"))?;
+        .map_err(|error| Failure::from_usage(&error).about(&about).with_hint("name a directory with runs"))?;
     let mut stop = signals().map_err(failed)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .map_err(|error| failed(error).about(&format!("listen on port {}", args.port)))?;

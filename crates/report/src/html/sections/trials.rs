@@ -9,7 +9,7 @@ use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use crate::table::valid_trials;
-use results::{CellKey, Figure, Retake, TrialRecord, UnavailableMode};
+use results::{CellKey, Figure, HistogramSummary, Retake, TrialRecord, UnavailableMode};
 use serde::Serialize;
 use statistics::is_excluded;
 use std::collections::BTreeMap;
@@ -52,7 +52,8 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
             continue;
         }
         let caption = context.conditions.label(at);
-        let axis = format!("response time, {}", unit.symbol());
+        let what = if at.load.stream.is_some() { "time to the first token" } else { "response time" };
+        let axis = format!("{what}, {}", unit.symbol());
         let chart = RowChart { axis, lines, shared: shared.clone(), may_be_logarithmic: true };
         let title = format!("Every trial at {caption}");
         let draw = |width, id: &str| chart.draw_in(width, id, &title);
@@ -74,9 +75,9 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     })
 }
 
-/// Median and 99th percentile of the response time, if any request was completed.
+/// Median and 99th percentile of the times that the load is about, if any request was completed.
 fn percentiles(trial: &TrialRecord) -> Option<(Option<f64>, Option<f64>)> {
-    let times = &trial.result.as_ref()?.response_time_us;
+    let times = trial.leading_times()?;
     (times.count > 0).then_some((times.p50, times.p99))
 }
 
@@ -132,15 +133,10 @@ fn validity(context: &Context, key: CellKey<'_>) -> String {
 /// `, p99 > 10 s in 2`: trials whose percentiles fall among requests without a response, and so have no
 /// position on the axis.
 fn unanswered(trials: &[&TrialRecord]) -> String {
-    let results = || trials.iter().filter_map(|trial| trial.result.as_ref());
     let of_figure = |figure: Figure| {
-        let censored = || {
-            results().filter(move |result| {
-                let times = &result.response_time_us;
-                times.requests() > 0 && times.figure(figure).is_none()
-            })
-        };
-        let above_us = censored().filter_map(|result| result.censored_above_us).reduce(f64::min);
+        let is_censored = |times: &HistogramSummary| times.requests() > 0 && times.figure(figure).is_none();
+        let censored = || trials.iter().filter(|trial| trial.leading_times().is_some_and(is_censored));
+        let above_us = censored().filter_map(|trial| trial.leading_above_us()).reduce(f64::min);
         let count = censored().count();
         (count > 0).then(|| format!(", {} {} in {count}", figure.name(), format::above(above_us)))
     };

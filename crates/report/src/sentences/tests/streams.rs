@@ -115,3 +115,71 @@ fn page_says_of_which_times_its_figures_are() {
     assert!(of_streams.contains("Figures here are times to the first token, from the intended start too,"));
     assert!(of_requests.contains("Figures here are response times unless"));
 }
+
+/// Tokens of the sidecar are late and the ends of its streams are not: the objective tells them apart.
+#[test]
+fn objective_is_judged_by_the_time_that_it_names() {
+    let with = |objective: &str| {
+        let text = STREAMS.replace("repeats: 4", &format!("repeats: 4, objective: {{{objective}}}"));
+        let (experiment, summary) = run(&text, streams);
+        let cell = summary.cells.iter().find(|cell| {
+            let of_prompt = |size: &str| cell.factors.values().any(|value| value.to_string() == size);
+            cell.mode == Mode::Sidecar && cell.load.clients == Some(4) && of_prompt("2KB")
+        });
+        let cell = cell.expect("it is measured");
+        let drivers: Vec<_> = cell.drivers.iter().map(|driver| driver.objective).collect();
+        assert!(drivers.iter().all(|objective| *objective == cell.objective), "{drivers:?}");
+        (cell.objective, statistics::objective::misses(&experiment, cell).join(" "), summary)
+    };
+    use results::DriverObjective::{Met, Missed};
+    assert_eq!(with("p50: 500ms").0, Some(Met), "the whole stream");
+    let (met, misses, _) = with("first-event-p50: 60ms, event-gap-p50: 25ms, event-gap-max: 30ms");
+    assert_eq!((met, misses.as_str()), (Some(Met), ""));
+    let (missed, misses, summary) = with("p50: 500ms, first-event-p50: 50500us");
+    assert_eq!(missed, Some(Missed));
+    assert!(misses.contains("first-event-p50 is ") && misses.contains(", above "), "{misses}");
+    let found = summary.findings.iter().find(|finding| finding.text.starts_with("Objective: "));
+    assert!(found.expect("it is a finding").detail.contains("first-event-p50 is "), "{found:?}");
+    let (missed, misses, _) = with("event-gap-max: 20100us");
+    assert_eq!(missed, Some(Missed));
+    assert!(misses.contains("event-gap-max is "), "{misses}");
+}
+
+#[test]
+fn prices_and_sizes_of_streams_say_that_they_are_of_first_tokens() {
+    use results::SizeQuestion;
+    use statistics::size::price::{PriceQuestion, price};
+    use statistics::size::{MeasuredRun, size};
+
+    let text = "{name: t, mesh: istio, modes: [none, sidecar], repeats: 4, \
+                load: {clients: [4, 20], duration: 2500ms, stream: {prompt: 2KB, tokens: 20}}}";
+    let measured = |text: &str, change: fn(&mut TrialRecord)| {
+        let experiment = Experiment::parse(text, "test").unwrap();
+        let mut trials: Vec<TrialRecord> = Plan::new(&experiment, 1).trials.iter().map(trial).collect();
+        trials.iter_mut().for_each(change);
+        MeasuredRun { directory: "runs/a".to_owned(), experiment, host: Host::default(), trials }
+    };
+    let run = measured(text, streams);
+    let priced = price(&PriceQuestion::default(), std::slice::from_ref(&run));
+    let sidecar = priced.modes.iter().find(|mode| mode.mode == Mode::Sidecar).expect("it is priced");
+    let added = sidecar.entries[0].added_us;
+    assert!((added.p50.unwrap().estimate - 900.0).abs() < 60.0, "{added:?}");
+    let latency = priced.rests_on.iter().find(|basis| basis.what == "added latency").expect("it says so");
+    assert!(latency.value.starts_with("to the first events of streams, at "), "{latency:?}");
+
+    let question = SizeQuestion { target_rps: 10.0, mode: Some(Mode::Sidecar), ..SizeQuestion::default() };
+    let objective = "first-event-p50=60ms,event-gap-p50=25ms".parse().unwrap();
+    let answer = |run: MeasuredRun| {
+        let mut sized = size(&question, Some(objective), &[run]);
+        crate::sentences::size::fill_size(&mut sized);
+        sized
+    };
+    let sized = answer(run);
+    let option = &sized.answers.first().unwrap_or_else(|| panic!("{:?}", sized.refusals)).options[0];
+    let times: Vec<&str> = option.measured.response_time_us.keys().map(String::as_str).collect();
+    assert_eq!(times, ["event-gap-p50", "first-event-p50", "first-event-p99"]);
+    assert!(crate::sentences::size::size_opening(&sized).contains("objective first-event-p50=60ms"));
+    let plain = answer(measured(&text.replace(", stream: {prompt: 2KB, tokens: 20}", ""), |_| ()));
+    let refusal = &plain.refusals[0].text;
+    assert!(refusal.contains("first-event-p50: responses of runs/a are not streams"), "{refusal}");
+}

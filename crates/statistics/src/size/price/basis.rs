@@ -7,7 +7,7 @@ use crate::control_plane::size::over;
 use crate::summary::reservation::{NODE_PROXY, PROXY};
 use crate::words;
 use experiment::MeshKind;
-use results::{Basis, BasisKind, Estimate, Mode, SizeNote, SizeNoteKind};
+use results::{Basis, BasisKind, Clock, Estimate, Mode, SizeNote, SizeNoteKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rate beyond the measured ones by at most this fraction does not count as extrapolated.
@@ -215,10 +215,12 @@ impl Found {
         (!all.is_empty()).then(|| SizeNote::naming(SizeNoteKind::FarBeyondMeasured, all.join("; ")))
     }
 
-    /// Everything, in the order measured, learned, published, assumed. `latency` is the load at which it was measured.
-    pub fn finish(mut self, latency: Option<f64>, mixed: Option<SizeNote>) -> Vec<Basis> {
-        if let Some(rate) = latency {
-            self.push("added latency", BasisKind::Measured, format!("at {}", words::rate(rate)));
+    /// Everything, in the order measured, learned, published, assumed. `latency` is the load at which it was measured, and what it
+    /// is of.
+    pub fn finish(mut self, latency: Option<(f64, Clock)>, mixed: Option<SizeNote>) -> Vec<Basis> {
+        if let Some((rate, clock)) = latency {
+            let first = if clock == Clock::FirstEvent { "to the first events of streams, " } else { "" };
+            self.push("added latency", BasisKind::Measured, format!("{first}at {}", words::rate(rate)));
             if self.requests_per_s > rate * (1.0 + TOLERANCE) {
                 self.push("added latency at full scale", BasisKind::Assumed, "as at the measured rate");
             }

@@ -6,7 +6,6 @@
 
 use super::Cell;
 use super::entries::difference;
-use crate::summary::namespace;
 use crate::trials::{are_enough, usable};
 use experiment::topology::script::Step;
 use experiment::topology::{DriverPlacement, Topology, WorkloadId};
@@ -47,10 +46,9 @@ impl<'a> AddedCalls<'a> {
         }
     }
 
-    /// Calls to services in one of these namespaces.
-    pub fn of(&self, is_own: impl Fn(&str) -> bool) -> Vec<PricedCall> {
-        let own = self.added.iter().filter(|((_, callee), _)| is_own(namespace(callee)));
-        own.map(|(call, added_us)| priced(*call, *added_us)).collect()
+    /// Every call.
+    pub fn all(&self) -> Vec<PricedCall> {
+        self.added.iter().map(|(call, added_us)| priced(*call, *added_us)).collect()
     }
 
     /// Calls that a response to a driver waits for, in their order.

@@ -1,12 +1,13 @@
-//! Latency that modes add at each entry point, at the greatest load that was measured in both.
+//! Latency that modes add at each entry point, at the greatest load that was measured in both: to the response, of streams of
+//! tokens to the first one.
 
 use super::calls::AddedCalls;
 use super::{Cell, rate_of_all};
 use crate::interval;
-use crate::summary::resolution_us;
+use crate::summary::{namespace, resolution_us};
 use crate::trials::{are_enough, events_beyond};
 use experiment::topology::DriverPlacement;
-use results::{EntryLatency, Estimate, Factors, Figure, Mode, PricedEntry, PricedMode};
+use results::{Clock, EntryLatency, Estimate, Factors, Figure, Mode, PricedCall, PricedEntry, PricedMode};
 use std::collections::BTreeMap;
 
 pub(super) struct Entries<'a> {
@@ -19,9 +20,15 @@ impl<'a> Entries<'a> {
     }
 
     /// Latency that a mode adds; `None` for a mode without a floor.
-    pub fn of(&self, mode: Mode) -> Option<Added<'a>> {
+    pub fn of(&self, mode: Mode) -> Option<Added> {
         let (cell, floor) = self.pair(mode)?;
-        Some(Added { cell, floor, calls: AddedCalls::new(cell, floor) })
+        let calls = AddedCalls::new(cell, floor);
+        let topology = &cell.topology;
+        let entry = |driver: &DriverPlacement| {
+            let entry = priced_entry(driver, (floor, cell), calls.critical_path(driver));
+            (topology.workloads[driver.target].namespace.clone(), entry)
+        };
+        Some(Added { entries: topology.drivers.iter().map(entry).collect(), calls: calls.all() })
     }
 
     /// Change of a mode's latency from these cells to others, which differ in values of factors, at the greatest common load.
@@ -40,23 +47,18 @@ impl<'a> Entries<'a> {
         let Some((cell, other)) = pairs.max_by(|(one, _), (next, _)| load(one).total_cmp(&load(next))) else {
             return Vec::new();
         };
-        let entry = |driver: &DriverPlacement| {
-            let change = |figure: Figure| {
-                difference(&readings(other, &driver.name, figure)?, &readings(cell, &driver.name, figure)?)
-            };
-            PricedEntry {
-                name: driver.name.clone(),
-                added_us: EntryLatency { p50: change(Figure::P50), p99: change(Figure::P99) },
-                critical_path: Vec::new(),
-            }
-        };
-        cell.topology.drivers.iter().map(entry).collect()
+        let drivers = cell.topology.drivers.iter();
+        drivers.map(|driver| priced_entry(driver, (cell, other), Vec::new())).collect()
     }
 
-    /// Requests per second of all drivers at which the latencies of these modes were measured, the least of them.
-    pub fn measured_at(&self, modes: &[PricedMode]) -> Option<f64> {
-        let load = |mode: &PricedMode| Some(load(self.pair(mode.mode)?.0));
-        modes.iter().filter_map(load).reduce(f64::min)
+    /// Requests per second of all drivers at which the latencies of these modes were measured, the least of them, and what the
+    /// latencies are of.
+    pub fn measured_at(&self, modes: &[PricedMode]) -> Option<(f64, Clock)> {
+        let measured = |mode: &PricedMode| {
+            let cell = self.pair(mode.mode)?.0;
+            Some((load(cell), clock(cell)))
+        };
+        modes.iter().filter_map(measured).min_by(|(one, _), (other, _)| one.total_cmp(other))
     }
 
     /// The cell of a mode with the greatest load that its floor was measured at too, and the floor's.
@@ -76,31 +78,38 @@ impl<'a> Entries<'a> {
 }
 
 /// Latency that a mode adds to the requests of drivers and to calls.
-pub(super) struct Added<'a> {
-    cell: &'a Cell<'a>,
-    floor: &'a Cell<'a>,
-    calls: AddedCalls<'a>,
+pub(super) struct Added {
+    /// Each with the namespace of its target.
+    entries: Vec<(String, PricedEntry)>,
+    calls: Vec<PricedCall>,
 }
 
-impl Added<'_> {
+impl Added {
     /// Adds the entries whose target is in one of these namespaces, and the calls to their services.
     pub fn add_to(&self, mode: &mut PricedMode, is_own: impl Fn(&str) -> bool) {
-        let topology = &self.cell.topology;
-        let own = topology.drivers.iter().filter(|one| is_own(&topology.workloads[one.target].namespace));
-        let entry = |driver: &DriverPlacement| {
-            let added = |figure: Figure| {
-                let readings = |cell: &Cell<'_>| readings(cell, &driver.name, figure);
-                difference(&readings(self.cell)?, &readings(self.floor)?)
-            };
-            PricedEntry {
-                name: driver.name.clone(),
-                added_us: EntryLatency { p50: added(Figure::P50), p99: added(Figure::P99) },
-                critical_path: self.calls.critical_path(driver),
-            }
-        };
-        mode.entries = own.map(entry).collect();
-        mode.calls = self.calls.of(is_own);
+        let own = self.entries.iter().filter(|(namespace, _)| is_own(namespace));
+        mode.entries = own.map(|(_, entry)| entry.clone()).collect();
+        mode.calls = self.calls.iter().filter(|call| is_own(namespace(&call.to))).cloned().collect();
     }
+}
+
+/// What a driver's latency differs by from one cell to another.
+fn priced_entry(
+    driver: &DriverPlacement,
+    (from, to): (&Cell<'_>, &Cell<'_>),
+    critical_path: Vec<PricedCall>,
+) -> PricedEntry {
+    let added = |figure: Figure| {
+        let readings = |cell: &Cell<'_>| readings(cell, &driver.name, figure);
+        difference(&readings(to)?, &readings(from)?)
+    };
+    let added_us = EntryLatency { p50: added(Figure::P50), p99: added(Figure::P99) };
+    PricedEntry { name: driver.name.clone(), added_us, critical_path }
+}
+
+/// Times that the load of a cell is about.
+fn clock(cell: &Cell<'_>) -> Clock {
+    Clock::of_load(&cell.trials[0].load)
 }
 
 /// Requests per second of all drivers, the mean of the trials.
@@ -111,15 +120,15 @@ fn load(cell: &Cell<'_>) -> f64 {
 /// A percentile of a driver by repeat, of the first take in which it is usable; `None` if it falls among requests without a
 /// response, or too few events lie beyond it.
 fn readings(cell: &Cell<'_>, driver: &str, figure: Figure) -> Option<BTreeMap<usize, f64>> {
-    let mut readings = BTreeMap::new();
+    let (clock, mut readings) = (clock(cell), BTreeMap::new());
     for trial in cell.trials {
         let drivers = trial.drivers();
         let view = drivers.iter().find(|view| view.name == driver && view.is_usable(figure));
         let Some(result) = view.and_then(|view| view.result) else { continue };
-        if !are_enough(events_beyond(result, figure)?) {
+        if !are_enough(events_beyond(result, clock, figure)?) {
             return None;
         }
-        readings.entry(trial.repeat).or_insert(result.response_time_us.figure(figure)?);
+        readings.entry(trial.repeat).or_insert(result.times(clock)?.figure(figure)?);
     }
     Some(readings)
 }

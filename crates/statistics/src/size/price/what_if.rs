@@ -87,6 +87,24 @@ pub(super) struct Priced {
     pub units: Vec<Unit>,
 }
 
+impl Priced {
+    /// Refused if the proxies of the mode have no law.
+    pub fn new(
+        (mode, parts): (Mode, ModeParts),
+        cells: &[Cell<'_>],
+        target: &Target<'_>,
+    ) -> Result<Self, SizeNote> {
+        let laws = laws(mode, cells)?;
+        let units = target.traffic.units(&target.requests, parts.data_plane.proxies(), target.nodes);
+        Ok(Self { mode, parts, laws, units })
+    }
+
+    /// All proxies together.
+    pub fn totals(&self, target: &Target<'_>) -> Totals<'_> {
+        Totals::new(&self.units.iter().collect::<Vec<_>>(), &self.laws, target)
+    }
+}
+
 /// Changes of the priced modes; those that the settings do not touch are left out, and refused if none is left.
 pub(super) fn what_if(
     question: &PriceQuestion,
@@ -99,11 +117,8 @@ pub(super) fn what_if(
     let head_target = Target::new(question, &full, head, waypoints)?;
     let mut changes = WhatIfPrices { settings: what_if.settings(), modes: Vec::new() };
     for one in priced.iter().filter(|one| what_if.touches(one.mode, one.parts, base, head)) {
-        let laws = laws(one.mode, head)?;
-        let plane = one.parts.data_plane.proxies();
-        let units = head_target.traffic.units(&head_target.requests, plane, head_target.nodes);
-        let before = Totals::new(&one.units.iter().collect::<Vec<_>>(), &one.laws, target);
-        let after = Totals::new(&units.iter().collect::<Vec<_>>(), &laws, &head_target);
+        let changed = Priced::new((one.mode, one.parts), head, &head_target)?;
+        let (before, after) = (one.totals(target), changed.totals(&head_target));
         let mut change = after.change_from(&before, one.mode, question.prices.as_ref());
         change.entries = Entries::new(base).changes(head, one.mode, &what_if.factors);
         changes.modes.push(change);
