@@ -6,7 +6,9 @@ mod fixture;
 
 use command::{meshmeter, run, start, stderr};
 use report::folder::{Existing, ProgressFile, RunFolder, TRIALS_FILE};
-use results::{HISTORY_SCHEMA, HistoryRun, SeriesPoint, TrialRecord, TrialUnderWay};
+use results::{
+    ComponentSecond, ComponentsSecond, HISTORY_SCHEMA, HistoryRun, SeriesPoint, TrialRecord, TrialUnderWay,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -368,6 +370,19 @@ fn run_in_progress_is_followed_second_by_second_until_its_folder_is_gone() {
     for t_s in 0..3 {
         drivers.iter().for_each(|driver| progress.second(driver, &second(f64::from(t_s))));
         part(&mut events, "now", "The last second: 1000/s".replace('/', "&#x2f;").as_str());
+    }
+    let component = |cpu_cores| ComponentSecond {
+        name: "server-proxy".to_owned(),
+        cpu_cores,
+        memory_bytes: Some(52_428_800),
+    };
+    for (t_s, cpu_cores) in [(1.0, 0.25), (2.0, 0.75)] {
+        progress.components(&ComponentsSecond { t_s, components: vec![component(cpu_cores)] });
+        let now = part(&mut events, "now", &format!("{cpu_cores:.3}\u{a0}cores"));
+        assert!(
+            now.contains("server-proxy, CPU and memory by second") && now.contains("52.4\u{a0}MB"),
+            "{now}"
+        );
     }
     folder.append_trial(&usual[1]).unwrap();
     progress.begin(under_way(2));

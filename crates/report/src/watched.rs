@@ -3,12 +3,16 @@
 //! [`WatchedRun::refresh`] reads what was appended to the files. The caller decides how files are opened; nothing is ever
 //! written or locked in a run's way. [`html::view`](crate::html::view) makes a page of it.
 
+mod usage;
+
+pub use usage::{ComponentUsages, UsagePoint, joined};
+
 use crate::folder::{
     COMPARISON_REPORT_FILE, EXPERIMENT_FILE, FolderError, HOST_FILE, Line, PROGRESS_FILE, REPORT_FILE,
     SUMMARY_FILE, TRIALS_FILE, for_each_line, is_written, trial_of,
 };
 use crate::format;
-use results::{GeneratorSecond, PROGRESS_SCHEMA, SeriesPoint, TrialRecord, TrialUnderWay};
+use results::{ComponentsSecond, GeneratorSecond, PROGRESS_SCHEMA, SeriesPoint, TrialRecord, TrialUnderWay};
 use serde::Serialize;
 use statistics::words;
 use std::collections::{BTreeMap, VecDeque};
@@ -253,6 +257,8 @@ pub struct UnderWay {
     pub trial: TrialUnderWay,
     /// The last second of each generator.
     pub generators: BTreeMap<String, SeriesPoint>,
+    /// CPU and memory of the components by second.
+    pub usages: ComponentUsages,
     /// Sums of the generators with the highest of their percentiles, by second, with the number of generators.
     seconds: BTreeMap<u64, (usize, SeriesPoint)>,
     offset: u64,
@@ -270,7 +276,13 @@ impl UnderWay {
         if trial.schema != PROGRESS_SCHEMA {
             return Err(io::Error::other(format!("its schema is {:?}", trial.schema)));
         }
-        Ok(Self { trial, generators: BTreeMap::new(), seconds: BTreeMap::new(), offset: head.len() as u64 })
+        Ok(Self {
+            trial,
+            generators: BTreeMap::new(),
+            usages: ComponentUsages::default(),
+            seconds: BTreeMap::new(),
+            offset: head.len() as u64,
+        })
     }
 
     fn read_on(&mut self, file: &mut File) -> Result<(), String> {
@@ -280,6 +292,8 @@ impl UnderWay {
                 // A line that a full disk has cut is the last one.
                 if let Ok(second) = GeneratorSecond::from_json(line.text) {
                     self.add(second);
+                } else if let Ok(second) = ComponentsSecond::from_json(line.text) {
+                    self.usages.add(second);
                 }
             }
         })

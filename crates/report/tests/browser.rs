@@ -179,8 +179,13 @@ fn pages_of_the_view_render_completely_and_their_script_adds_what_is_new() {
     for page in &seen {
         assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
     }
-    // The trial under way, the last four, and a heat map of the last one.
-    assert_eq!((seen[0].charts, seen[FRAMES.len()].charts), (1 + 4 + 1, 4 + 1), "{:?}", seen[FRAMES.len()]);
+    // The trial under way and eight of its components, the last four trials, and a heat map of the last one.
+    assert_eq!(
+        (seen[0].charts, seen[FRAMES.len()].charts),
+        (1 + 8 + 4 + 1, 4 + 1),
+        "{:?}",
+        seen[FRAMES.len()]
+    );
     // The history's two figures.
     assert_eq!(seen.last().unwrap().charts, 2);
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");

@@ -2,8 +2,8 @@
 //! serde_json with these types would compile all that they contain once more.
 
 use crate::{
-    Calibration, FleetAnswer, FleetProgress, FleetResult, GeneratorSecond, HistoryRun, Host, LoadEvent,
-    LoadResult, TrialRecord, TrialUnderWay,
+    Calibration, ComponentsSecond, FleetAnswer, FleetProgress, FleetResult, GeneratorSecond, HistoryRun,
+    Host, LoadEvent, LoadResult, TrialRecord, TrialUnderWay,
 };
 
 macro_rules! read_from_json {
@@ -25,6 +25,7 @@ macro_rules! read_from_json {
 
 read_from_json!(
     Calibration,
+    ComponentsSecond,
     FleetAnswer,
     FleetProgress,
     FleetResult,

@@ -187,7 +187,7 @@ pub use price::{
 pub use proxy::{ProxyBuild, ProxySetup};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
-pub use run_progress::{GeneratorSecond, PROGRESS_SCHEMA, TrialUnderWay};
+pub use run_progress::{ComponentSecond, ComponentsSecond, GeneratorSecond, PROGRESS_SCHEMA, TrialUnderWay};
 pub use scaling::{
     LackOfFit, MeasuredRange, Scaling, ScalingLaw, ScalingParameters, ScalingResidual,
     UNIVERSAL_SCALABILITY_LAW,

@@ -31,3 +31,25 @@ pub struct GeneratorSecond {
     /// Requests and response times of the second.
     pub second: SeriesPoint,
 }
+
+/// Further line of `progress.jsonl`: usage of the components at a moment of the window, at most one per second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComponentsSecond {
+    /// Time since the window opened, seconds.
+    pub t_s: f64,
+    /// Components that could be read twice.
+    pub components: Vec<ComponentSecond>,
+}
+
+/// Usage of a component since the reading before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComponentSecond {
+    /// Name of the component, as in `components[]` of the trial.
+    pub name: String,
+    /// CPU time per time.
+    pub cpu_cores: f64,
+    /// Memory at the moment, as [`ComponentUsage::memory_bytes`](crate::ComponentUsage::memory_bytes) counts it; absent if
+    /// unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}

@@ -1,6 +1,6 @@
 //! Shared by the tests of several crates. [`Registry`] is a real server (Debian's `docker-registry`) with or without TLS and
 //! credentials; [`HostileRegistry`] misbehaves in ways that no real one would. [`ImageBuilder`], [`Index`]
-//! and [`Chart`] build their content. [`program`] makes a program of a shell script, and
+//! and [`Chart`] build their content. [`proxy_wasm`] makes WebAssembly modules for proxies, [`program`] makes a program of a shell script, and
 //! [`intruder`] is what a hostile one does.
 //!
 //! Failures panic: this crate is only for tests.
@@ -10,6 +10,7 @@ mod image;
 pub mod intruder;
 mod layer;
 mod program;
+pub mod proxy_wasm;
 mod registry;
 mod server;
 mod tls;

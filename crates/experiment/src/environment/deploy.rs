@@ -14,7 +14,7 @@
 
 use super::SentLoad;
 use super::error::EnvironmentError;
-use super::snapshot::Snapshot;
+use super::snapshot::{ComponentSnapshot, Snapshot};
 use super::spec::DeploymentSpec;
 use crate::mesh_kind::MeshKind;
 use crate::settings::components::ComponentsSettings;
@@ -129,6 +129,12 @@ pub trait Deployment {
     /// # Errors
     /// Returns an error if a component is gone.
     fn snapshot(&mut self) -> Result<Snapshot, EnvironmentError>;
+
+    /// CPU and memory of every component right now, for those who watch the trial; empty if reading takes more than looking at
+    /// counters of this machine. Called at most once per second within the window.
+    fn read_usage(&mut self) -> Vec<ComponentSnapshot> {
+        Vec::new()
+    }
 
     /// Adds components to the snapshot of the opening whose first counters within the window become known later. Called about
     /// twice per second until the window closes.

@@ -32,7 +32,7 @@ use crate::running::{Pods, Proxy, Supporting};
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
 };
-use experiment::environment::{DeploymentSpec, ErrorContext as _, Snapshot};
+use experiment::environment::{ComponentSnapshot, DeploymentSpec, ErrorContext as _, Snapshot};
 use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
@@ -255,6 +255,10 @@ impl Deployment for LabDeployment<'_> {
         });
         self.in_course(Course::open_window);
         snapshot
+    }
+
+    fn read_usage(&mut self) -> Vec<ComponentSnapshot> {
+        observe::read_usage(&self.watched())
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {

@@ -29,19 +29,28 @@ pub struct Watched {
 impl Watched {
     /// Reads what belongs to the window: CPU first, then traffic and throttling.
     pub(super) fn read_window(&self) -> io::Result<ComponentSnapshot> {
-        let (cpu_source, cpu) = match &self.cgroup {
-            Some(cgroup) => (format!("cgroup-{}", cgroup.version), cgroup.cpu_usage()?),
-            None => ("proc".to_owned(), process_cpu(self.pid)?),
-        };
-        let at = now();
+        let cpu = self.read_cpu()?;
+        let cpu_source = self.cgroup.as_ref().map(|cgroup| format!("cgroup-{}", cgroup.version));
         Ok(ComponentSnapshot {
             pod: Some(self.pod.clone()),
-            cpu,
-            cpu_source,
+            cpu_source: cpu_source.unwrap_or_else(|| "proc".to_owned()),
             network: self.interface.as_ref().and_then(Interface::bytes),
             throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
-            ..ComponentSnapshot::new(&self.name, self.role, at)
+            ..cpu
         })
+    }
+
+    /// CPU and memory alone, for readings within the window.
+    pub(super) fn read_usage(&self) -> io::Result<ComponentSnapshot> {
+        Ok(ComponentSnapshot { memory: self.memory(), ..self.read_cpu()? })
+    }
+
+    fn read_cpu(&self) -> io::Result<ComponentSnapshot> {
+        let cpu = match &self.cgroup {
+            Some(cgroup) => cgroup.cpu_usage()?,
+            None => process_cpu(self.pid)?,
+        };
+        Ok(ComponentSnapshot { cpu, ..ComponentSnapshot::new(&self.name, self.role, now()) })
     }
 
     pub(super) fn read_processes(&self, snapshot: &mut ComponentSnapshot) {

@@ -1,7 +1,8 @@
 //! Readings of every component and of the machine, as [`Snapshot`]s. The usage of a window is the difference
 //! of two.
 //!
-//! Nothing is read or polled between the window's ends, while the generators measure. Start with [`read`].
+//! Between the window's ends, while the generators measure, nothing is read but [`read_usage`], once per second. Start with
+//! [`read`].
 //! `component.rs` reads one component, `machine.rs` the machine, `observer.rs` this process; `process.rs` has
 //! the parsers. Not included: time series within the window, and anything that needs tracing or performance
 //! counters.
@@ -37,6 +38,11 @@ pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot> {
     }
     let observer = Some(Box::new([before, observer()?]));
     Ok(Snapshot { components, machine: Some(machine), observer, ..Snapshot::default() })
+}
+
+/// CPU and memory of every component that has not ended: a few files of the kernel for each.
+pub fn read_usage(watched: &[Watched]) -> Vec<ComponentSnapshot> {
+    watched.iter().filter_map(|watched| watched.read_usage().ok()).collect()
 }
 
 #[cfg(test)]
@@ -82,6 +88,15 @@ mod tests {
         let sum: f64 = usage.components.iter().map(ComponentUsage::cpu_cores).sum();
         // Equal, unless the kernel's tick sampling saw less than the processes' exact times.
         assert!(sum + machine.other_processes_cores >= machine.busy_cores - 1e-6, "{sum} of {machine:?}");
+    }
+
+    #[test]
+    fn usage_within_the_window_is_of_components_that_have_not_ended() {
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let read = read_usage(&[watched(ended.id()), watched(std::process::id())]);
+        assert_eq!(read.len(), 1, "{read:?}");
+        assert!(read[0].memory.bytes() > Some(100_000) && read[0].network.is_none(), "{read:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 pub mod otlp;
 pub mod prometheus;
+pub mod protobuf;
 pub mod remote_write;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

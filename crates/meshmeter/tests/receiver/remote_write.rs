@@ -2,7 +2,8 @@
 //! samples in order.
 
 use super::Received;
-use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage as _, Value};
+use super::protobuf::{check_known, descriptor, float, integer, list, number};
+use prost_reflect::DynamicMessage;
 use std::collections::BTreeMap;
 
 /// `io.prometheus.write.v2.Request` of 2.0-rc.4, with the field that held the start of a series before.
@@ -67,11 +68,7 @@ impl Stored {
 impl Store {
     /// Reads requests of version 2.0 in order.
     pub fn read(requests: &[Received]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("write.proto"), DEFINITION).unwrap();
-        let files = protox::compile(["write.proto"], [folder.path()]).unwrap();
-        let pool = DescriptorPool::from_file_descriptor_set(files).unwrap();
-        let descriptor = pool.get_message_by_name("io.prometheus.write.v2.Request").unwrap();
+        let descriptor = descriptor(DEFINITION, "io.prometheus.write.v2.Request");
         let mut store = Self::default();
         for request in requests {
             assert_eq!(request.header("content-encoding"), Some("snappy"));
@@ -186,26 +183,4 @@ fn read_histogram(histogram: &DynamicMessage) -> Stored {
         value,
         buckets: Some(buckets),
     }
-}
-
-fn check_known(message: &DynamicMessage) {
-    let unknown: Vec<_> = message.unknown_fields().collect();
-    assert!(unknown.is_empty(), "{}: {unknown:?}", message.descriptor().full_name());
-}
-
-fn list(message: &DynamicMessage, name: &str) -> Vec<Value> {
-    message.get_field_by_name(name).unwrap().as_list().unwrap().to_vec()
-}
-
-fn float(message: &DynamicMessage, name: &str) -> f64 {
-    message.get_field_by_name(name).unwrap().as_f64().unwrap()
-}
-
-fn integer(message: &DynamicMessage, name: &str) -> i64 {
-    message.get_field_by_name(name).unwrap().as_i64().unwrap()
-}
-
-fn number(message: &DynamicMessage, name: &str) -> u64 {
-    let value = message.get_field_by_name(name).unwrap();
-    value.as_u64().or_else(|| value.as_u32().map(u64::from)).unwrap()
 }

@@ -1,12 +1,12 @@
-//! `progress.jsonl`: the trial under way, for those who watch the run. A line per generator and second, never synced, and removed
-//! with the run's end. A run does without it where it cannot be written.
+//! `progress.jsonl`: the trial under way, for those who watch the run. Lines per second, never synced, and removed with the run's
+//! end. A run does without it where it cannot be written.
 //!
 //! Each trial has a file of its own, which replaces that of the trial before. Its lock tells a run that goes on from one that was
 //! killed: it is held before the file has its name, so that a reader that tries the lock is never in the run's way.
 
 use super::PROGRESS_FILE;
 use super::output_file::part_of;
-use results::{GeneratorSecond, PROGRESS_SCHEMA, SeriesPoint, TrialUnderWay};
+use results::{ComponentsSecond, GeneratorSecond, PROGRESS_SCHEMA, SeriesPoint, TrialUnderWay};
 use serde::Serialize;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -49,12 +49,20 @@ impl ProgressFile {
 
     /// Adds a second of a generator.
     pub fn second(&mut self, generator: &str, second: &SeriesPoint) {
+        self.add(&GeneratorSecond { generator: generator.to_owned(), second: *second });
+    }
+
+    /// Adds the usage of the components at a moment.
+    pub fn components(&mut self, second: &ComponentsSecond) {
+        self.add(second);
+    }
+
+    fn add(&mut self, line: &impl Serialize) {
         let Some((file, bytes)) = self.current.as_mut().filter(|(_, bytes)| *bytes < MAX_BYTES) else {
             return;
         };
-        let line = GeneratorSecond { generator: generator.to_owned(), second: *second };
         // A torn line would spoil the next one: with a full disk, the trial is shown up to here.
-        *bytes = write_line(file, &line).map_or(MAX_BYTES, |added| *bytes + added);
+        *bytes = write_line(file, line).map_or(MAX_BYTES, |added| *bytes + added);
     }
 }
 

@@ -6,13 +6,14 @@
 
 use super::charts::heat;
 use super::charts::timeline::{self, Axes};
+use super::charts::usage;
 use super::fill;
 use super::sections::{Chart, MAX_SPANS_PER_TRIAL, timeline_charts};
 use super::style::ModeStyle;
 use crate::comparison::page::{Table, columns, plain_row};
 use crate::components_csv::role;
 use crate::format;
-use crate::watched::{MAX_ROWS, TrialRow, UnderWay, WatchedRun};
+use crate::watched::{ComponentUsages, MAX_ROWS, TrialRow, UnderWay, UsagePoint, WatchedRun, joined};
 use jiff::Timestamp;
 use results::units::format_duration;
 use results::{
@@ -26,6 +27,9 @@ use std::time::Duration;
 pub const SCRIPT: &str = include_str!("../../templates/view.js");
 /// Generators and components shown in a table.
 const MAX_TABLE_ROWS: usize = 60;
+/// Components whose usage by second is drawn, those with the most CPU, and the points of each.
+const MAX_USAGE_CHARTS: usize = 8;
+const MAX_USAGE_POINTS: usize = 60;
 /// Heat maps shown of a trial, one per driver.
 const MAX_HEAT_MAPS: usize = 8;
 
@@ -162,6 +166,8 @@ struct Now<'a> {
     left: String,
     charts_of_now: Vec<Chart>,
     generators: Option<Table>,
+    usage_charts: Vec<Chart>,
+    usages: Option<Table>,
 }
 
 impl<'a> Now<'a> {
@@ -189,6 +195,8 @@ impl<'a> Now<'a> {
             },
             charts_of_now: (!spans.is_empty()).then(chart).into_iter().collect(),
             generators: (under_way.generators.len() > 1).then(|| generators(under_way)),
+            usage_charts: usage_charts(&under_way.usages),
+            usages: usages(&under_way.usages),
         }
     }
 }
@@ -235,6 +243,35 @@ fn generators(under_way: &UnderWay) -> Table {
         columns: columns([("Generator", ""), ("Completed", "n"), ("Median", "n"), ("99th percentile", "n")]),
         rows: under_way.generators.iter().take(MAX_TABLE_ROWS).map(row).collect(),
     }
+}
+
+/// A chart per component, for those with the most CPU in the window so far, by name.
+fn usage_charts(usages: &ComponentUsages) -> Vec<Chart> {
+    let cpu = |points: &[UsagePoint]| points.iter().map(|point| point.cpu_cores).sum::<f64>();
+    let mut drawn: Vec<_> = usages.iter().collect();
+    drawn.sort_by(|one, other| cpu(other.1).total_cmp(&cpu(one.1)));
+    drawn.truncate(MAX_USAGE_CHARTS);
+    drawn.sort_by_key(|(name, _)| *name);
+    let chart = |(number, (name, points)): (usize, &(&str, &[UsagePoint]))| {
+        let title = format!("{name}, CPU and memory by second");
+        let svg = usage::chart(&format!("usage-{number}"), &title, &joined(points, MAX_USAGE_POINTS));
+        Chart::new((*name).to_owned(), svg)
+    };
+    drawn.iter().enumerate().map(chart).collect()
+}
+
+/// The last reading of each component.
+fn usages(usages: &ComponentUsages) -> Option<Table> {
+    let row = |(name, points): (&str, &[UsagePoint])| {
+        let [cpu, memory] = usage::text(points.last()?);
+        Some(plain_row([name.to_owned(), cpu, memory]))
+    };
+    let number = usages.iter().len();
+    (number > 0).then(|| Table {
+        caption: format!("The last second of each component.{}", not_shown(number)),
+        columns: columns([("Component", ""), ("CPU", "n"), ("Memory", "n")]),
+        rows: usages.iter().take(MAX_TABLE_ROWS).filter_map(row).collect(),
+    })
 }
 
 /// Charts of the last trials, and the components of the last one. It changes with each trial.

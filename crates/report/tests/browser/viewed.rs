@@ -4,8 +4,8 @@ use crate::fixture;
 use report::folder::{Existing, ProgressFile, RunFolder};
 use report::html::view::{self, Listed, Part};
 use results::{
-    Estimate, Factors, HistoryCourse, HistoryFigure, HistoryRun, LatencyHistogram, LoadPoint, Metric, Mode,
-    OwnedCellKey, SeriesPoint, TrialUnderWay,
+    ComponentSecond, ComponentsSecond, Estimate, Factors, HistoryCourse, HistoryFigure, HistoryRun,
+    LatencyHistogram, LoadPoint, Metric, Mode, OwnedCellKey, SeriesPoint, TrialUnderWay,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,6 +25,17 @@ pub fn second(t_s: u32) -> SeriesPoint {
         p99_us: Some(98_765.4),
         ..SeriesPoint::default()
     }
+}
+
+/// A reading of more components than are drawn; one has no memory of its own.
+fn usage(t_s: u32) -> ComponentsSecond {
+    let names = (1..=9).map(|number| format!("checkout-of-the-shop-{number}-proxy"));
+    let component = |(number, name): (u32, String)| ComponentSecond {
+        name,
+        cpu_cores: f64::from((number * 7 + t_s) % 5) * 0.3,
+        memory_bytes: (number != 3).then_some(52_428_800 + u64::from(t_s * number) * 1_000_000),
+    };
+    ComponentsSecond { t_s: (t_s + 1).into(), components: (1..).zip(names).map(component).collect() }
 }
 
 /// Writes a run that goes on, whose last trial has histograms by second.
@@ -56,6 +67,7 @@ pub fn run_under_way(path: &Path) -> ProgressFile {
     });
     for t_s in 0..4 {
         ["generator-1", "generator-2"].iter().for_each(|name| progress.second(name, &second(t_s)));
+        progress.components(&usage(t_s));
     }
     progress
 }

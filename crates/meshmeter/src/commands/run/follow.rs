@@ -5,6 +5,7 @@ use super::context::RunContext;
 use super::drivers::{self, DriverRun, GeneratorRun};
 use super::fleet;
 use super::progress::RunProgress;
+use super::usage_by_second::UsageBySecond;
 use super::verdict::Ending;
 use experiment::PlannedTrial;
 use experiment::environment::deploy::{
@@ -62,6 +63,7 @@ pub(super) fn follow(
         generators: FollowedGenerator::all_of(planned),
         released_at: None,
         opened: None,
+        by_second: None,
         any_closed: false,
         usage: None,
         ending: Ending::Finished,
@@ -107,6 +109,8 @@ struct Follower<'a> {
     released_at: Option<Duration>,
     /// Counters at the opening of the window.
     opened: Option<Snapshot>,
+    /// Usage within the window, for those who watch the run.
+    by_second: Option<UsageBySecond>,
     /// True once a driver has closed its window: the trial's window can no longer open.
     any_closed: bool,
     usage: Option<WindowUsage>,
@@ -166,6 +170,7 @@ impl Follower<'_> {
             if let Some(event) = self.deployment.next_event(POLL_INTERVAL) {
                 self.handle(event, progress);
             }
+            self.read_usage(progress);
             let now = self.context.clock.now();
             if now.saturating_sub(checked_at) >= POLL_INTERVAL {
                 checked_at = now;
@@ -297,14 +302,29 @@ impl Follower<'_> {
         }
     }
 
+    /// Reads the components' usage of a second of the window, if one has ended.
+    fn read_usage(&mut self, progress: &RunProgress) {
+        let Some(by_second) = self.by_second.as_mut().filter(|_| !self.any_closed && progress.is_written())
+        else {
+            return;
+        };
+        if let Some(second) = by_second.read(self.deployment, self.context.clock) {
+            progress.components(&second);
+        }
+    }
+
     /// Reads the counters once every generator has opened its window.
     fn open_window(&mut self) {
         let all_opened = self.generators.iter().all(|generator| generator.window_opened);
         if self.opened.is_some() || self.any_closed || !all_opened {
             return;
         }
+        let opened_at = self.context.clock.now();
         match self.deployment.snapshot() {
-            Ok(snapshot) => self.opened = Some(snapshot),
+            Ok(snapshot) => {
+                self.by_second = Some(UsageBySecond::new(&snapshot, opened_at));
+                self.opened = Some(snapshot);
+            }
             Err(error) => self.fail(error),
         }
     }

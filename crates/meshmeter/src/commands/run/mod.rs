@@ -32,6 +32,7 @@ mod resume;
 mod run_environment;
 mod trial;
 pub(super) mod unavailable;
+mod usage_by_second;
 mod verdict;
 
 use super::releases;

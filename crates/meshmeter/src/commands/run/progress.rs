@@ -7,7 +7,10 @@ use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
 use report::folder::ProgressFile;
 use results::units::{format_duration, shortened_to};
-use results::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord, TrialUnderWay, with_factors};
+use results::{
+    ComponentsSecond, FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord, TrialUnderWay,
+    with_factors,
+};
 use statistics::{ACCEPTED, accepting_noise};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -159,6 +162,18 @@ impl RunProgress {
         let message = self.bar.message();
         let what = first_part(&message);
         self.bar.set_message(format!("{what}  {completed}/s  p50 {}", time(p50_us)));
+    }
+
+    /// True if the trial under way is written for those who watch the run.
+    pub(super) fn is_written(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Adds a reading of the components.
+    pub(super) fn components(&self, second: &ComponentsSecond) {
+        if let Some(file) = &self.file {
+            file.borrow_mut().components(second);
+        }
     }
 
     /// Shows the progress of a fleet.

@@ -13,6 +13,7 @@ pub mod looks;
 pub mod percentiles;
 pub mod rows;
 pub mod timeline;
+pub mod usage;
 
 /// Width of a chart in units.
 pub const WIDTH: f64 = 360.0;

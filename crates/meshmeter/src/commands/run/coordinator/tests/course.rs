@@ -1,7 +1,7 @@
 //! Order of trials, reruns and interruption.
 
 use super::*;
-use results::{GeneratorSecond, TrialUnderWay};
+use results::{ComponentsSecond, GeneratorSecond, TrialUnderWay};
 
 #[test]
 fn trials_disturbed_by_machine_are_rerun_after_their_repeat() {
@@ -28,10 +28,33 @@ fn progress_file_has_the_trial_under_way_second_by_second() {
     assert_eq!((trial.ended, trial.trials), (6, 7), "{trial:?}");
     assert_eq!(trial.title, format!("{} at 200/s, repeat 3", ran.trials[6].mode));
     assert!(trial.rest_s >= 0.0 && trial.started_at.parse::<Timestamp>().is_ok(), "{trial:?}");
-    let seconds = lines.map(|line| GeneratorSecond::from_json(line).unwrap());
+    let seconds = lines.filter_map(|line| GeneratorSecond::from_json(line).ok());
     let seconds: Vec<(f64, u64)> =
         seconds.map(|second| (second.second.t_s, second.second.completed)).collect();
     assert_eq!(seconds, [0.0, 1.0, 2.0, 3.0, 4.0].map(|t_s| (t_s, 100)));
+}
+
+/// Times of the readings of components in the progress file, and the CPU of the proxy at each.
+fn usage_by_second(reading_usage_takes: Duration) -> Vec<(f64, f64)> {
+    let (name, role) = ("proxy".to_owned(), Role::Proxy);
+    let proxy = ScriptedComponent { name, role, cpu_cores: 0.25, throttled_periods_per_s: 0.0 };
+    let ran = run_one(ScriptedTrial { components: vec![proxy], reading_usage_takes, ..good() });
+    let seconds = ran.progress.lines().filter_map(|line| ComponentsSecond::from_json(line).ok());
+    let of_proxy = |second: ComponentsSecond| {
+        assert_eq!(second.components.len(), 2, "the driver and the proxy: {second:?}");
+        let proxy = second.components.iter().find(|component| component.name == "proxy").unwrap();
+        assert_eq!(proxy.memory_bytes, Some(1 << 20));
+        (second.t_s, (proxy.cpu_cores * 1e6).round() / 1e6)
+    };
+    seconds.map(of_proxy).collect()
+}
+
+#[test]
+fn components_are_read_once_per_second_of_the_window_and_less_often_if_that_takes_long() {
+    assert_eq!(usage_by_second(Duration::ZERO), [1.0, 2.0, 3.0, 4.0, 5.0].map(|t_s| (t_s, 0.25)));
+    let slow = usage_by_second(Duration::from_millis(40));
+    let times: Vec<f64> = slow.iter().map(|(t_s, _)| t_s.floor()).collect();
+    assert_eq!((times, slow.iter().all(|(_, cpu_cores)| *cpu_cores == 0.25)), (vec![1.0, 3.0, 5.0], true));
 }
 
 /// Whichever modes cannot run, in whichever order, with or without factors.

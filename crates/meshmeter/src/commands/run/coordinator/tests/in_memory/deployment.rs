@@ -7,8 +7,8 @@ use experiment::environment::deploy::{
     HealthProbe, ServiceCount, TrialEvidence,
 };
 use experiment::environment::{
-    ComponentSnapshot, CpuTimes, DeploymentSpec, EnvironmentError, MachineSnapshot, OtherProcess, ProcessId,
-    Snapshot,
+    ComponentMemory, ComponentSnapshot, CpuTimes, DeploymentSpec, EnvironmentError, MachineSnapshot,
+    OtherProcess, ProcessId, Snapshot,
 };
 use experiment::topology::Topology;
 use results::{FleetAsk, Mode, Role, Throttling};
@@ -104,6 +104,10 @@ impl<'a> InMemoryDeployment<'a> {
             throttling: Some(Throttling { periods, of_periods: None, time_s: periods as f64 * 0.01 }),
             ..ComponentSnapshot::new(name, role, elapsed)
         }
+    }
+
+    fn driver_components(&self) -> impl Iterator<Item = ComponentSnapshot> {
+        self.drivers.iter().map(|driver| self.component(&driver.name, Role::Generator, DRIVER_CORES, 0.0))
     }
 
     /// Components other than the drivers.
@@ -245,9 +249,7 @@ impl Deployment for InMemoryDeployment<'_> {
             let operation = format!("read the counters of {component}");
             return Err(EnvironmentError::new(operation, format!("it {how}")));
         }
-        let drivers = self.drivers.iter();
-        let drivers = drivers.map(|driver| self.component(&driver.name, Role::Generator, DRIVER_CORES, 0.0));
-        let mut components: Vec<ComponentSnapshot> = drivers.collect();
+        let mut components: Vec<ComponentSnapshot> = self.driver_components().collect();
         if number > 0 || !self.trial.components_show_late {
             components.extend(self.other_components());
         }
@@ -255,6 +257,15 @@ impl Deployment for InMemoryDeployment<'_> {
         let elapsed = self.elapsed();
         let gateways = self.trial.gateways.iter().map(|gateway| gateway.snapshot(elapsed)).collect();
         Ok(Snapshot { components, machine, gateways, ..Snapshot::default() })
+    }
+
+    fn read_usage(&mut self) -> Vec<ComponentSnapshot> {
+        self.world.borrow_mut().now += self.trial.reading_usage_takes;
+        let memory = ComponentMemory { resident_bytes: Some(1 << 20), ..ComponentMemory::default() };
+        self.driver_components()
+            .chain(self.other_components())
+            .map(|one| ComponentSnapshot { memory, ..one })
+            .collect()
     }
 
     fn complete_opening(&mut self, opened: &mut Snapshot) {

@@ -36,6 +36,8 @@ pub struct ScriptedTrial {
     pub components: Vec<ScriptedComponent>,
     /// True if their first counters within the window become known only after its opening.
     pub components_show_late: bool,
+    /// Time that reading their usage takes.
+    pub reading_usage_takes: Duration,
     /// Gateways on the drivers' path. Their counts over the whole trial are in [`Self::evidence`].
     pub gateways: Vec<ScriptedGateway>,
     /// A component that fails.
