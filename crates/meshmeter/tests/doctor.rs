@@ -97,7 +97,7 @@ fn self_test_beside_a_busy_thread_withholds_figures_and_has_none_wrong() {
     let output = thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                std::hint::spin_loop()
+                std::hint::spin_loop();
             }
         });
         let output = doctor(&["--self-test", "--json"]);
