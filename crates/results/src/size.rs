@@ -70,6 +70,9 @@ pub struct SizeQuestion {
     /// Restricts the answer to responses of this size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
+    /// True if the user accepts noise of the machine: trials that it disturbed count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept_noise: bool,
 }
 
 /// Prices per hour, in one currency.
@@ -428,6 +431,8 @@ pub enum SizeNoteKind {
     MixedMachines,
     /// Runs that were cut short, or have interrupted trials.
     CutShort,
+    /// Noise of the machine that the user accepted: the answer is also from trials that it disturbed.
+    NoiseAccepted,
     /// Refusal: the runs have no such mode, component or payload.
     NotMeasured,
     /// Refusal: no trial is valid.

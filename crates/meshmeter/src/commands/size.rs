@@ -30,6 +30,7 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
         mode: args.mode,
         component: args.component.clone(),
         payload_bytes: args.payload,
+        accept_noise: args.noise.accept_noise,
         ..SizeQuestion::default()
     };
     let mut result = size(&question, args.objective, &runs()?);

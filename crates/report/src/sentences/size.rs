@@ -3,7 +3,7 @@
 use crate::format::{self, SizeUnit};
 use crate::size::figure;
 use results::{
-    BindingResource, CapacityBasis, ComponentVersion, Figure, Prices, PublishedFigure, SizeAnswer,
+    BindingResource, CapacityBasis, ComponentVersion, Estimate, Figure, Prices, PublishedFigure, SizeAnswer,
     SizeMachine, SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts,
     with_factors,
 };
@@ -22,6 +22,9 @@ const FORMULA: [&str; 9] = [
     "without one replica = (replicas − 1) × capacity of a replica; with headroom × (1 − headroom)",
 ];
 
+/// Kinds of noise that `--accept-noise` accepts.
+const NOISE: [&str; 3] = ["other-processes", "steal", "schedule-lag"];
+
 /// Sets the texts of a result.
 pub fn fill_size(result: &mut SizeResult) {
     result.formula = FORMULA.map(str::to_owned).to_vec();
@@ -36,6 +39,13 @@ pub fn fill_size(result: &mut SizeResult) {
     for note in notes.chain(&mut result.notes) {
         note.text = text(note, &asked);
     }
+    let is_of_noise = |refusal: &&mut SizeNote| {
+        let detail = refusal.detail.as_deref().unwrap_or_default();
+        refusal.kind == SizeNoteKind::NoValidTrial && NOISE.iter().any(|kind| detail.contains(kind))
+    };
+    for refusal in result.refusals.iter_mut().filter(is_of_noise).filter(|_| !asked.accept_noise) {
+        refusal.text += " `--accept-noise` also uses trials that noise of the machine disturbed.";
+    }
 }
 
 pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
@@ -46,6 +56,9 @@ pub(crate) fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
             format!("The runs are of different machines, and a capacity holds for one machine: {detail}.")
         }
         SizeNoteKind::CutShort => cut_short(detail),
+        SizeNoteKind::NoiseAccepted => {
+            format!("Noise accepted: figures include trials that noise of the machine disturbed, {detail}.")
+        }
         SizeNoteKind::NotMeasured => format!("The runs did not measure {detail}."),
         SizeNoteKind::NoValidTrial => format!("No trial can be used: {detail}."),
         SizeNoteKind::ObjectiveNeverMet => {
@@ -219,15 +232,15 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
         _ => String::new(),
     };
     let mut uses = Vec::new();
-    uses.extend(planned.cpu_cores.as_ref().map(|cores| format!("{} cores", figure(Some(cores), 1.0))));
+    uses.extend(planned.cpu_cores.as_ref().map(|cores| with_unit(cores, 1.0, "cores")));
     uses.extend(planned.memory_bytes.as_ref().map(|memory| {
         let unit = SizeUnit::for_sizes([memory.estimate]);
-        format!("{} {}", figure(Some(memory), unit.bytes()), unit.symbol())
+        with_unit(memory, unit.bytes(), unit.symbol())
     }));
     uses.extend(planned.monthly_cost.as_ref().map(|cost| {
-        let currency = currency(result.asked.prices.as_ref(), " ");
+        let currency = currency(result.asked.prices.as_ref(), "");
         let no_currency = if currency.is_empty() { " (no currency given)" } else { "" };
-        format!("{}{currency} per month{no_currency}", figure(Some(cost), 1.0))
+        format!("{} per month{no_currency}", with_unit(cost, 1.0, &currency))
     }));
     let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
     let choice = match (answer.options.len(), planned.monthly_cost.is_some()) {
@@ -236,6 +249,14 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
         (_, false) => "Least CPU",
     };
     Some(format!("{choice}: {replicas}{size}{range}{uses}."))
+}
+
+/// A figure with its unit before the interval: `77.1 MB (75.8–78.4)`.
+fn with_unit(estimate: &Estimate, unit_size: f64, unit: &str) -> String {
+    let text = figure(Some(estimate), unit_size);
+    let (value, range) = text.split_at(text.find(" (").unwrap_or(text.len()));
+    let space = if unit.is_empty() { "" } else { " " };
+    format!("{value}{space}{unit}{range}")
 }
 
 /// Rate that the planned replicas of the recommended option carry without one of them.
@@ -417,6 +438,14 @@ mod tests {
             said("a sidecar in mode sidecar: other-processes"),
             "No trial can be used: a sidecar in mode sidecar: other-processes."
         );
+    }
+
+    #[test]
+    fn units_are_before_intervals() {
+        let figure = Estimate { estimate: 77.1e6, low: Some(75.8e6), high: Some(78.4e6), n: 2, alone: None };
+        assert_eq!(with_unit(&figure, 1e6, "MB"), "77.1 MB (75.8–78.4)");
+        assert_eq!(with_unit(&figure, 1e6, ""), "77.1 (75.8–78.4)");
+        assert_eq!(with_unit(&Estimate::single(1.5), 1.0, "cores"), "1.50 cores");
     }
 
     #[test]
