@@ -185,7 +185,9 @@ fn noise_that_the_report_of_a_run_accepts_is_priced_and_said() {
     let notes = json(&output).notes;
     assert_eq!(notes.iter().map(|note| note.kind).collect::<Vec<_>>(), [SizeNoteKind::NoiseAccepted]);
     assert!(
-        notes[0].text.starts_with("Noise accepted, as in the run's own report: it disturbed "),
+        notes[0]
+            .text
+            .starts_with("Noise accepted: figures include trials that noise of the machine disturbed, "),
         "{notes:?}"
     );
     let text = stdout(&price(&[folder]));

@@ -114,6 +114,40 @@ fn json_has_every_input_and_the_formula() {
 }
 
 #[test]
+fn answer_is_the_first_line_of_text_markdown_and_page() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).to_str().expect("a plain name").to_owned();
+    let (page, markdown) = (path("size.html"), path("size.md"));
+    let gateway = repository().join("crates/meshmeter/tests/size_gateway_run");
+    let from = ["--from", gateway.to_str().expect("a plain name")];
+    let asked = ["--target", "50000rps", "--objective", "p99=20ms", "--headroom", "30%"];
+    let output = size(&[&asked[..], &from, &["--output", &page, "--markdown", &markdown]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output).replace('\u{a0}', " ");
+    let answer = text.lines().next().expect("an answer").to_owned();
+    assert!(answer.starts_with("Least CPU: 11 replicas of gateway.cpu 1"), "{text}");
+    for (other, before) in [(markdown, "**"), (page, "<h1 id=\"headline\">")] {
+        let other = fs::read_to_string(other).unwrap().replace('\u{a0}', " ").replace('\\', "");
+        assert!(other.contains(&format!("{before}{answer}")), "{answer}: {other}");
+    }
+}
+
+#[test]
+fn refusal_of_disturbed_trials_names_the_option_that_accepts_them() {
+    let scratch = tempfile::tempdir().unwrap();
+    let noisy =
+        ClosedLoop { spoiled: Some("other-processes: others took 1.20 cores"), ..ClosedLoop::default() };
+    let run = written(scratch.path(), "noisy", &noisy.run(1));
+    let asked = ["--target", "50000rps", "--from", &run];
+    let output = size(&asked);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stderr(&output).contains("`--accept-noise` also uses trials"), "{}", stderr(&output));
+    let output = size(&[&asked[..], &["--accept-noise"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("Noise accepted: figures include trials"), "{}", stdout(&output));
+}
+
+#[test]
 fn unsupported_questions_are_exit_status_1_with_reason() {
     let scratch = tempfile::tempdir().unwrap();
     let run = real_run();

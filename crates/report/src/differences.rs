@@ -131,13 +131,14 @@ fn heading(figure: Metric, time_unit: TimeUnit, memory_unit: SizeUnit) -> String
     match figure {
         Metric::RateCompleted => "throughput".to_owned(),
         Metric::ProxiesCpuCoresPer1000Rps => "proxy CPU".to_owned(),
-        Metric::ProxiesMemoryAnonymousBytes => format!("proxy memory, {}", memory_unit.symbol()),
+        Metric::ProxiesMemoryAnonymousBytes => format!("anonymous memory, {}", memory_unit.symbol()),
         Metric::ProxiesConfigurationBytes => "configuration".to_owned(),
         Metric::ConfiguredLastUs => format!("configured, {}", time_unit.symbol()),
         Metric::ConvergenceLastUs => format!("last, {}", time_unit.symbol()),
         Metric::FirstConfigurationLastUs => format!("first, {}", time_unit.symbol()),
         Metric::IstiodCpuS => "istiod CPU".to_owned(),
-        Metric::IstiodMemoryBytes | Metric::IstiodMemoryAnonymousBytes => "istiod memory".to_owned(),
+        Metric::IstiodMemoryBytes => "istiod memory".to_owned(),
+        Metric::IstiodMemoryAnonymousBytes => "anonymous".to_owned(),
         Metric::BytesPerProxy => "bytes".to_owned(),
         gap if gap.clock() == Some(Clock::EventGap) => {
             format!("gap {}, {}", gap.spoiled_by().name(), time_unit.symbol())

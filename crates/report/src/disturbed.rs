@@ -56,17 +56,29 @@ pub(crate) fn noise(summary: &Summary) -> String {
     }
     let clause = |(kind, trials): (&str, usize)| {
         let what = if kind == "other-processes" { others(&all) } else { cause(kind).1.to_owned() };
-        format!("{what} in {}", of_trials(trials, summary.trials_recorded))
+        format!("{what} in {}", of_trials(trials, summary))
     };
-    words::sentence(&words::list(&counts.into_iter().map(clause).collect::<Vec<_>>()))
+    words::sentence(&counts.into_iter().map(clause).collect::<Vec<_>>().join("; "))
 }
 
-fn of_trials(trials: usize, of: usize) -> String {
-    match (trials, of) {
+/// Number of disturbed trials, of those recorded; reruns count once.
+fn of_trials(trials: usize, summary: &Summary) -> String {
+    let of = summary.places_recorded();
+    match (trials.min(of), of) {
         (1, 1) => "the only trial".to_owned(),
         (trials, of) if trials == of => format!("all {of} trials"),
         (trials, of) => format!("{trials} of {of} trials"),
     }
+}
+
+/// Reason why no trial is valid, and what helps, if noise of the machine is the reason.
+pub(crate) fn nothing_valid(summary: &Summary) -> Option<(String, &'static str)> {
+    let trials: usize = summary.cells.iter().filter_map(|cell| Some(cell.disturbed.as_ref()?.trials)).sum();
+    let line = format!("No trial is valid: noise of the machine disturbed {}.", of_trials(trials, summary));
+    (trials > 0).then_some((
+        line,
+        "`--accept-noise` draws estimates from these trials. Figures that noise does not affect are below.",
+    ))
 }
 
 /// `other programs (rustc, cargo) took 0.8–1.9 cores`
@@ -132,7 +144,7 @@ fn cells(summary: &Summary) -> Option<Table> {
         let figures =
             cell.disturbed.as_ref().map_or_else(Vec::new, |disturbed| units.row(&disturbed.figures));
         let trials = cell.disturbed.as_ref().map_or(0, |disturbed| disturbed.trials);
-        let lead = [place.into(), format!("{trials} of {}", cell.trials).into()];
+        let lead = [place.into(), format!("{trials} of {}", cell.places()).into()];
         Group::new(String::new(), vec![lead.into_iter().chain(figures).collect()])
     };
     let rows: Vec<TableRow> = groups(summary, &cells, row).into_iter().flat_map(|group| group.rows).collect();
@@ -175,7 +187,7 @@ fn parts(summary: &Summary, name: &str, of: fn(&Cell) -> Parts<'_>) -> Option<Ta
         };
         let rows = parts.into_iter().map(row).collect();
         let trials = cell.disturbed.as_ref().map_or(0, |disturbed| disturbed.trials);
-        let note = format!("{trials} of {} trials", cell.trials);
+        let note = format!("{trials} of {} trials", cell.places());
         Group::selected(place, note, rows, Vec::new(), "greatest")
     };
     (!cells.is_empty()).then(|| Table { columns, groups: groups(summary, &cells, group) })

@@ -55,20 +55,19 @@ pub fn render(run: &RunData) -> String {
 /// An answer of `meshmeter size` as Markdown.
 #[must_use]
 pub fn render_size(result: &SizeResult) -> String {
-    sized(&SizeParts::new(result), Page::default())
+    sized(&SizeParts::new(result))
 }
 
 /// An answer of `meshmeter price` as Markdown.
 #[must_use]
 pub fn render_price(result: &PriceResult) -> String {
-    let parts = SizeParts::of_price(result);
-    let mut page = Page::default();
-    page.add(&format!("**{}**\n\n", escape(&parts.headline)));
-    sized(&parts, page)
+    sized(&SizeParts::of_price(result))
 }
 
-fn sized(parts: &SizeParts, mut page: Page) -> String {
-    parts.warnings.iter().for_each(|warning| page.add(&format!("**{}**\n\n", escape(warning))));
+fn sized(parts: &SizeParts) -> String {
+    let mut page = Page::default();
+    let first = parts.warnings.iter().chain([&parts.headline]);
+    first.for_each(|text| page.add(&format!("**{}**\n\n", escape(text))));
     let lines = |texts: &[String]| list(texts.iter().map(String::as_str));
     page.add(&format!("{}\n", escape(&parts.opening)));
     for answer in &parts.answers {

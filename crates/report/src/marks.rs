@@ -160,8 +160,8 @@ fn not_shown(summary: &Summary) -> Option<String> {
     let mut all = of_modes.chain(of_cells).chain(of_values).chain(of_factors).chain(of_corners);
     all.any(|difference| difference.alone.is_some()).then(|| {
         format!(
-            "Not shown: with {} comparisons in this run, chance is not excluded. Where a difference by itself would exclude \
-             zero, its interval is the one that holds for all of its figure together; more repeats show more",
+            "Not shown: with {} comparisons in this run, chance is not excluded. Its interval is the simultaneous \
+             one of all comparisons of its figure; more repeats narrow it",
             summary.tests
         )
     })

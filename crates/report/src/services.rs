@@ -4,7 +4,7 @@
 use crate::drivers::{groups, over_copies_estimate, qualified};
 use crate::format::{self, Interval};
 use crate::tables::{Column, Group, Table, TableCell, TableRow};
-use results::{Cell, Estimate, ServiceSummary, Summary};
+use results::{Cell, Estimate, Role, ServiceSummary, Summary};
 use serde::Serialize;
 use statistics::copies::grouped;
 
@@ -98,7 +98,7 @@ pub(crate) fn with_copies(name: String, copies: usize) -> String {
     if copies == 1 { name } else { format!("{name} ×{copies}") }
 }
 
-/// `10 services: 1500 requests/s, 0.42 cores and 0.61 cores of their proxies in all`.
+/// `10 services: 1500 requests/s, 0.42 cores and 0.61 cores of the proxies in their pods in all; 0.65 cores of all 11 proxies`.
 fn headline(cell: &Cell) -> String {
     let sum = |read: fn(&ServiceSummary) -> Option<Estimate>| {
         let estimates = cell.services.iter().filter_map(|service| Some(read(service)?.estimate));
@@ -116,5 +116,14 @@ fn headline(cell: &Cell) -> String {
         Some((only, [])) => format!(": {only} in all"),
         Some((last, rest)) => format!(": {} and {last} in all", rest.join(", ")),
     };
-    format!("{} services{all}", cell.services.len())
+    format!("{} services{all}{}", cell.services.len(), elsewhere(cell))
+}
+
+/// Sum of all proxies of a cell, where pods that are no services have some of them, such as a client's; otherwise empty.
+fn elsewhere(cell: &Cell) -> String {
+    let in_pods = cell.services.iter().filter_map(|service| Some(service.proxy_cpu_cores?.estimate));
+    let Some(in_pods) = in_pods.reduce(|sum, next| sum + next) else { return String::new() };
+    let Some(total) = cell.total(Role::Proxy) else { return String::new() };
+    let (all, of_services) = (format::cores(total.cpu_cores.estimate), format::cores(in_pods));
+    if all == of_services { String::new() } else { format!("; {all} of all {} proxies", total.components) }
 }

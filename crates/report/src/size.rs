@@ -50,17 +50,30 @@ pub(crate) struct AnswerParts {
 impl SizeParts {
     pub(crate) fn new(result: &SizeResult) -> Self {
         let refusals = result.refusals.iter().map(|refusal| format!("Not answered. {}", refusal.text));
-        let answers: Vec<_> = result.answers.iter().map(|answer| AnswerParts::new(result, answer)).collect();
-        let first = answers.iter().find_map(|answer| answer.said.first());
+        let mut answers: Vec<_> =
+            result.answers.iter().map(|answer| AnswerParts::new(result, answer)).collect();
         Self {
             command: "size",
-            headline: first.map_or_else(|| "Not answered".to_owned(), Clone::clone),
+            headline: headline(result, &mut answers),
             warnings: result.notes.iter().map(|note| note.text.clone()).collect(),
             opening: size_opening(result),
             answers,
             refusals: refusals.collect(),
             scope: SCOPE,
             formula: result.formula.clone(),
+        }
+    }
+}
+
+/// The recommended option of the only answer, which then has the other sentences; of several, that of the first with its proxy.
+fn headline(result: &SizeResult, answers: &mut [AnswerParts]) -> String {
+    match answers {
+        [only] if !only.said.is_empty() => only.said.remove(0),
+        several => {
+            let all = result.answers.iter().zip(several);
+            let named =
+                all.map(|(answer, parts)| Some(format!("{}: {}", answer.component, parts.said.first()?)));
+            named.flatten().next().unwrap_or_else(|| "Not answered".to_owned())
         }
     }
 }

@@ -12,12 +12,18 @@ mod viewed;
 use experiment::Protocol;
 use experiment::settings::service::ServerSettings;
 use experiment::topology::pair;
-use report::graph::{self, CallFigures, Figures, Folding};
-use report::html::{render, render_comparison, render_side_by_side, view};
+use report::RunData;
+use report::graph::{self, CallFigures, Folding};
+use report::html::{render, render_comparison, render_price, render_side_by_side, render_size, view};
+use report::price::fill_price;
+use report::sentences::size::fill_size;
 use report::side_by_side::SideBySide;
 use report::svg::escape;
 use report::watched::WatchedRun;
+use results::{Figures, Prices, SizeQuestion};
 use serde::Deserialize;
+use statistics::size::price::{PriceQuestion, price};
+use statistics::size::{MeasuredRun, size};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -86,7 +92,12 @@ fn reports_render_completely_on_phone_and_wide_screen() {
     ]
     .into_iter()
     .map(|(name, trials)| (name, render(&fixture::run(trials))))
-    .chain([("fleets", render(&fixture::fleets::fleet_run("proxies", &["100", "200", "400"])))])
+    .chain([
+        ("fleets", render(&fixture::fleets::fleet_run("proxies", &["100", "200", "400"]))),
+        ("two factors", render(&fixture::designs::DESIGNS[0].run(1))),
+        ("disturbed", render(&disturbed())),
+        ("noise accepted", render(&disturbed().accepting_noise())),
+    ])
     .collect();
     let (seen, errors) = look_at(&pages);
     assert_eq!(seen.len(), pages.len() * FRAMES.len());
@@ -102,14 +113,44 @@ fn reports_render_completely_on_phone_and_wide_screen() {
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 
+/// A topology of which every trial was disturbed.
+fn disturbed() -> RunData {
+    let mut trials = fixture::tiered::tiered_trials(1);
+    for trial in &mut trials {
+        let verdicts = trial.drivers.iter_mut().map(|driver| &mut driver.verdict);
+        let all = verdicts.chain([&mut trial.verdict]);
+        all.for_each(|verdict| verdict.spoil("other-processes: others took 1.70 cores", Figures::all()));
+    }
+    fixture::run(trials)
+}
+
+/// Pages of `meshmeter size` and `meshmeter price` on recorded runs.
+fn answers() -> [(&'static str, String); 2] {
+    let measured = |name: &str| {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../meshmeter/tests").join(name);
+        let RunData { experiment, host, trials, .. } = RunData::read(&directory).expect("a recorded run");
+        MeasuredRun { directory: name.to_owned(), experiment, host, trials }
+    };
+    let prices = Some(Prices { cpu_hour: 0.04, gb_hour: 0.005, ..Prices::default() });
+    let question =
+        SizeQuestion { target_rps: 5e4, headroom: 0.3, prices: prices.clone(), ..Default::default() };
+    let mut size = size(&question, None, &[measured("size_gateway_run")]);
+    fill_size(&mut size);
+    let mut price = price(&PriceQuestion { prices, ..Default::default() }, &[measured("size_run")]);
+    fill_price(&mut price);
+    assert!(size.is_answered() && !price.modes.is_empty());
+    [("size", render_size(&size)), ("price", render_price(&price))]
+}
+
 #[test]
-fn comparisons_render_completely() {
+fn comparisons_and_answers_render_completely() {
     let run = fixture::run(fixture::usual_trials());
     let pages = [
         ("comparison", render_comparison(&fixture::comparisons::comparison())),
         ("killed comparison", render_comparison(&fixture::comparisons::killed_comparison())),
         ("side by side", render_side_by_side(&SideBySide::new([&run, &run], ["a", "b"].map(Path::new)))),
     ];
+    let pages = [&pages[..], &answers()].concat();
     let (seen, errors) = look_at(&pages);
     assert_eq!(seen.len(), pages.len() * FRAMES.len());
     for page in &seen {
@@ -125,9 +166,9 @@ fn topologies_render_completely() {
     let topology = pair(3, 2, Protocol::Grpc, &ServerSettings::default(), false, None);
     let figures =
         CallFigures { lines: vec!["120/s".to_owned(), "p99 1.2 ms".to_owned()], ..CallFigures::default() };
-    let figures = Figures {
+    let figures = graph::Figures {
         calls: topology.calls.iter().map(|call| (*call, figures.clone())).collect(),
-        ..Figures::default()
+        ..graph::Figures::default()
     };
     let page = |folding| {
         format!(

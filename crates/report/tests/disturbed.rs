@@ -6,7 +6,9 @@ use fixture::Chance;
 use report::terminal::{Options, render};
 use report::{RunData, cells_csv, html, junit, markdown};
 use results::finding::StatedFinding;
-use results::{Cell, DisturbedFigures, Figures, MachineUsage, Mode, Summary, TopProcess, TrialRecord};
+use results::{
+    Cell, DisturbedFigures, Figures, MachineUsage, Mode, Retake, Summary, TopProcess, TrialRecord,
+};
 
 const NOISE: &str = "other-processes: others took 1.70 cores (rustc 1.20, cargo 0.50)";
 
@@ -135,6 +137,34 @@ fn sentence_names_noise_and_the_figures_of_each_mode() {
         let flat = output.replace(['\u{a0}', '\n'], " ").replace('\u{2060}', "").replace("  ", " ");
         assert!(flat.contains(line) && flat.contains(detail), "{name}: {flat}");
     }
+}
+
+/// Trials of which each take was disturbed: a rerun is a take of its trial.
+#[test]
+fn run_without_a_valid_trial_says_why_and_what_helps_in_its_first_line() {
+    let mut trials = fixture::trials(&[Mode::None, Mode::Sidecar], &[1000.0], 2);
+    let mut rerun = trials[0].clone();
+    rerun.index = trials.len();
+    rerun.retake = Some(Retake { take: 2, of: 0, because: vec![NOISE.to_owned()] });
+    trials.push(rerun);
+    trials.iter_mut().for_each(|trial| trial.verdict.spoil(NOISE, Figures::times()));
+    let run = fixture::run(trials);
+    let line = "No trial is valid: noise of the machine disturbed all 4 trials.";
+    assert_eq!(run.summary.findings[0].text, line);
+    assert!(
+        run.summary.findings[0].detail.starts_with("`--accept-noise` draws estimates from these trials.")
+    );
+    for (name, output) in outputs(&run) {
+        let flat = output.replace('\u{a0}', " ").replace("\\`", "`");
+        assert!(flat.contains(line) && flat.contains("`--accept-noise` draws"), "{name}: {flat}");
+        assert!(flat.contains(" in all 4 trials; disturbed: none"), "{name}: {flat}");
+    }
+    let accepted = run.accepting_noise();
+    assert!(
+        accepted.summary.findings[0].text.starts_with("At 1000/s a sidecar pair "),
+        "{:?}",
+        accepted.summary.findings[0]
+    );
 }
 
 #[test]

@@ -36,10 +36,7 @@ fn values_of_a_factor_lead_and_the_experiment_chooses_the_figure() {
     assert!(tail.contains("Access log json instead of off (sidecar, 1000/s): p99 +0.30 ms"), "{tail}");
     assert!(!tail.contains("not shown"), "{tail}");
     let cpu = headline(words(), Some(HeadlineFigure::Cpu));
-    assert!(
-        cpu.contains("Access log json instead of off (sidecar, 1000/s): proxy CPU per request "),
-        "{cpu}"
-    );
+    assert!(cpu.starts_with("Access log json instead of off (sidecar): proxy CPU per request "), "{cpu}");
 }
 
 #[test]
@@ -114,8 +111,8 @@ fn far_corner_is_behind_the_differences_of_the_factors() {
     let corner = "; access log off → json, mTLS off → strict: ";
     let two = simulated(DESIGNS[0], None);
     let (differences, _) = two.split_once(corner).unwrap_or_else(|| panic!("{two}"));
-    for factor in ["access log json instead of off (no mTLS): ", "mTLS strict instead of off ("] {
-        assert!(differences.contains(factor), "{two}");
+    for factor in ["access log json instead of off (no mtls): ", "mtls strict instead of off ("] {
+        assert!(differences.to_lowercase().contains(factor), "{two}");
     }
     let tail = simulated(DESIGNS[0], Some(HeadlineFigure::P90));
     assert!(tail.contains(": p90 ") && tail.contains(corner), "{tail}");

@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use fixture::designs::DESIGNS;
 use report::RunData;
 use report::sentences::MAX_LINE;
 use results::{BACKGROUND_SERVICES, Finding, StatedFinding, TrialRecord};
@@ -88,6 +89,13 @@ fn with_long_names(trials: &[TrialRecord]) -> Vec<TrialRecord> {
     renamed.collect()
 }
 
+/// A line that is cut leaves out what it is about.
+fn check_uncut(name: &str, run: &RunData) {
+    let texts = run.summary.findings.iter().map(|stated| stated.text.as_str());
+    let cut: BTreeSet<&str> = texts.filter(|text| text.ends_with('…')).collect();
+    assert!(cut.is_empty(), "{name}: {cut:#?}");
+}
+
 fn check(name: &str, run: &RunData, kinds: &mut HashSet<results::FindingKind>) {
     for StatedFinding { finding, text, detail } in &run.summary.findings {
         assert!(text.chars().count() <= MAX_LINE, "{name}: {} characters: {text}", text.chars().count());
@@ -98,11 +106,54 @@ fn check(name: &str, run: &RunData, kinds: &mut HashSet<results::FindingKind>) {
     }
 }
 
+/// The answer of a run is in the line of its headline: with the estimate of its first finding, which has an interval where there
+/// is one, and its verdict.
+fn check_headline(name: &str, run: &RunData) {
+    let StatedFinding { finding, text, .. } = &run.summary.findings[0];
+    let json = serde_json::to_value(finding).expect("a finding is JSON");
+    if json["verdict"] == "cannot-tell" && json.get("estimate").is_none() {
+        return assert!(text.ends_with('.'), "{name}: {text}");
+    }
+    let interval = |text: &str| text.contains('(') && (text.contains('–') || text.contains(" to "));
+    let has_interval = json["estimate"]["low"].is_number();
+    assert!(!text.ends_with('…'), "{name}: {text}");
+    // Of versions, every figure is compared.
+    let is_of_many = text.contains(": no difference is shown, of ");
+    assert!(is_of_many || !has_interval || interval(text), "{name}: {text}");
+    assert!(is_of_many || json["verdict"] != "not-shown" || text.contains("not shown"), "{name}: {text}");
+}
+
+#[test]
+fn line_of_the_headline_has_the_answer() {
+    for design in DESIGNS {
+        for seed in 0..3 {
+            let run = design.run(seed);
+            check_headline(design.text, &run);
+            check_uncut(design.text, &run);
+        }
+    }
+    for (name, trials) in runs() {
+        // Differences that chance may explain, of services with long names.
+        let noisy = trials.iter().map(|trial| {
+            let mut trial = trial.clone();
+            let times = trial.result.iter_mut().map(|result| &mut result.response_time_us);
+            times.for_each(|times| times.p99 = times.p99.map(|us| us * [1.0, 3.0, 0.4][trial.repeat % 3]));
+            trial
+        });
+        let noisy: Vec<TrialRecord> = noisy.collect();
+        for trials in [trials.clone(), with_long_names(&trials), noisy.clone(), with_long_names(&noisy)] {
+            check_headline(name, &fixture::run(trials));
+        }
+    }
+}
+
 #[test]
 fn lines_of_findings_are_short() {
     let mut kinds = HashSet::new();
     for (name, trials) in runs() {
-        check(name, &fixture::run(trials), &mut kinds);
+        let run = fixture::run(trials);
+        check(name, &run, &mut kinds);
+        check_uncut(name, &run);
     }
     check("fleets", &fixture::fleets::fleet_run("proxies", &["100", "2000"]), &mut kinds);
     assert!(kinds.len() > 20, "{kinds:?}");

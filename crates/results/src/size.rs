@@ -70,6 +70,9 @@ pub struct SizeQuestion {
     /// Restricts the answer to responses of this size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
+    /// True if the user accepts noise of the machine: trials that it disturbed count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept_noise: bool,
 }
 
 /// Prices per hour, in one currency.
@@ -428,7 +431,7 @@ pub enum SizeNoteKind {
     MixedMachines,
     /// Runs that were cut short, or have interrupted trials.
     CutShort,
-    /// Runs with noise of the machine accepted: figures are also those of trials that it disturbed.
+    /// Noise of the machine that the user accepted, here or in a run's report: the answer is also from trials that it disturbed.
     NoiseAccepted,
     /// Refusal: the runs have no such mode, component or payload.
     NotMeasured,

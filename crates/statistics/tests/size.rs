@@ -328,6 +328,26 @@ fn unsupported_questions_are_refused() {
     assert_eq!(refused(&payload, "", &[closed.run(1)]), SizeNoteKind::NotMeasured);
 }
 
+/// Trials that their own CPU limit throttled and noise disturbed: of these, noise alone keeps them out.
+#[test]
+fn accepted_noise_answers_from_disturbed_trials_and_is_said_of_the_whole_answer() {
+    let quiet = ClosedLoop::default();
+    let noisy = ClosedLoop { spoiled: Some("other-processes: others took 1.20 cores"), ..quiet };
+    let asked = SizeQuestion { accept_noise: true, ..question(50_000.0) };
+    let result = ask(&asked, "p99=20ms", &[noisy.run(1)]);
+    let without = ask(&question(50_000.0), "p99=20ms", &[quiet.run(1)]);
+    assert_eq!(only_answer(&result).options.len(), only_answer(&without).options.len());
+    let planned =
+        |result: &SizeResult| only_answer(result).recommendation().expect("an option").planned.replicas;
+    assert_eq!(planned(&result), planned(&without));
+    let trials = quiet.repeats * (1 + quiet.limits.len());
+    let notes: Vec<_> = result.notes.iter().map(|note| (note.kind, note.detail.as_deref())).collect();
+    assert_eq!(notes, [(SizeNoteKind::NoiseAccepted, Some(&*format!("{trials} of {trials} in run")))]);
+    assert!(ask(&asked, "p99=20ms", &[quiet.run(1)]).notes.is_empty(), "nothing to accept");
+    let full = ClosedLoop { spoiled: Some("generator-full: the busiest thread"), ..quiet };
+    assert!(!ask(&asked, "", &[full.run(1)]).is_answered(), "a full generator is not noise");
+}
+
 #[test]
 fn sizes_from_several_runs_of_one_machine_are_combined() {
     let small = ClosedLoop { limits: &["1", "2"], ..ClosedLoop::default() };

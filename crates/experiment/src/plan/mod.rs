@@ -229,7 +229,7 @@ mod tests {
             );
             Plan::new(&experiment(&of), 7).to_string()
         };
-        assert!(!text(0).contains("again"), "{}", text(0));
+        assert!(!text(0).contains("rerun"), "{}", text(0));
         // 12 trials of 5 s; a third of them is 4.
         assert!(text(1).starts_with("s: 12 trials in 6 repeats, about 1m 00s"), "{}", text(1));
         assert!(
@@ -238,6 +238,15 @@ mod tests {
             text(1)
         );
         assert!(text(2).contains("each at most 2 times, at most 4 in all"), "{}", text(2));
+    }
+
+    #[test]
+    fn only_open_loops_have_arrivals_in_the_dry_run() {
+        let text = |load: &str| {
+            Plan::new(&experiment(&format!("{{name: s, modes: [none], load: {{{load}}}}}")), 7).to_string()
+        };
+        assert!(text("rate: 500").contains(", uniform arrivals"), "{}", text("rate: 500"));
+        assert!(!text("clients: [4, 8]").contains("arrivals"), "{}", text("clients: [4, 8]"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Options of `meshmeter size`.
 
+use super::NoiseArgs;
 use super::words::one_of;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint, value_parser};
@@ -68,6 +69,9 @@ pub struct SizeArgs {
     pub payload: Option<u64>,
 
     #[command(flatten)]
+    pub noise: NoiseArgs,
+
+    #[command(flatten)]
     pub prices: PricesArgs,
 
     #[command(flatten)]
@@ -120,7 +124,7 @@ pub struct PricesArgs {
 pub struct MeshArgs {
     /// Compute what istiod needs for a mesh, from runs of `meshmeter run control-plane` that varied its size
     /// and changes
-    #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload", "output", "markdown"],
+    #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload", "accept_noise", "output", "markdown"],
           requires = "services", requires = "pods")]
     pub control_plane: bool,
 

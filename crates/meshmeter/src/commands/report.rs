@@ -138,7 +138,7 @@ fn compare(run: &RunData, folder: &Path, args: &ReportArgs) -> Result<ExitCode, 
 pub(super) fn objective_status(run: &RunData) -> ExitCode {
     let misses = match objective_met(&run.experiment, &run.summary) {
         ObjectiveOutcome::Good => return ExitCode::SUCCESS,
-        ObjectiveOutcome::NothingValid => vec!["nothing was measured: no trial is valid".to_owned()],
+        ObjectiveOutcome::NothingValid => vec!["no trial is valid".to_owned()],
         ObjectiveOutcome::CutShort { measured, planned } => {
             vec![format!(
                 "the run was cut short: {measured} of {planned} trials were measured, and a part of a run meets no objective"

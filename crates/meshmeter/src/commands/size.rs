@@ -17,11 +17,13 @@ use statistics::control_plane::size::size_control_plane;
 use statistics::size::{MeasuredRun, size};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
-    let runs = || args.from.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>();
+    let accept_noise = args.noise.accept_noise;
+    let read = |directory: &PathBuf| if accept_noise { as_recorded(directory) } else { measured(directory) };
+    let runs = || args.from.iter().map(read).collect::<Result<Vec<_>, _>>();
     let Some(target_rps) = args.target else { return control_plane(args, &runs()?) };
     let question = SizeQuestion {
         target_rps,
@@ -30,6 +32,7 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
         mode: args.mode,
         component: args.component.clone(),
         payload_bytes: args.payload,
+        accept_noise,
         ..SizeQuestion::default()
     };
     let mut result = size(&question, args.objective, &runs()?);
@@ -84,16 +87,24 @@ pub(super) fn status<'a>(is_answered: bool, refusals: impl Iterator<Item = &'a S
 
 /// A run as its own report uses it: with noise of the machine accepted if that accepts it.
 pub(super) fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
-    let run = RunData::read_as_reported(directory).map_err(folder_failure)?;
+    Ok(in_short(directory, RunData::read_as_reported(directory).map_err(folder_failure)?))
+}
+
+/// A run with all reasons against its trials.
+fn as_recorded(directory: &Path) -> Result<MeasuredRun, Failure> {
+    Ok(in_short(directory, RunData::read(directory).map_err(folder_failure)?))
+}
+
+fn in_short(directory: &Path, run: RunData) -> MeasuredRun {
     for note in &run.notes {
         tell!("note: {}: {note}", directory.display());
     }
-    Ok(MeasuredRun {
+    MeasuredRun {
         directory: directory.display().to_string(),
         experiment: run.experiment,
         host: run.host,
         trials: run.trials,
-    })
+    }
 }
 
 /// Content of a prices file.

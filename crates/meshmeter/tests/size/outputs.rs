@@ -109,7 +109,7 @@ fn number_that_is_a_bound_says_so_in_all_outputs_and_its_advice_plans() {
         let planned = command::run(&[&words[1..], &["--dry-run"]].concat());
         assert!(planned.status.success(), "{command}: {}", stderr(&planned));
     }
-    assert!(page.contains("<h1 id=\"headline\">Needed: at most "), "{page}");
+    assert!(page.contains("<h1 id=\"headline\">gateway: Needed: at most "), "{page}");
     let trials = Path::new(&run).join("trials.jsonl");
     let lines = fs::read_to_string(&trials).unwrap();
     fs::write(&trials, lines.lines().take(20).map(|line| format!("{line}\n")).collect::<String>()).unwrap();

@@ -41,8 +41,8 @@ fn noise_states_each_kind_with_its_trials() {
     let mixed = trials(&[("other-processes", 1), ("schedule-lag", 2), ("steal", 1)], None, &[]);
     assert_eq!(
         noise(&summary(&[mixed])),
-        "Other programs took CPU in 1 of 4 trials, the generator sent late in 2 of 4 trials and the hypervisor took CPU in \
-         1 of 4 trials"
+        "Other programs took CPU in 1 of 4 trials; the generator sent late in 2 of 4 trials; the hypervisor took CPU in 1 of 4 \
+         trials"
     );
 }
 

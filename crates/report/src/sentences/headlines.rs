@@ -2,8 +2,8 @@
 
 use super::corners::changed;
 use super::said::Said;
-use super::word_factors::{figure_name, judged, others, values};
-use super::{Context, at_first, with_place};
+use super::word_factors::{figure_name, judged, others, percent, requests_per_s, values};
+use super::{Context, at_first, bracketed, with_place};
 use crate::edges::{arrow, caller_exceeded_us};
 use crate::format;
 use experiment::file::label::{instead, setting, step};
@@ -66,11 +66,21 @@ pub(super) fn differences(run: &Context<'_>, group: &[&Headline]) -> Said {
     let others: String = changes[1..].iter().map(|change| format!("; {}", further(change, first))).collect();
     let said = |at: &str| {
         Said::with_names(&first.names(), |names| {
-            format!("{} {at}: {figure} {}{others}.", words::sentence(&first.steps(names)), size(first))
+            format!("{}{at}: {figure} {}{others}.", words::sentence(&first.steps(names)), size(first))
         })
     };
     let chance = run.chance(changes.iter().map(|change| change.estimate));
     with_place(first.mode, at, said).and(&chance)
+}
+
+/// The far corner as a sentence behind an answer.
+pub(super) fn far_corner(run: &Context<'_>, corner: &Headline) -> String {
+    let Some(corner) = change(run, corner) else { return String::new() };
+    let at = bracketed(corner.mode, Conditions { factors: &corner.others, load: corner.load });
+    let figure = figure_name(corner.figure).unwrap_or_default();
+    let text = format!("{} {at}: {figure} {}.", corner.steps(&corner.names()), size(&corner));
+    let chance = run.chance([corner.estimate]);
+    words::sentence(&format!("{text} {chance}")).trim_end().to_owned()
 }
 
 /// A change after the first one, whose load and figure it shares.
@@ -148,9 +158,9 @@ fn ends(run: &Context<'_>, effect: &Effect) -> Option<(String, String)> {
 fn size(change: &Change<'_>) -> String {
     let text: fn(&Estimate) -> String = match change.figure {
         figure if figure.is_time() => words::latency,
-        Metric::RateCompleted => words::rate_interval,
+        Metric::RateCompleted => requests_per_s,
         Metric::CpuCoresPer1000Rps => words::cpu_time,
-        _ => words::change,
+        _ => percent,
     };
     judged(change.estimate, change.verdict, text)
 }
@@ -160,7 +170,7 @@ fn size(change: &Change<'_>) -> String {
 pub(super) fn capacity(group: &[&OfCell<GatewayCapacity>]) -> Said {
     let Some(greatest) = group.last() else { return Said::default() };
     let short = |rate: String| rate.replacen(" requests/s", "/s", 1);
-    let per_core = short(words::rate_interval(&greatest.content.per_core));
+    let per_core = short(requests_per_s(&greatest.content.per_core));
     let none = Factors::new();
     let at = words::brief_at(Conditions { factors: &none, load: &greatest.place.load });
     let replicas: Vec<String> = group.iter().rev().map(|one| replicas(&one.content)).collect();
@@ -184,7 +194,7 @@ fn replicas(capacity: &GatewayCapacity) -> String {
 }
 
 fn carried(capacity: &GatewayCapacity) -> String {
-    format!("a replica {} carries {}", limit(capacity), words::rate(capacity.measured.estimate.estimate))
+    format!("a replica {} carries {}", limit(capacity), requests_per_s(&capacity.measured.estimate))
 }
 
 /// Example: `At 100/s a sidecar in every pod adds 2.66 ms (2.27–3.09) to p99 of web; slowest call web → cart (p99 2.9 ms); 16

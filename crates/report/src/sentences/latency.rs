@@ -1,13 +1,15 @@
 //! Response times.
 
 use super::said::Said;
-use super::word_factors::judged;
+use super::word_factors::{figure_name, judged};
 use super::{
-    Context, MAX_LINE, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput, word_factors,
+    Context, MAX_LINE, at_first, fleets, headlines, higher_or_lower, place, sizes, throughput,
+    with_conditions, word_factors,
 };
+use crate::disturbed::nothing_valid;
 use crate::marks::mark;
 use experiment::HeadlineFigure;
-use results::finding::{Added, Headline, OfCell, Value};
+use results::finding::{Added, Against, Headline, OfCell, Value};
 use results::{Cell, Clock, Figure, FindingVerdict, Metric, Mode, OwnedCellKey};
 use statistics::words;
 
@@ -15,7 +17,7 @@ use statistics::words;
 pub(super) fn headline(run: &Context<'_>, group: &[&Headline]) -> Said {
     match group {
         [rest @ .., corner @ Headline::Corner(_)] if !headlines::are_differences(group[0]) => {
-            answer(run, rest).and(&headlines::differences(run, &[corner]).whole())
+            answer(run, rest).and(&headlines::far_corner(run, corner))
         }
         group => answer(run, group),
     }
@@ -85,15 +87,18 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
             streams(run, &all!(Added).collect::<Vec<_>>())
         }
         Headline::Added(added) => {
-            let text =
-                format!("{} {}{}.", at_first(added.place.conditions()), compared(run, added, ""), cpu());
-            Said::from(text).and(&run.chance([&added.content.added.difference]))
+            let text = format!("{}{}", compared(run, added, ""), cpu());
+            with_conditions(added.place.conditions(), &text)
+                .and(&run.chance([&added.content.added.difference]))
         }
         Headline::Nothing(_)
         | Headline::Loss(_)
         | Headline::Cpu(_)
         | Headline::Call(_)
-        | Headline::Corner(_) => Said::from("Nothing can be said: no trial is valid.".to_owned()),
+        | Headline::Corner(_) => match nothing_valid(run.summary) {
+            Some((line, detail)) => Said::from(line).and(detail),
+            None => Said::from("Nothing can be said: no trial is valid.".to_owned()),
+        },
     }
 }
 
@@ -108,10 +113,9 @@ fn behind_median(run: &Context<'_>, median: &OfCell<Added>, wanted: Option<&OfCe
     if median.content.value.figure != Metric::ResponseTimeP50Us {
         return String::new();
     }
-    let name = percentile_name(figure);
-    let what = match wanted.map(|wanted| &wanted.content.added) {
-        Some(added) => format!("{name} {}", judged(&added.difference, added.verdict, words::latency)),
-        None => format!("{name} is not compared"),
+    let what = match wanted {
+        Some(wanted) => clause(&wanted.content, ""),
+        None => format!("{} is not compared", percentile_name(figure)),
     };
     let why = why_not(run, median, figure.spoiled_by()).map(|why| format!(" ({why})"));
     format!("; {what}{}", why.unwrap_or_default())
@@ -154,8 +158,23 @@ fn compared(run: &Context<'_>, added: &OfCell<Added>, of: &str) -> String {
     if is_shown(added) {
         return format!("{subject} {}{of}{}", changes(added), relative(added));
     }
-    let by = words::signed(difference, words::latency);
-    format!("no difference is shown with {subject} in {what}{of}: {by}")
+    format!("{subject}: {}", clause(added, of))
+}
+
+/// A difference after the subject, such as `p99 of web +0.38 ms (−0.35 to 1.11), not shown`.
+fn clause(added: &Added, of: &str) -> String {
+    let Against { difference, verdict, .. } = &added.added;
+    let name = figure_name(added.value.figure).unwrap_or_default();
+    format!("{name}{of} {}", judged(difference, *verdict, words::latency))
+}
+
+/// What a mode adds, clause by clause; the first one names it.
+fn clauses(run: &Context<'_>, group: &[&OfCell<Added>]) -> String {
+    let one = |(place, added): (usize, &&OfCell<Added>)| match place {
+        0 => compared(run, added, ""),
+        _ => clause(&added.content, ""),
+    };
+    group.iter().enumerate().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// `adds 0.38 ms (0.35–0.41) to the median`, for a difference that is shown.
@@ -208,10 +227,7 @@ fn streams(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
                 format!("At {of_first} of the first token and {of_gap} between tokens. "),
             )
         }
-        clauses => {
-            let clauses: Vec<String> = clauses.iter().map(|added| compared(run, added, "")).collect();
-            (clauses.join("; "), String::new())
-        }
+        _ => (clauses(run, group), String::new()),
     };
     let conditions = at_first(first.place.conditions());
     let against = words::mode(first.content.added.against);
@@ -237,10 +253,7 @@ pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
             let room = MAX_LINE.saturating_sub(at_first(first.place.conditions()).chars().count() + 2);
             if whole.chars().count() > room { format!("{subject} {median}; {second}") } else { whole }
         }
-        clauses => {
-            let clauses: Vec<String> = clauses.iter().map(|added| compared(run, added, "")).collect();
-            clauses.join("; ")
-        }
+        _ => clauses(run, group),
     };
     let against = format!("Compared with {}.", words::mode(first.content.added.against));
     let pauses = match group.iter().any(|added| added.content.share.is_some()) {
@@ -248,9 +261,7 @@ pub(super) fn added(run: &Context<'_>, group: &[&OfCell<Added>]) -> Said {
         false => "",
     };
     let chance = run.chance(group.iter().map(|added| &added.content.added.difference));
-    Said::from(format!("{} {text}.", at_first(first.place.conditions())))
-        .and(&format!("{against}{pauses}"))
-        .and(&chance)
+    with_conditions(first.place.conditions(), &text).and(&format!("{against}{pauses}")).and(&chance)
 }
 
 /// Service time that looks good because requests waited before they were sent.

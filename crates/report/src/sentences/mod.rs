@@ -30,6 +30,7 @@ pub use select::{about, opening, others};
 
 use experiment::Experiment;
 use experiment::file::label::{instead, setting};
+use results::finding::Headline;
 use results::{
     Cell, CellKey, Conditions, Estimate, FactorValue, Factors, Finding, Mode, OwnedCellKey, StatedFinding,
     Summary,
@@ -68,6 +69,23 @@ impl<'a> Context<'a> {
         let tests = self.summary.tests;
         let why = || format!("Not shown: with {tests} comparisons in this run, chance is not excluded.");
         is_one.then(why).unwrap_or_default()
+    }
+
+    /// Contents of a finding without those that the headline states in its line or detail, if any others remain.
+    fn beyond_headline<'g, T>(
+        &self,
+        group: &[&'g T],
+        is_stated: impl Fn(&Headline, &T) -> bool,
+    ) -> Vec<&'g T> {
+        let headlines = || {
+            self.summary.findings.iter().map_while(|stated| match &stated.finding {
+                Finding::Headline(headline) => Some(headline),
+                _ => None,
+            })
+        };
+        let is_beyond = |one: &&&T| !headlines().any(|headline| is_stated(headline, one));
+        let beyond: Vec<&T> = group.iter().filter(is_beyond).copied().collect();
+        if beyond.is_empty() { group.to_vec() } else { beyond }
     }
 
     /// The greatest of a factor's values instead of the least, as typed in the experiment: `Proxy CPU 1 instead of 250m`.
@@ -225,9 +243,47 @@ fn bracketed(mode: Mode, conditions: Conditions<'_>) -> String {
     format!("({}, {})", words::mode(mode), words::brief(conditions))
 }
 
-/// A text with mode, load and factors in brackets; its line has the mode alone if all do not fit.
+/// A text with mode, load and factors in brackets, after a space. If they do not fit into the line, it has mode and factors, the
+/// mode alone, or nothing in brackets, and the detail begins with the rest.
 fn with_place(mode: Mode, conditions: Conditions<'_>, said: impl Fn(&str) -> Said) -> Said {
-    said(&bracketed(mode, conditions)).or(|| said(&format!("({})", words::mode(mode))))
+    let whole = said(&format!(" {}", bracketed(mode, conditions)));
+    if whole.is_whole() {
+        return whole;
+    }
+    let Conditions { factors, load } = conditions;
+    let of_factors = factors.iter().map(|(key, value)| setting(key, value));
+    let with_factors: Vec<String> = std::iter::once(words::mode(mode).to_owned()).chain(of_factors).collect();
+    let load = at_first(Conditions { factors: &Factors::new(), load });
+    let all = words::sentence(&words::brief_place(CellKey { mode, conditions }));
+    let shorter = [
+        (format!(" ({})", with_factors.join(", ")), &load),
+        (format!(" ({})", words::mode(mode)), &all),
+        (String::new(), &all),
+    ];
+    let mut shorter = shorter.into_iter().map(|(at, rest)| (said(&at), rest));
+    let found = shorter.find(|(said, _)| said.is_whole());
+    found.map_or(whole, |(said, rest)| said.beginning_with(&format!("{rest}.")))
+}
+
+/// A text that begins with its conditions. If its first clause does not fit into the line with them, they begin the detail.
+fn with_conditions(conditions: Conditions<'_>, text: &str) -> Said {
+    let at = at_first(conditions);
+    let whole = Said::from(format!("{at} {text}."));
+    match whole.is_whole() {
+        true => whole,
+        false => Said::from(format!("{}.", words::sentence(text))).beginning_with(&format!("{at}.")),
+    }
+}
+
+/// A text about a cell. If its first clause does not fit into the line behind the cell, the line has the mode, and the detail begins
+/// with the conditions.
+fn of_cell(cell: &OwnedCellKey, said: impl Fn(&str) -> Said) -> Said {
+    let whole = said(&place(cell));
+    match whole.is_whole() {
+        true => whole,
+        false => said(&words::sentence(words::mode(cell.mode)))
+            .beginning_with(&format!("{}.", at_first(cell.conditions()))),
+    }
 }
 
 /// Factors with their values, such as `no access log and mTLS strict`.

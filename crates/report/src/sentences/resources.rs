@@ -1,7 +1,7 @@
 //! CPU and memory.
 
 use super::said::Said;
-use super::{Context, at_first, place};
+use super::{Context, at_first, of_cell};
 use crate::format;
 use experiment::mesh_settings::ZtunnelPlacement;
 use results::finding::{Judged, Measured, OfCell, ProxyUsage, Reservation, Reserving, Usage, Value};
@@ -16,33 +16,27 @@ pub(super) fn proxy_usage(run: &Context<'_>, group: &[&ProxyUsage]) -> Said {
         Some(copies) => usage_of_copies(copies, of_proxy),
         None => usage(run, cell, of_proxy, &of_proxy[0].subject),
     };
-    let place = place(&group[0].place);
     let total = cell.and_then(|cell| cell.total(Role::Proxy));
-    match (cell.zip(total), proxies.as_slice()) {
-        (_, [only]) if only[0].copies.is_none() => {
-            let text = |names: &[String]| format!("{place}: {}.", usage(run, cell, only, &names[0]));
-            Said::with_names(&[&only[0].subject], text)
-        }
-        (Some((cell, total)), _) => {
-            let memory = total.memory_bytes.map(|bytes| format!(" and {}", format::size(bytes.estimate)));
-            let cores = format::cores(total.cpu_cores.estimate);
-            let most = most_of(cell).unwrap_or_default();
-            let text = |names: &[String]| {
-                let most = if most.is_empty() { String::new() } else { format!("; most in {}", names[0]) };
-                format!(
-                    "{place}: {} proxies use {cores}{}{most}.",
-                    total.components,
-                    memory.clone().unwrap_or_default()
-                )
-            };
-            let each: Vec<String> = proxies.iter().map(of_each).collect();
-            Said::with_names(&[most], text).and(&format!("{}.", words::sentence(&each.join("; "))))
-        }
-        _ => {
-            let each: Vec<String> = proxies.iter().map(of_each).collect();
-            Said::from(format!("{place}: {}.", each.join("; ")))
-        }
-    }
+    let each: Vec<String> = proxies.iter().map(of_each).collect();
+    let Some((cell, total)) = cell.zip(total) else {
+        return of_cell(&group[0].place, |place| Said::from(format!("{place}: {}.", each.join("; "))));
+    };
+    let memory = total.memory_bytes.map(|bytes| format!(" and {}", format::size(bytes.estimate)));
+    let uses = format!("{}{}", format::cores(total.cpu_cores.estimate), memory.unwrap_or_default());
+    let (only, most) = match total.components {
+        1 => (group[0].subject.as_str(), ""),
+        _ => ("", most_of(cell).unwrap_or_default()),
+    };
+    let text = |place: &str, names: &[String]| {
+        let subject = match names[0].as_str() {
+            "" => format!("{} proxies use", total.components),
+            only => format!("{only} uses"),
+        };
+        let most = if most.is_empty() { String::new() } else { format!("; most in {}", names[1]) };
+        format!("{place}: {subject} {uses}{most}.")
+    };
+    of_cell(&group[0].place, |place| Said::with_names(&[only, most], |names| text(place, names)))
+        .and(&format!("{}.", words::sentence(&each.join("; "))))
 }
 
 /// The service whose proxies use most CPU, of several; `None` if no other uses less.
@@ -105,7 +99,7 @@ pub(super) fn control_plane(group: &[&Usage]) -> String {
 }
 
 /// CPU of a proxy at the lowest and at the highest rate.
-pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&OfCell<Judged<Value>>]) -> String {
+pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&OfCell<Judged<Value>>]) -> Said {
     let of = |figure: Metric| -> Vec<(String, String)> {
         let shown = group.iter().filter(|one| one.content.figure.figure == figure);
         let text = |one: &&OfCell<Judged<Value>>| {
@@ -117,12 +111,15 @@ pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&OfCell<Judged<Value>>]) -
     let ([(low, at_low), (high, at_high)], [(low_per, _), (high_per, _)]) =
         (cores.as_slice(), per_1000_rps.as_slice())
     else {
-        return String::new();
+        return Said::default();
     };
-    format!(
-        "With {} a proxy uses {low} {at_low} and {high} {at_high}; that is {low_per} and {high_per} per 1000 requests/s.",
-        run.subject(group[0].place.mode)
-    )
+    let text = |and: &str| {
+        Said::from(format!(
+            "With {} a proxy uses {low} {at_low}{and}{high} {at_high}; that is {low_per} and {high_per} per 1000 requests/s.",
+            run.subject(group[0].place.mode)
+        ))
+    };
+    Some(text(" and ")).filter(Said::is_whole).unwrap_or_else(|| text("; "))
 }
 
 /// What pods reserve, and how much of it they used.

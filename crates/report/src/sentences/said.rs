@@ -38,17 +38,14 @@ impl Said {
         }
     }
 
-    /// The text, or if its first clause does not fit into the line, the line of a shorter text.
-    pub(super) fn or(self, shorter: impl FnOnce() -> Self) -> Self {
-        if self.line.ends_with('…') { Self { line: shorter().line, ..self } } else { self }
+    /// True if the first clause of the text fits into the line.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.line.ends_with('…')
     }
 
-    /// The text in one piece.
-    pub(super) fn whole(self) -> String {
-        match self.line.contains('…') {
-            true => self.detail,
-            false => Self { line: String::new(), detail: self.line }.and(&self.detail).detail,
-        }
+    /// The text with a further sentence at the beginning of the detail.
+    pub(super) fn beginning_with(self, sentence: &str) -> Self {
+        Self { line: self.line, detail: String::new() }.and(sentence).and(&self.detail)
     }
 
     /// The text with a further sentence in the detail.

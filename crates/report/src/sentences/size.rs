@@ -3,7 +3,7 @@
 use crate::format::{self, SizeUnit};
 use crate::size::figure;
 use results::{
-    BindingResource, CapacityBasis, Clock, ComponentVersion, Prices, PublishedFigure, SizeAnswer,
+    BindingResource, CapacityBasis, Clock, ComponentVersion, Estimate, Prices, PublishedFigure, SizeAnswer,
     SizeMachine, SizeMeasurement, SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, factor_texts,
     with_factors,
 };
@@ -22,6 +22,9 @@ const FORMULA: [&str; 9] = [
     "without one replica = (replicas − 1) × capacity of a replica; with headroom × (1 − headroom)",
 ];
 
+/// Kinds of noise that `--accept-noise` accepts.
+const NOISE: [&str; 3] = ["other-processes", "steal", "schedule-lag"];
+
 /// Sets the texts of a result.
 pub fn fill_size(result: &mut SizeResult) {
     result.formula = FORMULA.map(str::to_owned).to_vec();
@@ -35,6 +38,13 @@ pub fn fill_size(result: &mut SizeResult) {
     }));
     for note in notes.chain(&mut result.notes) {
         note.text = text(note, &asked);
+    }
+    let is_of_noise = |refusal: &&mut SizeNote| {
+        let detail = refusal.detail.as_deref().unwrap_or_default();
+        refusal.kind == SizeNoteKind::NoValidTrial && NOISE.iter().any(|kind| detail.contains(kind))
+    };
+    for refusal in result.refusals.iter_mut().filter(is_of_noise).filter(|_| !asked.accept_noise) {
+        refusal.text += " `--accept-noise` also uses trials that noise of the machine disturbed.";
     }
 }
 
@@ -126,7 +136,7 @@ pub(super) fn cut_short(detail: &str) -> String {
 
 /// Note on trials that the machine disturbed and that count all the same.
 pub(super) fn noise_accepted(detail: &str) -> String {
-    format!("Noise accepted, as in the run's own report: it disturbed {detail}, and figures include them.")
+    format!("Noise accepted: figures include trials that noise of the machine disturbed, {detail}.")
 }
 
 /// The question that the answer is about, and its scope.
@@ -225,15 +235,15 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
         _ => String::new(),
     };
     let mut uses = Vec::new();
-    uses.extend(planned.cpu_cores.as_ref().map(|cores| format!("{} cores", figure(Some(cores), 1.0))));
+    uses.extend(planned.cpu_cores.as_ref().map(|cores| with_unit(cores, 1.0, "cores")));
     uses.extend(planned.memory_bytes.as_ref().map(|memory| {
         let unit = SizeUnit::for_sizes([memory.estimate]);
-        format!("{} {}", figure(Some(memory), unit.bytes()), unit.symbol())
+        with_unit(memory, unit.bytes(), unit.symbol())
     }));
     uses.extend(planned.monthly_cost.as_ref().map(|cost| {
-        let currency = currency(result.asked.prices.as_ref(), " ");
+        let currency = currency(result.asked.prices.as_ref(), "");
         let no_currency = if currency.is_empty() { " (no currency given)" } else { "" };
-        format!("{}{currency} per month{no_currency}", figure(Some(cost), 1.0))
+        format!("{} per month{no_currency}", with_unit(cost, 1.0, &currency))
     }));
     let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
     let choice = match (answer.options.len(), planned.monthly_cost.is_some()) {
@@ -242,6 +252,14 @@ pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<S
         (_, false) => "Least CPU",
     };
     Some(format!("{choice}: {replicas}{size}{range}{uses}."))
+}
+
+/// A figure with its unit before the interval: `77.1 MB (75.8–78.4)`.
+fn with_unit(estimate: &Estimate, unit_size: f64, unit: &str) -> String {
+    let text = figure(Some(estimate), unit_size);
+    let (value, range) = text.split_at(text.find(" (").unwrap_or(text.len()));
+    let space = if unit.is_empty() { "" } else { " " };
+    format!("{value}{space}{unit}{range}")
 }
 
 /// Rate that the planned replicas of the recommended option carry without one of them.
@@ -423,6 +441,14 @@ mod tests {
             said("a sidecar in mode sidecar: other-processes"),
             "No trial can be used: a sidecar in mode sidecar: other-processes."
         );
+    }
+
+    #[test]
+    fn units_are_before_intervals() {
+        let figure = Estimate { estimate: 77.1e6, low: Some(75.8e6), high: Some(78.4e6), n: 2, alone: None };
+        assert_eq!(with_unit(&figure, 1e6, "MB"), "77.1 MB (75.8–78.4)");
+        assert_eq!(with_unit(&figure, 1e6, ""), "77.1 (75.8–78.4)");
+        assert_eq!(with_unit(&Estimate::single(1.5), 1.0, "cores"), "1.50 cores");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The size of the mesh, and other factors.
 
 use super::said::Said;
-use super::word_factors::{figure_name, judged};
+use super::word_factors::{figure_name, judged, requests_per_s};
 use super::{Context, fleets, with_place};
-use results::finding::Effect;
+use results::finding::{Effect, Headline};
 use results::{BACKGROUND_SERVICES, Estimate, FactorEffect, FindingVerdict, Metric};
 use statistics::words;
 
@@ -40,7 +40,7 @@ pub(super) fn held(run: &Context<'_>, group: &[&Effect]) -> Said {
                     .map(|one| of_memory(one, what))
             };
             let heap = cost(Metric::HeapAllocatedBeforeLoadBytes, "heap in use");
-            let heap = heap.map_or_else(String::new, |heap| format!(", {heap}"));
+            let heap = heap.map_or_else(String::new, |heap| format!("; {heap}"));
             let memory = cost(Metric::MemoryAnonymousBeforeLoadBytes, "memory")?;
             Some(format!("{} {memory}{heap}", of_proxy[0].subject))
         })
@@ -107,19 +107,29 @@ fn requests(run: &Context<'_>, group: &[&Effect]) -> Said {
 
 /// Effect of a factor from its smallest to its largest value.
 pub(super) fn factor_effect(run: &Context<'_>, group: &[&Effect]) -> Said {
-    let first = group[0];
-    if fleets::is_of_fleet(first) {
+    if fleets::is_of_fleet(group[0]) {
         return fleets::factor_effect(run, group);
     }
+    let is_stated = |headline: &Headline, one: &Effect| match headline {
+        Headline::Effect(stated) => {
+            let key = |of: &Effect| {
+                (of.mode, of.factors.clone(), of.load.clone(), of.subject.clone(), of.measured.figure)
+            };
+            key(stated) == key(one)
+        }
+        _ => false,
+    };
+    let group = &run.beyond_headline(group, is_stated)[..];
+    let first = group[0];
     let key = first.subject.as_str();
     let median =
         first.load.as_ref().map_or(Metric::ResponseTimeP50Us, |load| Metric::ResponseTimeP50Us.under(load));
     let effect = effect(run, first, key, median);
     let values = run.greatest_instead(key, effect.map_or(&[][..], |effect| &effect.values));
-    let said = |at: &str| Said::from(format!("{values} {at}: {}.", changes(group)));
+    let said = |at: &str| Said::from(format!("{values}{at}: {}.", changes(group)));
     let placed = match first.conditions() {
         Some(at) => with_place(first.mode, at, said),
-        None => said(&format!("({})", words::mode(first.mode))),
+        None => said(&format!(" ({})", words::mode(first.mode))),
     };
     placed
         .and(cost_of_one(run, first, key).trim_start())
@@ -163,7 +173,7 @@ fn changes(group: &[&Effect]) -> String {
         let figure = effect.measured.figure;
         let text: fn(&Estimate) -> String = match figure {
             time if time.is_time() => words::latency,
-            Metric::RateCompleted => words::rate_interval,
+            Metric::RateCompleted => requests_per_s,
             Metric::MemoryAnonymousBytes => words::size_interval,
             _ => words::cpu_time,
         };

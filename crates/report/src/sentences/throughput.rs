@@ -1,31 +1,25 @@
 //! Closed loops.
 
 use super::at_first;
+use super::said::Said;
+use super::word_factors::{judged, percent, requests_per_s};
 use results::finding::{About, CpuPayer, FullMachine, Loss, Measured, OfCell};
 use results::{Conditions, FindingVerdict};
 use statistics::words;
 
-/// Throughput of the baseline and the loss with each mode.
+/// Throughput of the baseline, and its change with each mode, those that are shown first.
 pub(super) fn headline(baseline: &OfCell<Measured>, losses: &[&OfCell<Loss>]) -> String {
-    let (mut shown, mut alike) = (Vec::new(), Vec::new());
-    for OfCell { place, content: Loss { change, .. }, .. } in losses {
-        let mode = words::mode(place.mode);
-        match change.verdict {
-            FindingVerdict::Shown if change.difference.estimate < 0.0 => {
-                shown.push(format!("{} less with {mode}", words::change_value(-change.difference.estimate)));
-            }
-            _ => alike.push(format!("{mode} ({})", words::signed(&change.difference, words::change))),
-        }
-    }
-    if !alike.is_empty() {
-        shown.push(format!("no loss is shown with {}", words::list(&alike)));
-    }
+    let (shown, others): (Vec<_>, Vec<_>) =
+        losses.iter().partition(|loss| loss.content.change.verdict == FindingVerdict::Shown);
+    let clause = |OfCell { place, content: Loss { change, .. }, .. }: &OfCell<Loss>| {
+        format!("; {} {}", words::mode(place.mode), judged(&change.difference, change.verdict, percent))
+    };
     format!(
-        "{} {} responds to {}: {}.",
+        "{}: {} {}{}.",
         at_first(baseline.place.conditions()),
         words::mode(baseline.place.mode),
-        words::rate(baseline.content.value),
-        shown.join("; ")
+        requests_per_s(&baseline.content.estimate),
+        shown.into_iter().chain(others).map(clause).collect::<String>()
     )
 }
 
@@ -49,13 +43,18 @@ pub(super) fn cpu_per_request(group: &[&Cost]) -> String {
     format!("Proxy CPU per request {at}: {}{control_plane}.", clauses.join("; "))
 }
 
-/// Loads under which the machine had no CPU left.
-pub(super) fn full_machine(group: &[&FullMachine]) -> String {
-    let loads =
-        group.iter().map(|FullMachine { factors, load, .. }| words::brief(Conditions { factors, load }));
-    format!(
-        "All CPUs of the machine were busy with {}; throughput there is what the CPU of the whole path allows, generator and \
-         server included, and response times include the waiting for it.",
-        words::list(&loads.collect::<Vec<_>>())
+/// Loads under which the machine had no CPU left; several are in the detail.
+pub(super) fn full_machine(group: &[&FullMachine]) -> Said {
+    let at = |full: &&FullMachine| words::brief_at(Conditions { factors: &full.factors, load: &full.load });
+    let (places, detail) = match group {
+        [only] => (at(only), String::new()),
+        several => {
+            let all: Vec<String> = several.iter().map(at).collect();
+            (format!("under {} loads", all.len()), format!("{}.", words::sentence(&all.join("; "))))
+        }
+    };
+    Said::from(format!("All CPUs of the machine were busy {places}.")).and(&detail).and(
+        "Throughput there is what the CPU of the whole path allows, generator and server included; response times include the \
+         waiting for it.",
     )
 }

@@ -73,14 +73,14 @@ fn places<T>(group: &[&OfCell<T>]) -> Vec<String> {
         counts.into_iter().map(|(place, count)| format!("{count} of {place}")).collect::<Vec<_>>()
     };
     let mode = |place: &OwnedCellKey| words::mode(place.mode).to_owned();
-    let exact = counted(&|place| format!("{}, {}", mode(place), words::brief(place.conditions())));
+    let exact = counted(&|place| format!("{} ({})", mode(place), words::brief(place.conditions())));
     if exact.len() <= MAX_PLACES { exact } else { counted(&mode) }
 }
 
 /// Trials that were rerun, and whether the limit was reached.
 pub(super) fn reruns(run: &Context<'_>, group: &[&OfCell<Empty>]) -> Said {
     let reruns = sum(group);
-    let (were, disturbed) = if reruns == 1 { ("was", "it") } else { ("were", "them") };
+    let were = if reruns == 1 { "was" } else { "were" };
     let valid: usize = run.summary.cells.iter().map(|cell| cell.valid).sum();
     let (valid_reruns, too_noisy) =
         run.summary.retakes.map_or((0, false), |retakes| (retakes.valid, retakes.too_noisy));
@@ -88,7 +88,7 @@ pub(super) fn reruns(run: &Context<'_>, group: &[&OfCell<Empty>]) -> Said {
     let limit = if too_noisy { "; limit reached" } else { "" };
     let line = format!("{} {were} rerun{limit}.", format::counted(reruns as u64, "trial", "trials"));
     Said::from(line).and(&format!(
-        "The machine had disturbed {disturbed} ({}). {valid_reruns} of these reruns {are} in the estimates; {valid} of {} trials are valid.",
+        "Disturbed by the machine: {}. {valid_reruns} of these reruns {are} in the estimates; {valid} of {} trials are valid.",
         words::list(&places(group)),
         run.summary.trials_planned,
     ))

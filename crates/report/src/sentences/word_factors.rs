@@ -2,14 +2,23 @@
 
 use super::said::Said;
 use super::{Context, bracketed};
+use crate::format::Interval;
 use experiment::file::label::{instead, label};
-use results::finding::{Difference, Measured, ValuesHeadline};
-use results::{Conditions, Estimate, Factors, FindingVerdict, Metric, short_names};
+use results::finding::{Difference, Headline, Measured, ValuesHeadline};
+use results::{Conditions, Estimate, Factors, FindingVerdict, Metric, is_of_components, short_names};
 use statistics::words;
 
 /// Example: `access log json instead of off (sidecar, 300/s, mTLS strict): median +35 µs (11–60); proxy CPU per request +6 %
 /// (−2 to 13), not shown.`
 pub(super) fn difference(run: &Context<'_>, group: &[&Difference]) -> Said {
+    let is_stated = |headline: &Headline, one: &Difference| match headline {
+        Headline::Values(ValuesHeadline { difference, .. }) => {
+            let key = |of: &Difference| (of.place.clone(), of.subject.clone(), of.measured.figure);
+            !is_of_components(&one.subject) && key(difference) == key(one)
+        }
+        _ => false,
+    };
+    let group = run.beyond_headline(group, is_stated);
     let first = group[0];
     let Some((to, from)) = values(first) else { return Said::default() };
     let clauses = group.iter().filter_map(|one| change(&one.measured, one.verdict));
@@ -17,7 +26,7 @@ pub(super) fn difference(run: &Context<'_>, group: &[&Difference]) -> Said {
     let said = |at: &str| {
         Said::with_names(&[&to, &from], |values| {
             let values = instead(&first.subject, &values[0], &values[1]);
-            format!("{} {at}: {clauses}.{}", words::sentence(&values), same_programs(first))
+            format!("{}{at}: {clauses}.{}", words::sentence(&values), same_programs(first))
         })
     };
     let at = Conditions { factors: &others(first), load: &first.place.load };
@@ -25,13 +34,12 @@ pub(super) fn difference(run: &Context<'_>, group: &[&Difference]) -> Said {
         .and(&run.chance(group.iter().map(|one| &one.measured.estimate)))
 }
 
-/// Example: `Istio 1.30.1 against 1.29.4: proxy CPU per request +10 % (9 to 11) (sidecar, 1000/s). 1 of 8 differences is shown.`
+/// Example: `Istio 1.30.1 against 1.29.4: proxy CPU per request (sidecar, 1000/s) +10 % (9 to 11). 1 of 8 differences is shown.`
 pub(super) fn headline(run: &Context<'_>, group: &[&ValuesHeadline]) -> Said {
     let ValuesHeadline { difference: first, of } = group[0];
     let Some((to, from)) = values(first) else { return Said::default() };
     let with_place = |one: &&&ValuesHeadline| {
-        let difference = &one.difference;
-        Some(format!("{} {}", change(&difference.measured, difference.verdict)?, place(difference)))
+        change_at(&one.difference.measured, one.difference.verdict, &place(&one.difference))
     };
     let shown = group.iter().filter(|one| one.difference.verdict == FindingVerdict::Shown);
     let shown: Vec<String> = shown.filter_map(|one| with_place(&one)).collect();
@@ -51,15 +59,10 @@ pub(super) fn headline(run: &Context<'_>, group: &[&ValuesHeadline]) -> Said {
             format!("no difference is shown, of {of}{same}{nearest}.")
         }
     };
+    let chance = if first.same_programs { " What differs between equal digests is chance." } else { "" };
     let name = label(&first.subject);
     let text = |values: &[String]| {
-        format!(
-            "{} {} against {}: {rest}{}",
-            words::sentence(&name),
-            values[0],
-            values[1],
-            same_programs(first)
-        )
+        format!("{} {} against {}: {rest}{chance}", words::sentence(&name), values[0], values[1])
     };
     let differences = group.iter().map(|one| &one.difference.measured.estimate);
     Said::with_names(&[&to, &from], text).and(&run.chance(differences))
@@ -92,8 +95,30 @@ fn same_programs(difference: &Difference) -> &'static str {
 
 /// A difference with its figure: `median +6 µs (−39 to 50), not shown`.
 pub(super) fn change(measured: &Measured, verdict: FindingVerdict) -> Option<String> {
-    let text = text_of(measured.figure);
-    Some(format!("{} {}", figure_name(measured.figure)?, judged(&measured.estimate, verdict, text)))
+    change_at(measured, verdict, "")
+}
+
+/// Like [`change`], with a place behind the figure.
+fn change_at(measured: &Measured, verdict: FindingVerdict, place: &str) -> Option<String> {
+    let text: fn(&Estimate) -> String = if measured.figure.is_time() { words::latency } else { percent };
+    let space = if place.is_empty() { "" } else { " " };
+    let by = judged(&measured.estimate, verdict, text);
+    Some(format!("{}{space}{place} {by}", figure_name(measured.figure)?))
+}
+
+/// Requests per second with the digits that tables have: `3980 requests/s (3900–4060)`.
+pub(super) fn requests_per_s(rate: &Estimate) -> String {
+    with_unit(&Interval::new(rate), "requests/s")
+}
+
+/// A change with the digits that tables have: `+6 % (−2 to 13)` after its sign.
+pub(super) fn percent(change: &Estimate) -> String {
+    with_unit(&Interval::scaled(change, 100.0), "%")
+}
+
+/// Texts of findings have plain spaces.
+fn with_unit(interval: &Interval, unit: &str) -> String {
+    interval.text_with_unit(unit).replace('\u{a0}', " ")
 }
 
 /// A difference with its verdict: `+35 µs (11–60)`, or `+6 µs (−39 to 50), not shown`.
@@ -132,9 +157,4 @@ pub(super) fn figure_name(figure: Metric) -> Option<&'static str> {
         Metric::BytesPerProxy => "bytes per proxy",
         _ => return None,
     })
-}
-
-/// Text of a difference of this figure: a time, or a change.
-fn text_of(figure: Metric) -> fn(&Estimate) -> String {
-    if figure.is_time() { words::latency } else { words::change }
 }

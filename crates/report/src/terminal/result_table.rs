@@ -23,7 +23,7 @@ pub(crate) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options
     header.extend(table.factors.iter().map(|key| plain(key).replace(' ', "\n")));
     header.push("valid".to_owned());
     if table.closed_loop {
-        header.push("requests\na second".to_owned());
+        header.push("requests\nper second".to_owned());
         header.push(format!("against\n{}, %", table.floor));
     }
     header.extend(["p50", "p90", "p99"].map(|name| format!("{name}\n{unit}")));

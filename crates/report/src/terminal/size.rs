@@ -11,23 +11,20 @@ use std::fmt::Write as _;
 /// any answer go to standard error.
 #[must_use]
 pub fn size_text(result: &SizeResult, options: Options) -> String {
-    text(&SizeParts::new(result), Vec::new(), options)
+    text(&SizeParts::new(result), options)
 }
 
-/// The answer of `meshmeter price` in the same form, after its headline.
+/// The answer of `meshmeter price` in the same form.
 #[must_use]
 pub fn price_text(result: &PriceResult, options: Options) -> String {
-    let parts = SizeParts::of_price(result);
-    let headline = wrapped(&parts.headline, options);
-    let headline = headline.iter().map(|line| bold(line, options)).collect();
-    text(&parts, if parts.answers.is_empty() { Vec::new() } else { headline }, options)
+    text(&SizeParts::of_price(result), options)
 }
 
-/// Warnings, the headline, then the parts.
-fn text(parts: &SizeParts, headline: Vec<String>, options: Options) -> String {
-    let warnings = parts.warnings.iter().flat_map(|warning| wrapped(warning, options));
-    let mut lines: Vec<String> = warnings.map(|line| bold(&line, options)).collect();
-    lines.extend(headline);
+/// Warnings, the headline if there is an answer, then the parts.
+fn text(parts: &SizeParts, options: Options) -> String {
+    let headline = Some(&parts.headline).filter(|_| !parts.answers.is_empty());
+    let first = parts.warnings.iter().chain(headline).flat_map(|text| wrapped(text, options));
+    let mut lines: Vec<String> = first.map(|line| bold(&line, options)).collect();
     lines.extend(wrapped(&parts.opening, options));
     for answer in &parts.answers {
         lines.push(String::new());

@@ -169,3 +169,24 @@ fn calls_between_services_have_a_section_unless_run_is_older() {
     assert!(!has_section(&without, "edges") && !has_section(&without, "graph"));
     assert!(!section(&without, "services").contains("CPU of proxies"));
 }
+
+/// Under the table of a topology are its drawing and slowest call, in a run of factors the differences between their values.
+#[test]
+fn answer_is_followed_by_what_explains_it_and_lists_are_folded() {
+    let topology = page(&fixture::run(fixture::tiered::tiered_trials(1)));
+    let glance = section(&topology, "glance");
+    assert!(glance.contains("Slowest call: <b>tiered-1") && glance.contains("class=\"graph\""), "{glance}");
+    for legend in ["services call each other directly: the floor", "a proxy in the pod of every service"] {
+        assert!(topology.contains(legend), "{legend}");
+    }
+    let pair = page(&fixture::run(fixture::usual_trials()));
+    assert!(
+        !pair.contains("in the pod of every service") && !section(&pair, "glance").contains("Slowest call")
+    );
+    let logs = page(&fixture::run(fixture::factor_trials(&[("proxy.access-log", &["off", "json"])])));
+    let place = |id: &str| logs.find(&format!("<section id=\"{id}\">")).expect("a section");
+    assert!(place("glance") < place("differences") && place("differences") < place("percentiles"));
+    for folded in ["resources", "holdings", "trials"] {
+        assert!(section(&logs, folded).trim_start().starts_with("<details class=\"fold\">"), "{folded}");
+    }
+}

@@ -75,9 +75,11 @@ fn of_experiment(experiment: &Experiment, mode: Mode, component: &str) -> Vec<St
     let mut filters = Vec::new();
     if is_of_gateway && ingress.declared {
         filters.push(format!("scenario {}", ingress.scenario.name()));
-        let certificates = ingress.credentials();
-        filters.push(format!("{} TLS domains with {certificates} certificates", ingress.domains));
-        filters.extend(ingress.paths.map(|paths| format!("{paths} paths each")));
+        let counted =
+            |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        let certificates = counted(ingress.credentials(), "certificate");
+        filters.push(format!("{} with {certificates}", counted(ingress.domains, "TLS domain")));
+        filters.extend(ingress.paths.map(|paths| counted(paths, "path") + " each"));
     }
     if !is_of_gateway || mode == Mode::Ingress {
         filters.push(format!("mutual TLS {} between proxies", proxy.mtls.name()));

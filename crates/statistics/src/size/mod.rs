@@ -20,7 +20,7 @@ pub mod price;
 mod settings;
 mod usage;
 
-use crate::disturbance;
+use crate::disturbance::{self, summarize_accepting_noise};
 use crate::summary::summarize;
 use crate::trials::{is_throttled, kind_of};
 use experiment::{Experiment, Objective, Plan};
@@ -78,7 +78,9 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
             return result;
         }
     }
-    let sized: Vec<SizedRun> = runs.iter().map(|run| SizedRun::new(run, holds.unwrap_or_default())).collect();
+    let sized = |run| SizedRun::new(run, holds.unwrap_or_default(), question.accept_noise);
+    let sized: Vec<SizedRun> = runs.iter().map(sized).collect();
+    result.notes.extend(accepted_noise(&sized));
     let asked = Asked { question, objective: holds.unwrap_or_default() };
     let (groups, refusals) = groups::groups(question, &sized);
     result.refusals = refusals;
@@ -118,8 +120,18 @@ struct Asked<'a> {
     objective: Objective,
 }
 
-/// A run prepared for sizing: with the objective of the question, and without reasons for throttling by a
-/// proxy's own CPU limit.
+/// Note on disturbed trials in the answer; `None` if there are none.
+fn accepted_noise(sized: &[SizedRun]) -> Option<SizeNote> {
+    let of_run = |run: &SizedRun| {
+        let noise = run.summary.noise_accepted.as_ref().filter(|noise| noise.trials > 0)?;
+        Some(format!("{} of {} in {}", noise.trials, noise.of, run.directory))
+    };
+    let of_runs: Vec<String> = sized.iter().filter_map(of_run).collect();
+    (!of_runs.is_empty()).then(|| SizeNote::naming(SizeNoteKind::NoiseAccepted, of_runs.join(", ")))
+}
+
+/// A run prepared for sizing: with the objective of the question, without reasons for throttling by a proxy's own CPU
+/// limit, and with noise of the machine accepted if the question says so.
 struct SizedRun {
     directory: String,
     experiment: Experiment,
@@ -128,11 +140,15 @@ struct SizedRun {
 }
 
 impl SizedRun {
-    fn new(run: &MeasuredRun, objective: Objective) -> Self {
+    fn new(run: &MeasuredRun, objective: Objective, accept_noise: bool) -> Self {
         let experiment = Experiment { objective, ..run.experiment.clone() };
         let trials: Vec<TrialRecord> = run.trials.iter().map(without_own_throttling).collect();
         let seed = experiment.seed.unwrap_or_default();
-        let summary = summarize(&experiment, seed, trials.len(), &run.host, &trials);
+        let (planned, host) = (trials.len(), &run.host);
+        let (summary, trials) = match accept_noise {
+            true => summarize_accepting_noise(&experiment, seed, planned, host, &trials),
+            false => (summarize(&experiment, seed, planned, host, &trials), trials),
+        };
         Self { directory: run.directory.clone(), experiment, trials, summary }
     }
 }
@@ -186,7 +202,7 @@ fn description(run: &MeasuredRun) -> SizeRun {
 /// Note on a run whose figures are also those of trials that noise of the machine disturbed.
 fn noise_accepted(run: &MeasuredRun) -> Option<SizeNote> {
     let accepted = disturbance::accepted(&run.trials);
-    let detail = || format!("{accepted} of {} trials of {}", run.trials.len(), run.directory);
+    let detail = || format!("{accepted} of {} in {}", run.trials.len(), run.directory);
     (accepted > 0).then(|| SizeNote::naming(SizeNoteKind::NoiseAccepted, detail()))
 }
 

@@ -1,4 +1,6 @@
 use super::*;
+use results::FindingKind;
+use results::finding::Headline;
 
 /// A proxy's memory grows by 90 kB per background service, and a change propagates later; requests are not
 /// affected.
@@ -29,7 +31,7 @@ fn mesh_size_finding_states_costs() {
     assert_eq!(again.factor_effects.len(), summary.factor_effects.len());
     assert!(
         reported(&summary)
-            .contains("at 100/s among no background services and 0.21 cores at 1000/s among no")
+            .contains("With a sidecar pair a proxy uses 0.039 cores at 100/s among no background services.")
     );
     let one_size = sizes.replace("[200, 0, 1000]", "200");
     let (_, single) = run(&one_size, |_| ());
@@ -129,4 +131,56 @@ fn headline_of_builds_has_neither_resident_memory_nor_modes_without_the_build() 
     let said = sentences(&summary);
     assert!(said[0].contains("Istio 1.30.1 against 1.29.4: no difference is shown"), "{said:?}");
     assert!(summary.factor_differences.iter().all(|difference| difference.mode == Mode::Sidecar));
+}
+
+/// The same file twice: it is said once, and differences are chance.
+#[test]
+fn same_programs_are_named_once_in_the_headline() {
+    let text = "{name: t, modes: [sidecar], load: {rate: 1000, duration: 2500ms}, repeats: 4, components: {envoy: [/a/envoy, /b/envoy]}}";
+    let (experiment, mut summary) = run(text, |_| {});
+    for stated in &mut summary.findings {
+        if let Finding::Headline(Headline::Values(values)) = &mut stated.finding {
+            values.difference.same_programs = true;
+        }
+    }
+    fill(&experiment, &mut summary);
+    let StatedFinding { text, detail, .. } = &summary.findings[0];
+    assert!(text.starts_with("Envoy b/envoy against a/envoy: no difference is shown, of "), "{text}");
+    assert!(text.ends_with("; both ran the same programs."), "{text}");
+    assert!(
+        detail.contains("What differs between equal digests is chance.") && !detail.contains("programs"),
+        "{detail}"
+    );
+    assert!(detail.contains(" (sidecar, 1000/s) "), "the place is before the difference: {detail}");
+}
+
+/// A line that has no room for the place: it has the difference, and the detail begins with the place.
+#[test]
+fn place_without_room_in_the_line_begins_the_detail() {
+    let text = "{name: t, modes: [sidecar], load: {rate: 1000, connections: [2, 16], duration: 2500ms}, repeats: 4, \
+                proxy: {access-log: [off, json], mtls: [off, strict], workers: [2, 4]}}";
+    let (_, summary) = run(text, |trial| {
+        let chance = (trial.index * 7919 % 13) as f64 * 10.0;
+        trial.result.as_mut().unwrap().response_time_us.p50 = Some(400.0 + chance);
+    });
+    let of_factors = summary.findings.iter().filter(|stated| {
+        let kind = stated.finding.kind();
+        [FindingKind::FactorDifference, FindingKind::FactorCorner].contains(&kind)
+    });
+    let mut without_place = 0;
+    for StatedFinding { text, detail, .. } in of_factors {
+        assert!(text.contains(": ") && !text.ends_with('…'), "{text}");
+        let has_place = text.contains("(sidecar, 1000/s");
+        assert!(has_place || detail.contains("t 1000/s"), "{text} | {detail}");
+        assert!(!detail.contains(text.trim_end_matches('.')), "twice: {text} | {detail}");
+        without_place += usize::from(!has_place);
+    }
+    assert!(without_place > 0, "{:?}", summary.findings);
+    let is_corner = |stated: &&StatedFinding| stated.finding.kind() == FindingKind::FactorCorner;
+    let corner = summary.findings.iter().find(is_corner).expect("a far corner");
+    assert!(
+        corner.text.starts_with("All 4 factors at their last values instead of their first"),
+        "{corner:?}"
+    );
+    assert!(corner.detail.starts_with("Connections 2 → 16, access log off → json, "), "{corner:?}");
 }

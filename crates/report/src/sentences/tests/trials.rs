@@ -37,9 +37,9 @@ fn rerun_trial_counts_once() {
     assert!(!reported.contains("cut short"), "{reported}");
     assert!(
         reported.contains(
-            "1 of 31 trials is excluded from the estimates: schedule-lag 1.\n    schedule-lag: 1 of sidecar, 1000/s.\n1 trial \
-             was rerun.\n    The machine had disturbed it (1 of sidecar, 1000/s). 1 of these reruns is in the estimates; 30 \
-             of 30 trials are valid."
+            "1 of 31 trials is excluded from the estimates: schedule-lag 1.\n    schedule-lag: 1 of sidecar (1000/s).\n1 trial \
+             was rerun.\n    Disturbed by the machine: 1 of sidecar (1000/s). 1 of these reruns is in the estimates; 30 of 30 \
+             trials are valid."
         ),
         "{reported}"
     );
