@@ -322,13 +322,13 @@ fn get(authority: &str, path: &str) -> String {
 
 #[test]
 fn every_output_shows_p99_above_timeout_for_stalled_server() {
-    // The server stalls for half of the time: eight connections have a timeout each in every stall. Connections open within it on a
-    // machine that stalls for seconds.
+    // The server stalls for half of the time: each connection has a timeout in every stall. Connections open within it on a machine
+    // that stalls for seconds.
     let server = Serving::start(&["--stall", "5s/10s"]);
     let folder = tempfile::tempdir().unwrap();
     let output = meshmeter()
         .current_dir(&folder)
-        .args(["load", "--progress", "off", "--rate", "200", "--connections", "8", "--duration", "10s"])
+        .args(["load", "--progress", "off", "--rate", "200", "--connections", "64", "--duration", "10s"])
         .args(["--timeout", "4s", "--objective", "p99=2s", "--series-histograms"])
         .args(ALL)
         .arg(server.url())

@@ -21,7 +21,8 @@ pub(super) fn check(result: &LoadResult, context: &RunContext, verdict: &mut Ver
     let requests = &result.requests;
     let offered_unit = if result.sessions.is_some() { " sessions/s" } else { "/s" };
     let is_missed = requests.unsent as f64 > (1.0 - Rates::ACHIEVED_FRACTION) * requests.scheduled as f64;
-    if is_missed && 2 * context.unseen > requests.unsent {
+    let is_away = is_missed && 2 * context.unseen > requests.unsent;
+    if is_away {
         let reason = format!(
             "schedule-lag: the generator did not run at the end of the window: {} requests that were due then were never sent",
             context.unseen
@@ -50,7 +51,7 @@ pub(super) fn check(result: &LoadResult, context: &RunContext, verdict: &mut Ver
         }
     }
     if let Some(Growth { requests: [from, to], response_time_ns }) =
-        context.growth.filter(|_| !verdict.saturated)
+        context.growth.filter(|_| !verdict.saturated && !is_away)
     {
         verdict.saturated = true;
         let [early, late] = response_time_ns.map(|time: Nanos| time as f64 / 1e6);

@@ -203,13 +203,12 @@ fn requests_due_while_the_generator_did_not_run_are_no_saturation() {
     let judged = |unseen| {
         let mut result = result();
         result.requests.unsent = 500;
-        check(&result, &RunContext { unseen, ..context() })
+        let growth = Some(Growth { requests: [0, 500], response_time_ns: [300_000, 400_000_000] });
+        check(&result, &RunContext { unseen, growth, ..context() })
     };
     let away = judged(251);
-    assert!(
-        !away.saturated && away.reasons[0].starts_with("schedule-lag: the generator did not run"),
-        "{away:?}"
-    );
+    assert_eq!((away.saturated, away.reasons.len()), (false, 1), "{away:?}");
+    assert!(away.reasons[0].starts_with("schedule-lag: the generator did not run"), "{away:?}");
     assert!(!away.is_usable(Figure::Throughput) && !away.is_usable(Figure::P50), "{away:?}");
     let target = judged(250);
     assert!(target.saturated && target.reasons[0].starts_with("saturated: "), "{target:?}");
