@@ -127,7 +127,7 @@ fn echoes_of_a_foreign_server_answer_their_messages() {
             match &message {
                 Message::Text(text) => assert!(text.starts_with("order 7"), "{text}"),
                 Message::Pong(content) => {
-                    assert_eq!(content.as_ref(), b"beat");
+                    assert_eq!(&content[..], b"beat");
                     continue;
                 }
                 other => panic!("{other}"),

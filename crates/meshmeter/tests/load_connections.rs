@@ -163,6 +163,7 @@ const MAX_IDLE_BYTES: f64 = 2500.0;
 const IDLE_CONNECTIONS: u64 = 15_000;
 
 #[test]
+#[allow(clippy::print_stdout, reason = "the figure, for --nocapture")]
 fn idle_connections_take_little_memory() {
     let server = Serving::start(&[]);
     let peak_bytes = |network: &str, connections: u64| {
