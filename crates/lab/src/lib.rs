@@ -30,6 +30,7 @@ mod local_lab;
 pub mod observe;
 mod once;
 mod private_dir;
+pub mod profile;
 mod programs;
 mod rollout;
 mod running;

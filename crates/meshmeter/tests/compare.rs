@@ -278,3 +278,26 @@ fn dry_run_lists_trials_and_margins() {
     let said = "p99 of sidecar at 500 requests/s will be inconclusive: an arm has too few requests";
     assert!(stdout(&output).contains(said), "{}{}", stdout(&output), stderr(&output));
 }
+
+#[test]
+fn profiles_need_perf_and_say_what_it_says() {
+    let programs = tempfile::tempdir().unwrap();
+    let profiled = |arguments: &[&str]| {
+        let output =
+            meshmeter().args(arguments).arg("--profile").env("PATH", programs.path()).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let compare = ["compare", "--base", "proxy.workers=1", "--head", "proxy.workers=2", "sidecar-cost"];
+    for arguments in [&["run", "sidecar-cost"][..], &compare] {
+        let (status, said) = profiled(arguments);
+        assert_eq!(status, Some(3), "{said}");
+        assert!(said.contains("perf is not installed") && said.contains("linux-perf"), "{said}");
+    }
+    test_support::program(programs.path(), "perf", "echo 'Error: no access' >&2; exit 255");
+    let (status, said) = profiled(&compare);
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("perf failed: Error: no access"), "{said}");
+    let (status, said) = profiled(&["run", "mesh-modes", "--on", "cluster"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("--profile"), "{said}");
+}

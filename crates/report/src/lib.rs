@@ -42,6 +42,7 @@ pub mod junit;
 pub mod markdown;
 mod marks;
 pub mod price;
+pub mod profile;
 pub mod reservations;
 pub mod run;
 pub mod sentences;

@@ -1,6 +1,7 @@
 //! A run as the reports see it: its directory, and the statistics of its trials.
 
 use crate::folder::{self, EXPERIMENT_FILE, FolderError};
+use crate::profile::{self, Profile};
 use crate::sentences;
 use experiment::{Experiment, Plan};
 use results::{ComponentVersion, Host, Summary, TrialRecord};
@@ -21,6 +22,8 @@ pub struct RunData {
     pub summary: Summary,
     /// Parts of the directory that could not be read.
     pub notes: Vec<String>,
+    /// Where CPU time went; empty unless the run was profiled.
+    pub profiles: Vec<Profile>,
 }
 
 impl RunData {
@@ -47,7 +50,9 @@ impl RunData {
         // Modes that could not run were not planned either.
         experiment.leave_out(&raw.host.refused_modes);
         let planned = Plan::new(&experiment, seed).trials.len();
-        Ok(Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, raw.trials, notes))
+        let run = Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, raw.trials, notes);
+        let profiles = profile::read(path, &run.trials);
+        Ok(Self { profiles, ..run })
     }
 
     /// Like [`Self::read`], with noise of the machine accepted if the run's last report accepted it.
@@ -73,7 +78,7 @@ impl RunData {
         add_versions(&mut host, trials.iter().flat_map(|trial| &trial.versions));
         let mut summary = statistics::summarize(&experiment, seed, planned, &host, &trials);
         sentences::fill(&experiment, &mut summary);
-        Self { experiment_yaml, experiment, host, trials, summary, notes }
+        Self { experiment_yaml, experiment, host, trials, summary, notes, profiles: Vec::new() }
     }
 
     /// The run with noise of the machine accepted: figures of trials that it disturbed are in the estimates.

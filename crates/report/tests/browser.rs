@@ -16,6 +16,7 @@ use report::RunData;
 use report::graph::{self, CallFigures, Folding};
 use report::html::{render, render_comparison, render_price, render_side_by_side, render_size, view};
 use report::price::fill_price;
+use report::profile::Profile;
 use report::sentences::size::fill_size;
 use report::side_by_side::SideBySide;
 use report::svg::escape;
@@ -142,12 +143,28 @@ fn answers() -> [(&'static str, String); 2] {
     [("size", render_size(&size)), ("price", render_price(&price))]
 }
 
+/// Stacks of a proxy with names as they come; a function got dearer, one is new, and one vanished.
+fn profile(is_compared: bool) -> Profile {
+    let stacks = [
+        ("wrk:worker_0;[envoy]", [0.2, 0.2]),
+        ("wrk:worker_0;main;Envoy::Network::ConnectionImpl::onReadReady(unsigned int)", [0.1, 0.15]),
+        ("wrk:worker_0;main;std::__1::vector<std::pair<int, <b>&\">>::push_back", [0.0, 0.02]),
+        ("wrk:worker_0;main;absl::Mutex::Lock", [0.03, 0.0]),
+        ("wrk:worker_0;main;rare", [0.001, 0.0]),
+    ];
+    let stacks = stacks.into_iter().map(|(stack, cores)| (stack.to_owned(), cores)).collect();
+    let (component, place) = ("server-proxy".to_owned(), "sidecar at 1000 requests/s".to_owned());
+    Profile { component, place, is_compared, stacks }
+}
+
 #[test]
 fn comparisons_and_answers_render_completely() {
     let run = fixture::run(fixture::usual_trials());
     let pages = [
-        ("comparison", render_comparison(&fixture::comparisons::comparison())),
-        ("killed comparison", render_comparison(&fixture::comparisons::killed_comparison())),
+        ("comparison", render_comparison(&fixture::comparisons::comparison(), &[])),
+        ("profiled comparison", render_comparison(&fixture::comparisons::comparison(), &[profile(true)])),
+        ("profiled", render(&RunData { profiles: vec![profile(false)], ..run.clone() })),
+        ("killed comparison", render_comparison(&fixture::comparisons::killed_comparison(), &[])),
         ("side by side", render_side_by_side(&SideBySide::new([&run, &run], ["a", "b"].map(Path::new)))),
     ];
     let pages = [&pages[..], &answers()].concat();
@@ -158,6 +175,8 @@ fn comparisons_and_answers_render_completely() {
     }
     // One chart per cell, and one per figure.
     assert_eq!(seen[0].charts, 2 + 8, "{:?}", seen[0]);
+    // A flame graph of the head, and one of what vanished, each in two widths.
+    assert_eq!(seen[FRAMES.len()].charts, 2 + 8 + 2 * 2, "{:?}", seen[FRAMES.len()]);
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 

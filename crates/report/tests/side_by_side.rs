@@ -73,7 +73,7 @@ fn runs_of_one_kind_have_no_explanation_and_missing_cells_are_named() {
 fn page_of_a_comparison_opens_with_what_got_worse_and_shows_every_figure() {
     let comparison = fixture::comparisons::comparison();
     // The template engine escapes slashes too.
-    let page = html::render_comparison(&comparison).replace("&#x2f;", "/");
+    let page = html::render_comparison(&comparison, &[]).replace("&#x2f;", "/");
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
     let worse = "p50 of sidecar at 1000 requests/s: +6.0 % (2.7 to 9.3)";
     assert!(page.trim_start().starts_with("<!doctype html>"));
@@ -89,7 +89,7 @@ fn page_of_a_comparison_opens_with_what_got_worse_and_shows_every_figure() {
     assert!(page.contains("look 1: +6.0 %, inconclusive"), "early looks have no interval");
     assert!(page.contains("envoy-1.35 &lt;b&gt;") && !page.contains("1.35 <b>"));
 
-    let killed = html::render_comparison(&fixture::comparisons::killed_comparison());
+    let killed = html::render_comparison(&fixture::comparisons::killed_comparison(), &[]);
     assert!(killed.contains("nothing may be concluded") && killed.contains("the comparison has not ended"));
     assert!(!killed.contains("id=\"figures\"") && !killed.contains("id=\"looks\""));
 }

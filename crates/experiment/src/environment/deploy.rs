@@ -140,6 +140,18 @@ pub trait Deployment {
     /// twice per second until the window closes.
     fn complete_opening(&mut self, _opened: &mut Snapshot) {}
 
+    /// Begins to sample the stacks of all components for a window of this length. They are stored beside the logs of the trial,
+    /// by [`end_trial`](Self::end_trial).
+    ///
+    /// # Errors
+    /// Returns an error if the profiler cannot be started.
+    fn begin_profile(&mut self, _window: Duration) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+
+    /// Ends the sampling, at the end of the window.
+    fn end_profile(&mut self) {}
+
     /// Returns the first component that has failed. Cheap: may be called about once per second while load
     /// runs.
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure>;

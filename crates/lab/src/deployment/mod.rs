@@ -25,6 +25,7 @@ use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
+use crate::profile::{ProfilePage, Profiler};
 use crate::rollout::domains::Domains;
 use crate::rollout::filters::Filters;
 use crate::rollout::station::Destination;
@@ -115,6 +116,8 @@ struct Trial {
     filters_before_load: BeforeLoad,
     /// Addresses of a fleet whose packets are dropped.
     links_down: BTreeSet<Ipv4Addr>,
+    /// Absent if no stacks are sampled.
+    profiler: Option<Profiler>,
 }
 
 impl LabDeployment<'_> {
@@ -156,6 +159,16 @@ impl LabDeployment<'_> {
     /// Every proxy once, those on paths first.
     fn on_paths(&self) -> impl Iterator<Item = &Proxy> {
         self.order.iter().map(|(id, _)| &self.proxies[*id])
+    }
+
+    /// Pages with which istiods and ztunnels profile themselves for the length of a window.
+    fn profile_pages(&self, window: Duration) -> Vec<ProfilePage> {
+        let control_plane = self.lab.running_control_plane().filter(|_| self.namespaces.is_some());
+        let istiods = control_plane.map(|control_plane| control_plane.debug_pages()).unwrap_or_default();
+        let page = |component: String, admin: &Admin| ProfilePage { component, admin: admin.clone(), window };
+        let ztunnels = self.proxies.iter().filter(|proxy| proxy.name.contains("ztunnel"));
+        let ztunnels = ztunnels.filter_map(|proxy| Some(page(proxy.name.clone(), proxy.counters.admin()?)));
+        istiods.into_iter().map(|(name, admin)| page(name, &admin)).chain(ztunnels).collect()
     }
 
     fn components(&self) -> impl Iterator<Item = (&str, &Container)> {
@@ -259,6 +272,19 @@ impl Deployment for LabDeployment<'_> {
 
     fn read_usage(&mut self) -> Vec<ComponentSnapshot> {
         observe::read_usage(&self.watched())
+    }
+
+    fn begin_profile(&mut self, window: Duration) -> Result<()> {
+        let pages = self.profile_pages(window);
+        self.trial.profiler = Some(Profiler::start(&self.watched(), pages, &self.trial.log_dir)?);
+        Ok(())
+    }
+
+    fn end_profile(&mut self) {
+        let watched = self.watched();
+        if let Some(profiler) = &mut self.trial.profiler {
+            profiler.end(&watched);
+        }
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {

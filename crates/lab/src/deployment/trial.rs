@@ -93,10 +93,13 @@ impl LabDeployment<'_> {
 
     pub(super) fn end(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
         self.drivers.kill_all();
-        let evidence = self.in_course(|course, lab| {
+        // While the components run, whose programs are read for names.
+        let profiled = self.trial.profiler.take().map(|profiler| profiler.finish(&self.trial.log_dir));
+        let mut evidence = self.in_course(|course, lab| {
             course
                 .end(lab, &lab.gateways, sent, |edges, replicas, path| lab.prove_more(edges, replicas, path))
         });
+        evidence.notes.extend(profiled);
         let failed = || self.components().filter(|(_, container)| container.failed().is_some());
         let log_tails = failed().map(|(name, container)| (name.to_owned(), container.last_lines())).collect();
         let hints = failed().map(|(_, container)| container.log_hint()).collect();

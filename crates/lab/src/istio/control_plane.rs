@@ -256,6 +256,12 @@ impl ControlPlane {
     }
 
     /// Debug pages and readiness of the first istiod.
+    /// Running istiods by name, with the port of their debug pages.
+    pub(crate) fn debug_pages(&self) -> Vec<(String, Admin)> {
+        let istiods = self.istiods.borrow();
+        istiods.running().map(|istiod| (istiod.part.name.clone(), istiod.metrics.clone())).collect()
+    }
+
     pub(crate) fn istiod(&self) -> Admin {
         self.istiods.borrow().first().http.clone()
     }

@@ -67,7 +67,7 @@ impl Watched {
         self.sum_memory(self.pids().into_iter().map(|pid| process::memory(Path::new("/proc"), pid)))
     }
 
-    fn pids(&self) -> Vec<i32> {
+    pub(crate) fn pids(&self) -> Vec<i32> {
         let grouped = self.cgroup.as_ref().and_then(|cgroup| cgroup.processes().ok());
         let grouped = grouped.filter(|pids| !pids.is_empty());
         grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid))

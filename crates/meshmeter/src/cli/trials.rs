@@ -43,6 +43,11 @@ pub struct TrialArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
+    /// Sample the stacks of every component in the windows, with perf, and draw flame graphs in the report: in a comparison
+    /// with the change of each function. The figures of these trials carry the cost of sampling
+    #[arg(long)]
+    pub profile: bool,
+
     /// Seed for the order of trials, which every run records
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -4,6 +4,8 @@ use super::figure::{self, label, value};
 use super::{Description, shown_change, shown_ratio, verdict_word};
 use crate::html::charts::looks::{self, Look};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
+use crate::html::sections::{self, ProfileSection};
+use crate::profile::Profile;
 use crate::side_by_side::SideBySide;
 use crate::svg::Marker;
 use results::{ComparedFigure, Comparison, Estimate, FigureVerdict};
@@ -30,6 +32,7 @@ pub(crate) struct Page {
     /// Facts that differ between two runs.
     environments: Option<Table>,
     notes: Vec<String>,
+    profiles: Option<ProfileSection>,
 }
 
 /// A table of texts.
@@ -62,7 +65,7 @@ struct Chart {
 
 impl Page {
     /// Two arms of a comparison.
-    pub(crate) fn new(comparison: &Comparison) -> Self {
+    pub(crate) fn new(comparison: &Comparison, profiles: &[Profile]) -> Self {
         let Description { headline, environment, worse, failures, rows, notes, .. } =
             Description::new(comparison);
         // The rate of a gate that looks after every repeat: of finished runs the notes say how they are judged.
@@ -81,6 +84,7 @@ impl Page {
             looks: looks(comparison),
             environments: None,
             notes: other_notes,
+            profiles: sections::profiles(profiles),
         }
     }
 
@@ -117,6 +121,7 @@ impl Page {
                 rows: compared.differences.iter().map(of_difference).collect(),
             }),
             notes: explanations.chain(compared.unmatched.iter().cloned()).collect(),
+            profiles: None,
         }
     }
 }

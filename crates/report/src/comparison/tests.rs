@@ -215,7 +215,7 @@ fn self_test_has_a_row_per_change_with_exact_intervals() {
 
 #[test]
 fn page_of_finished_runs_has_their_environment_and_no_looks_or_control() {
-    let page = crate::html::render_comparison(&by_history());
+    let page = crate::html::render_comparison(&by_history(), &[]);
     assert!(page.contains("envoy: 1.35 → 1.36") && page.contains("from base to head"), "{page}");
     assert!(page.contains("against base, with"), "{page}");
     for text in ["at any look", "base and control"] {

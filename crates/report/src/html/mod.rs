@@ -7,11 +7,12 @@
 pub mod charts;
 mod course;
 mod curves;
-mod sections;
+pub(crate) mod sections;
 pub mod style;
 pub mod view;
 
 use crate::comparison::Page;
+use crate::profile::Profile;
 use crate::run::RunData;
 use crate::side_by_side::SideBySide;
 use crate::size::SizeParts;
@@ -34,8 +35,8 @@ pub fn render(run: &RunData) -> String {
 /// # Panics
 /// Never: the template is a constant that the tests render.
 #[must_use]
-pub fn render_comparison(comparison: &Comparison) -> String {
-    fill("comparison.html", &Page::new(comparison))
+pub fn render_comparison(comparison: &Comparison, profiles: &[Profile]) -> String {
+    fill("comparison.html", &Page::new(comparison, profiles))
 }
 
 /// The page of a comparison, for two runs side by side.
@@ -102,6 +103,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "percentiles.html",
     "added.html",
     "resources.html",
+    "profiles.html",
     "gateways.html",
     "fleets.html",
     "differences.html",

@@ -2,6 +2,7 @@
 
 use super::check::Check;
 use crate::memory::{available_bytes, gibibytes};
+use experiment::environment::error_chain;
 use results::Host;
 use std::fs;
 use std::path::Path;
@@ -25,6 +26,7 @@ pub fn checks(host: &Host) -> Vec<Check> {
         frequency(),
         virtualization(host.virtualization.as_deref()),
         standard_output(Path::new("/dev/stdout")),
+        profiles(),
     ]
 }
 
@@ -82,6 +84,18 @@ fn standard_output(path: &Path) -> Check {
             "standard output",
             format!("{name} is not a link to /proc/self/fd/1"),
             format!("proxies cannot write access logs to it: `ln -sf /proc/self/fd/1 {name}`"),
+        ),
+    }
+}
+
+/// Checks that `--profile` can sample stacks. Runs do without.
+fn profiles() -> Check {
+    match lab::profile::check() {
+        Ok(()) => Check::ok("profiles", "perf samples stacks (`--profile`)"),
+        Err(error) => Check::warn(
+            "profiles",
+            format!("none (`--profile`): {}", error_chain(&error)),
+            error.nearest_hint().unwrap_or("see what `perf record -g -- true` says").to_owned(),
         ),
     }
 }

@@ -28,12 +28,13 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         write_comparison(folder, &comparison).map_err(folder_failure)?;
     }
     let report = args.out.as_deref().map(report_in).transpose()?;
-    Outputs::new(args, report.as_deref()).publish(&comparison)
+    Outputs::new(args, report.as_deref(), None).publish(&comparison)
 }
 
 /// Refuses options that only a measurement has.
 fn check_options(args: &CompareArgs) -> Result<(), Failure> {
-    let TrialArgs { retakes, duration, pacing, noise_floor, calibrate, scale, set, seed } = &args.trials;
+    let TrialArgs { retakes, duration, pacing, noise_floor, calibrate, scale, set, profile, seed } =
+        &args.trials;
     let given = [
         ("--budget", args.budget.is_some()),
         ("--repeats", args.repeats.is_some()),
@@ -45,6 +46,7 @@ fn check_options(args: &CompareArgs) -> Result<(), Failure> {
         ("--calibrate", *calibrate),
         ("--scale", scale.is_some()),
         ("--set", !set.is_empty()),
+        ("--profile", *profile),
         ("--seed", seed.is_some()),
         ("--offline", args.releases.offline),
     ];

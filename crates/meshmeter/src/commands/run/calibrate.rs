@@ -102,7 +102,7 @@ pub(super) fn measure(
     let mut progress = RunProgress::without_folder(&plan);
     lab.report_progress_to(progress.sink());
     let stop = lab.stop_request();
-    let context = RunContext { stop: &stop, clock: &SystemClock::new(), live: None };
+    let context = RunContext { stop: &stop, clock: &SystemClock::new(), live: None, profile: false };
     let ended = Coordinator::new(&plan, lab.environment(), &mut folder, &mut progress, context).run();
     progress.finish();
     ended?;

@@ -11,6 +11,8 @@ pub(super) struct RunContext<'a> {
     pub clock: &'a dyn Clock,
     /// Receives figures while the run is under way.
     pub live: Option<&'a LiveMetrics>,
+    /// True if stacks are sampled within windows.
+    pub profile: bool,
 }
 
 impl RunContext<'_> {

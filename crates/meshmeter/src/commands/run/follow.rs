@@ -325,7 +325,12 @@ impl Follower<'_> {
                 self.by_second = Some(UsageBySecond::new(&snapshot, opened_at));
                 self.opened = Some(snapshot);
             }
-            Err(error) => self.fail(error),
+            Err(error) => return self.fail(error),
+        }
+        if self.context.profile
+            && let Err(error) = self.deployment.begin_profile(self.planned.duration)
+        {
+            self.fail(error);
         }
     }
 
@@ -333,7 +338,11 @@ impl Follower<'_> {
     fn close_window(&mut self) {
         let is_first = !std::mem::replace(&mut self.any_closed, true);
         let Some(opened) = self.opened.as_ref().filter(|_| is_first) else { return };
-        match self.deployment.snapshot() {
+        let closed = self.deployment.snapshot();
+        if self.context.profile {
+            self.deployment.end_profile();
+        }
+        match closed {
             Ok(closed) => self.usage = Some(closed.usage_since(opened)),
             Err(error) => self.fail(error),
         }

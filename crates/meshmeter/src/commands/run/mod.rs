@@ -93,6 +93,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
         return detach::run(args, &experiment);
     }
+    if args.trials.profile {
+        lab::profile::check()?;
+    }
     if args.on == RunPlace::Lab
         && let Some(status) = provide_programs(&experiment, &plan, &args.overrides, &args.releases)?
     {
@@ -268,7 +271,8 @@ impl Session<'_> {
         let live = exporter
             .map(|exporter| LiveMetrics::start(exporter, self.args.export.export_interval))
             .transpose()?;
-        let context = RunContext { stop: &stop, clock: &SystemClock::new(), live: live.as_ref() };
+        let (clock, profile) = (SystemClock::new(), self.args.trials.profile);
+        let context = RunContext { stop: &stop, clock: &clock, live: live.as_ref(), profile };
         let broken = Coordinator::new(&self.plan, place.environment(), &mut folder, &mut progress, context)
             .after(recorded)
             .run();

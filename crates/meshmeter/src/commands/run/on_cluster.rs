@@ -46,6 +46,9 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.trials.noise_floor.is_some() {
         return Err(Failure::usage("--noise-floor is for this machine, and trials run on others"));
     }
+    if args.trials.profile {
+        return Err(Failure::usage("--profile samples processes of this machine, and trials run on others"));
+    }
     if args.overrides.is_given() {
         let message = "a cluster runs the programs that are installed there, and none of this machine's";
         return Err(Failure::usage(message)

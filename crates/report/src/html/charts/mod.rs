@@ -6,6 +6,7 @@
 mod axes;
 pub mod course;
 pub mod curve;
+pub mod flames;
 pub mod fleet_timeline;
 pub mod heat;
 pub mod lines;

@@ -21,6 +21,7 @@ mod lateness;
 mod legend;
 mod nodes;
 mod opening;
+mod profiles;
 mod rates;
 mod resources;
 mod scaling;
@@ -44,6 +45,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 pub(super) use context::Chart;
+pub(crate) use profiles::{ProfileSection, profiles};
 pub(super) use timelines::{MAX_SPANS_PER_TRIAL, charts as timeline_charts};
 
 /// The whole page.
@@ -61,6 +63,7 @@ pub struct Page {
     throughput: Option<Vec<Chart>>,
     added: Option<Vec<Chart>>,
     resources: Option<resources::ResourceSection>,
+    profiles: Option<ProfileSection>,
     gateways: Option<gateways::GatewaySection>,
     fleets: Option<fleets::FleetSection>,
     differences: Option<differences::DifferenceSection>,
@@ -111,6 +114,7 @@ impl Page {
             throughput: throughput::throughput(&context),
             added: latency::added(&context),
             resources: resources::resources(&context),
+            profiles: profiles::profiles(&run.profiles),
             gateways: gateways::gateways(&context),
             fleets: fleets::fleets(&context),
             differences: differences::differences(&context),

@@ -24,6 +24,7 @@ use arms::Arms;
 use experiment::plan::ComparisonArm;
 use looks::Looks;
 use report::folder::{COMPARISON_REPORT_FILE, RunFolder, read_comparison, recorded_trials, write_comparison};
+use report::profile;
 use results::{Comparison, ComparisonEnd, ComparisonVerdict, FigureVerdict, Host, TrialRecord};
 use statistics::comparison::{ALARM_RATE, arm};
 use std::fmt::Write as _;
@@ -31,6 +32,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    if args.trials.profile && !args.dry_run {
+        lab::profile::check()?;
+    }
     if args.self_test {
         return self_test::run(args);
     }
@@ -57,7 +61,7 @@ pub(in crate::commands) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> 
 fn go_on(args: &CompareArgs, folder: &Path) -> Result<ExitCode, Failure> {
     let comparison = existing(folder)?;
     if comparison.ended.is_by_itself() {
-        return Outputs::new(args, Some(&report_in(folder)?)).publish(&comparison);
+        return Outputs::new(args, Some(&report_in(folder)?), Some(folder)).publish(&comparison);
     }
     let arms = Arms::of_folder(folder, &comparison)?;
     if let Some(status) = provide_programs(&arms.base, &arms.plan, &args.overrides, &args.releases)? {
@@ -151,9 +155,9 @@ fn compare_and_publish(
     arms: &Arms,
     recorded: Option<Recorded>,
 ) -> Result<ExitCode, Failure> {
-    let report = report_in(folder.path())?;
-    let (comparison, ended) = compare(lab, folder, host, arms, recorded)?;
-    let status = Outputs::new(args, Some(&report)).publish(&comparison)?;
+    let (report, path) = (report_in(folder.path())?, folder.path().to_owned());
+    let (comparison, ended) = compare(args, lab, folder, host, arms, recorded)?;
+    let status = Outputs::new(args, Some(&report), Some(&path)).publish(&comparison)?;
     ended.map(|()| status)
 }
 
@@ -178,6 +182,7 @@ struct Recorded {
 /// Executes the plan of both arms until its looks have decided. Whatever ends the comparison, its result is written. The second
 /// value is the failure that ended it.
 fn compare(
+    args: &CompareArgs,
     lab: &mut OnLab,
     mut folder: RunFolder,
     host: &Host,
@@ -191,7 +196,7 @@ fn compare(
     lab.report_progress_to(progress.sink());
     let stop = lab.stop_request();
     let clock = SystemClock::new();
-    let context = RunContext { stop: &stop, clock: &clock, live: None };
+    let context = RunContext { stop: &stop, clock: &clock, live: None, profile: args.trials.profile };
     let mut looks = Looks::new(arms.subject.clone(), &judge, &clock, folder.path().to_owned());
     let mut coordinator =
         Coordinator::new(&arms.plan, lab.environment(), &mut folder, &mut progress, context);
@@ -224,21 +229,29 @@ fn check_environment(arms: &Arms, lab: &mut OnLab) -> Result<(), Failure> {
 pub(in crate::commands) struct Outputs<'a> {
     /// File of the HTML report, if there is one.
     report: Option<&'a Path>,
+    /// Directory with its trials, if it has any.
+    folder: Option<&'a Path>,
     automation: &'a AutomationArgs,
     json: bool,
     is_strict: bool,
 }
 
 impl<'a> Outputs<'a> {
-    pub(in crate::commands) fn new(args: &'a CompareArgs, report: Option<&'a Path>) -> Self {
-        Self { report, automation: &args.automation, json: args.json, is_strict: args.strict }
+    pub(in crate::commands) fn new(
+        args: &'a CompareArgs,
+        report: Option<&'a Path>,
+        folder: Option<&'a Path>,
+    ) -> Self {
+        Self { report, folder, automation: &args.automation, json: args.json, is_strict: args.strict }
     }
 
     /// Writes the report and what CI systems read, and prints the result. Returns the exit status of its verdict.
     pub(in crate::commands) fn publish(&self, comparison: &Comparison) -> Result<ExitCode, Failure> {
         let Self { automation, is_strict, .. } = *self;
+        let trials = self.folder.and_then(|folder| Some((folder, recorded_trials(folder).ok()?)));
+        let profiles = trials.map(|(folder, trials)| profile::read(folder, &trials)).unwrap_or_default();
         let mut files = Files::default();
-        files.write("report", self.report, || report::html::render_comparison(comparison))?;
+        files.write("report", self.report, || report::html::render_comparison(comparison, &profiles))?;
         let junit = || report::junit::comparison(comparison, is_strict);
         files.write("JUnit", automation.junit.as_deref(), junit)?;
         let markdown = || report::comparison::markdown(comparison);
@@ -284,7 +297,13 @@ pub(in crate::commands) fn report(args: &ReportArgs) -> Result<Option<ExitCode>,
     }
     let report = args.output.clone().map_or_else(|| report_in(&args.folder), Ok)?;
     let ReportArgs { automation, json, strict, .. } = args;
-    let outputs = Outputs { report: Some(&report), automation, json: *json, is_strict: *strict };
+    let outputs = Outputs {
+        report: Some(&report),
+        folder: Some(&args.folder),
+        automation,
+        json: *json,
+        is_strict: *strict,
+    };
     outputs.publish(&comparison).map(Some)
 }
 

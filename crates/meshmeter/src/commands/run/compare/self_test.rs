@@ -186,8 +186,8 @@ impl SelfTest<'_> {
         let folder = self.folder.join(format!("{:03}-{}", number + 1, series.injected.name()));
         let folder = new_folder(&arms, Some(&folder), false)?;
         let report = report_in(folder.path())?;
-        let (comparison, ended) = compare(lab, folder, &self.host, &arms, None)?;
-        write(&Destination::File(report), &report::html::render_comparison(&comparison))?;
+        let (comparison, ended) = compare(self.args, lab, folder, &self.host, &arms, None)?;
+        write(&Destination::File(report), &report::html::render_comparison(&comparison, &[]))?;
         Ok((comparison, ended))
     }
 

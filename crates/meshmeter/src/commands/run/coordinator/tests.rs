@@ -144,13 +144,23 @@ fn run_after(
     plan: &Plan,
     script: impl IntoIterator<Item = ScriptedTrial>,
 ) -> Ran {
+    run_as(recorded, plan, script, false)
+}
+
+/// Like [`run_after`], with the stacks of components sampled if `profile` is true.
+fn run_as(
+    recorded: Vec<TrialRecord>,
+    plan: &Plan,
+    script: impl IntoIterator<Item = ScriptedTrial>,
+    profile: bool,
+) -> Ran {
     let scratch = tempfile::tempdir().unwrap();
     let mut folder = RunFolder::create(scratch.path(), Existing::Keep).unwrap();
     let mut progress = RunProgress::new(plan, scratch.path());
     let mut environment = InMemory::new(script, good());
     let handle = environment.clone();
     let stop = || handle.stop_requested();
-    let context = RunContext { stop: &stop, clock: &handle, live: None };
+    let context = RunContext { stop: &stop, clock: &handle, live: None, profile };
     let before = recorded.len();
     let run = Coordinator::new(plan, &mut environment, &mut folder, &mut progress, context);
     let ended = run.after(recorded).run();

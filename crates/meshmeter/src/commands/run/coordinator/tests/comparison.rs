@@ -59,7 +59,7 @@ fn compare_as(setup: &Setup<'_>, script: impl Fn(ComparisonArm, &PlannedTrial) -
         InMemory::new(due.map(|planned| script(arm(planned), planned)).collect::<Vec<_>>(), good());
     let handle = environment.clone();
     let stop = || handle.stop_requested();
-    let context = RunContext { stop: &stop, clock: &handle, live: None };
+    let context = RunContext { stop: &stop, clock: &handle, live: None, profile: false };
     let subject = Subject {
         name: "t".to_owned(),
         seed: 1,

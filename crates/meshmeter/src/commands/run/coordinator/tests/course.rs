@@ -57,6 +57,26 @@ fn components_are_read_once_per_second_of_the_window_and_less_often_if_that_take
     assert_eq!((times, slow.iter().all(|(_, cpu_cores)| *cpu_cores == 0.25)), (vec![1.0, 3.0, 5.0], true));
 }
 
+#[test]
+fn stacks_are_sampled_between_the_snapshots_of_the_window() {
+    let profiled = |script| run_as(Vec::new(), &plan(ONE_TRIAL), [script], true);
+    let sampled = |ran: &Ran| -> Vec<Request> {
+        let of_window = [Request::Snapshot, Request::BeginProfile, Request::EndProfile];
+        ran.requests.iter().filter(|request| of_window.contains(request)).cloned().collect()
+    };
+    let expected = [Request::Snapshot, Request::BeginProfile, Request::Snapshot, Request::EndProfile];
+    assert_eq!(sampled(&profiled(good())), expected);
+    assert_eq!(sampled(&run_one(good())), [Request::Snapshot, Request::Snapshot]);
+    let failed =
+        ScriptedTrial { profile_error: Some(ScriptedError::new("start perf", "not here")), ..good() };
+    let ran = profiled(failed);
+    assert!(
+        !ran.trials[0].verdict.valid && !ran.trials[0].verdict.reasons.is_empty(),
+        "{:?}",
+        ran.trials[0].verdict
+    );
+}
+
 /// Whichever modes cannot run, in whichever order, with or without factors.
 #[test]
 fn trial_is_named_deployed_and_proven_as_one_mode() {

@@ -268,6 +268,15 @@ impl Deployment for InMemoryDeployment<'_> {
             .collect()
     }
 
+    fn begin_profile(&mut self, _window: Duration) -> Result<(), EnvironmentError> {
+        self.note(Request::BeginProfile);
+        self.trial.profile_error.as_ref().map_or(Ok(()), |error| Err(error.raise()))
+    }
+
+    fn end_profile(&mut self) {
+        self.note(Request::EndProfile);
+    }
+
     fn complete_opening(&mut self, opened: &mut Snapshot) {
         let is_complete = opened.components.len() > self.drivers.len();
         if self.trial.components_show_late && !is_complete {

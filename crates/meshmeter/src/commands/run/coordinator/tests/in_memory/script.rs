@@ -38,6 +38,8 @@ pub struct ScriptedTrial {
     pub components_show_late: bool,
     /// Time that reading their usage takes.
     pub reading_usage_takes: Duration,
+    /// Error of the profiler's start.
+    pub profile_error: Option<ScriptedError>,
     /// Gateways on the drivers' path. Their counts over the whole trial are in [`Self::evidence`].
     pub gateways: Vec<ScriptedGateway>,
     /// A component that fails.

@@ -25,6 +25,10 @@ pub enum Request {
     Kill(String),
     /// Take a snapshot.
     Snapshot,
+    /// Begin to sample stacks.
+    BeginProfile,
+    /// End it.
+    EndProfile,
     /// End the trial with these loads.
     EndTrial(Vec<DriverLoad>),
     /// Finish the deployment.
