@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Options of the standalone server, which conflict with `--topology`.
-const OF_THE_ECHO_SERVER: [&str; 18] = [
+const OF_THE_ECHO_SERVER: [&str; 19] = [
     "size",
     "delay",
     "cpu_time",
