@@ -17,7 +17,7 @@ use crate::http2::exchange::{Answering, Exchange, Kind};
 use crate::http2::timers::Timers;
 use crate::reply::Reply;
 use crate::shared::Shared;
-use crate::turn::Turn;
+use crate::turn::{LINGER_NS, Turn};
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, Stream as _};
 use http::request::Parts;
@@ -42,8 +42,8 @@ use stream::{Change, Streams};
 const ROUNDS_PER_TURN: usize = 8;
 /// Set in identifiers of unidirectional streams.
 const UNIDIRECTIONAL: u64 = 2;
-/// Distance of the identifiers of two requests.
-const NEXT_REQUEST: u64 = 4;
+/// Largest identifier of a request: a GOAWAY with it refuses none that is under way.
+const LAST_REQUEST: u64 = (1 << 62) - 4;
 
 /// An HTTP/3 connection.
 pub(crate) struct Http3 {
@@ -69,8 +69,8 @@ struct Requests {
     peer: PeerStreams,
     decoder: Decoder,
     begun: u64,
-    /// No request from this identifier on is answered.
-    goaway: Option<u64>,
+    /// When the connection ends, after its last request.
+    leaves_ns: Option<u64>,
     /// Heads that have arrived, with their streams.
     heads: Vec<(u64, Box<Parts>)>,
     /// Streams to give up, with the code that says why.
@@ -95,7 +95,7 @@ impl Http3 {
                 peer: PeerStreams::new(true),
                 decoder: Decoder::default(),
                 begun: 0,
-                goaway: None,
+                leaves_ns: None,
                 heads: Vec::new(),
                 refused: Vec::new(),
                 is_connected: false,
@@ -144,7 +144,10 @@ impl Http3 {
             }
         }
         let Some(quic) = &mut shared.quic else { return Turn::Close };
-        if self.requests.over.is_some() || quic.proceed(&mut self.link).is_err() || self.is_finished() {
+        if self.requests.over.is_some()
+            || quic.proceed(&mut self.link).is_err()
+            || self.is_finished(shared.now_ns())
+        {
             return Turn::Close;
         }
         if self.woken.0.load(Relaxed) {
@@ -160,7 +163,8 @@ impl Http3 {
         let after_ns = |time: Duration| now_ns.saturating_add(time.as_nanos() as u64);
         let retry_ns = self.link.has_kept().then(|| after_ns(Duration::from_millis(1)));
         let transport_ns = self.link.timeout().map(|due| after_ns(left(due)));
-        let due = [retry_ns, transport_ns, self.requests.timers.first_ns()];
+        let leaves_ns = self.requests.leaves_ns.filter(|leaves_ns| *leaves_ns > now_ns);
+        let due = [retry_ns, transport_ns, leaves_ns, self.requests.timers.first_ns()];
         due.into_iter().flatten().min().map_or(Turn::Wait, Turn::WaitUntil)
     }
 
@@ -186,19 +190,21 @@ impl Http3 {
             {
                 self.exchanges.push(answering);
             }
-            if self.requests.is_last() && self.requests.goaway.is_none() {
-                self.go_away(id + NEXT_REQUEST);
+            if self.requests.is_last() {
+                self.go_away();
             }
         }
         while let Poll::Ready(Some(())) = Pin::new(&mut self.exchanges).poll_next(context) {}
     }
 
-    /// Announces that no request from this identifier on is answered.
-    fn go_away(&mut self, id: u64) {
-        self.requests.goaway = Some(id);
-        let mut frame = Vec::new();
-        control::push_goaway(id, &mut frame);
-        if let Some(stream) = self.control_stream {
+    /// Announces that the connection takes no more requests. Those that come before the client knows are answered.
+    fn go_away(&mut self) {
+        let leaves_ns = self.requests.worker.now_ns().saturating_add(LINGER_NS);
+        if self.requests.leaves_ns.replace(leaves_ns).is_none()
+            && let Some(stream) = self.control_stream
+        {
+            let mut frame = Vec::new();
+            control::push_goaway(LAST_REQUEST, &mut frame);
             self.link.send(stream, frame.into(), false);
         }
     }
@@ -229,15 +235,13 @@ impl Http3 {
                 self.link.stop(id, ErrorCode::None as u64);
                 self.requests.arriving.remove(&id);
             }
-            if self.link.is_waiting(id) {
-                self.requests.streams.full(id, true);
-            }
+            self.requests.streams.full(id, self.link.is_waiting(id));
         }
     }
 
-    /// True if the last response has arrived, after which the connection ends.
-    fn is_finished(&mut self) -> bool {
-        self.requests.goaway.is_some()
+    /// True if the last response has arrived, and the client had time to end the connection itself.
+    fn is_finished(&mut self, now_ns: u64) -> bool {
+        self.requests.leaves_ns.is_some_and(|leaves_ns| leaves_ns <= now_ns)
             && self.exchanges.is_empty()
             && self.requests.arriving.is_empty()
             && self.link.has_delivered_all_but(1)
@@ -315,10 +319,6 @@ impl Requests {
     }
 
     fn data(&mut self, id: u64, bytes: &[u8]) -> Result<(), Refusal> {
-        if self.goaway.is_some_and(|first| id >= first) {
-            self.refused.push((id, ErrorCode::RequestRejected));
-            return Ok(());
-        }
         let Self { arriving, streams, peer, decoder, heads, .. } = self;
         arriving.entry(id).or_default().receive(bytes, decoder, peer, &mut |part| match part {
             Part::Head(head) => {
