@@ -64,6 +64,12 @@ struct Unsent {
     ends: bool,
 }
 
+impl Unsent {
+    fn bytes(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+}
+
 impl Link {
     /// A connection that an endpoint has just made. `most_requests`: how many requests this side would send at a time; 0 for a server.
     #[must_use]
@@ -203,19 +209,34 @@ impl Link {
     }
 
     /// Sends bytes of a stream, now or when flow control allows. `ends`: they are its last.
-    pub fn send(&mut self, id: u64, bytes: Bytes, ends: bool) {
+    pub fn send(&mut self, id: u64, mut bytes: Bytes, ends: bool) {
         let Some(stream) = stream_id(id) else { return };
         self.note_use(stream);
-        self.unsent_bytes += bytes.len();
-        let unsent = self.unsent.entry(id).or_default();
-        let is_behind_others = !unsent.pieces.is_empty();
-        unsent.ends |= ends;
-        if !bytes.is_empty() {
-            unsent.pieces.push_back(bytes);
+        let is_behind_others = self.unsent.contains_key(&id);
+        match if is_behind_others { Err(WriteError::Blocked) } else { self.write(stream, &mut bytes) } {
+            Ok(()) if ends => self.finish(stream),
+            Err(WriteError::Blocked) => {
+                self.unsent_bytes += bytes.len();
+                let unsent = self.unsent.entry(id).or_default();
+                unsent.ends |= ends;
+                unsent.pieces.push_back(bytes);
+            }
+            Ok(()) | Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
         }
-        if !is_behind_others {
-            self.write_rest(stream);
+    }
+
+    /// Writes a piece to a stream, as far as there is room.
+    fn write(&mut self, id: StreamId, piece: &mut Bytes) -> Result<(), WriteError> {
+        let mut stream = self.connection.send_stream(id);
+        while !piece.is_empty() {
+            stream.write_chunks(std::slice::from_mut(piece))?;
         }
+        Ok(())
+    }
+
+    fn finish(&mut self, id: StreamId) {
+        // Fails if the peer has stopped it: there is nothing left to end.
+        let _ = self.connection.send_stream(id).finish();
     }
 
     /// A stream that was opened ahead is in use.
@@ -229,35 +250,31 @@ impl Link {
 
     /// Writes what waits for a stream, as far as there is room. Returns true if nothing waits any longer.
     fn write_rest(&mut self, id: StreamId) -> bool {
-        let Some(unsent) = self.unsent.get_mut(&id.into()) else { return false };
-        let mut stream = self.connection.send_stream(id);
+        let Some(mut unsent) = self.unsent.remove(&id.into()) else { return false };
         while let Some(first) = unsent.pieces.front_mut() {
             let before = first.len();
-            let outcome = stream.write_chunks(std::slice::from_mut(first));
+            let outcome = self.write(id, first);
             self.unsent_bytes -= before - first.len();
             match outcome {
-                Ok(_) if first.is_empty() => {
-                    unsent.pieces.pop_front();
-                }
-                Ok(_) => {}
-                Err(WriteError::Blocked) => return false,
-                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
-                    self.forget_unsent(id.into());
+                Ok(()) => unsent.pieces.pop_front(),
+                Err(WriteError::Blocked) => {
+                    self.unsent.insert(id.into(), unsent);
                     return false;
                 }
-            }
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                    self.unsent_bytes -= unsent.bytes();
+                    return false;
+                }
+            };
         }
         if unsent.ends {
-            // Fails if the peer has stopped it: there is nothing left to end.
-            let _ = stream.finish();
+            self.finish(id);
         }
-        self.unsent.remove(&id.into());
         true
     }
 
     fn forget_unsent(&mut self, id: u64) {
-        let pieces = self.unsent.remove(&id).map_or_else(VecDeque::new, |unsent| unsent.pieces);
-        self.unsent_bytes -= pieces.iter().map(Bytes::len).sum::<usize>();
+        self.unsent_bytes -= self.unsent.remove(&id).map_or(0, |unsent| unsent.bytes());
     }
 
     /// Gives up sending a stream.

@@ -49,7 +49,7 @@ impl Http3Connection {
             records: RecordReader::default(),
             room: VecDeque::new(),
             fewest_streams: usize::MAX,
-            streams: Streams::default(),
+            streams: Streams::new(most_streams),
             peer: PeerStreams::new(false),
             decoder: Decoder::default(),
             closing: false,

@@ -21,13 +21,22 @@ pub(super) struct Stream {
 }
 
 /// The open streams of a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Streams {
     slots: Vec<Stream>,
     free: Vec<usize>,
+    /// Slots, indexed by the ordinal of their stream's identifier modulo the length. If a newer stream has
+    /// overwritten the entry of a long-lived one, that one is found by a search.
+    places: Box<[u32]>,
 }
 
 impl Streams {
+    /// `most`: maximum number of concurrent streams.
+    pub(super) fn new(most: usize) -> Self {
+        let places = (2 * most).next_power_of_two();
+        Self { slots: Vec::new(), free: Vec::new(), places: vec![0; places].into_boxed_slice() }
+    }
+
     pub(super) fn reset(&mut self) {
         self.slots.clear();
         self.free.clear();
@@ -47,7 +56,7 @@ impl Streams {
             events: None,
             kept: keep.begin(),
         };
-        match self.free.pop() {
+        let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot] = stream;
                 slot
@@ -56,7 +65,10 @@ impl Streams {
                 self.slots.push(stream);
                 self.slots.len() - 1
             }
-        }
+        };
+        let place = self.place(id);
+        self.places[place] = slot as u32;
+        slot
     }
 
     /// Closes an open stream. Returns its identifier.
@@ -68,7 +80,15 @@ impl Streams {
 
     /// The slot of an open stream.
     pub(super) fn find(&self, id: u64) -> Option<usize> {
+        let slot = self.places[self.place(id)] as usize;
+        if self.slots.get(slot).is_some_and(|stream| stream.id == Some(id)) {
+            return Some(slot);
+        }
         self.slots.iter().position(|stream| stream.id == Some(id))
+    }
+
+    fn place(&self, id: u64) -> usize {
+        (id >> 2) as usize & (self.places.len() - 1)
     }
 
     pub(super) fn get(&mut self, slot: usize) -> &mut Stream {
