@@ -41,7 +41,7 @@ fn runs() -> impl Iterator<Item = RunData> {
             1 => fixture::run(fixture::tiered::tiered_trials(1)),
             _ => fixture::fleets::fleet_run("proxies", &["100", "200"]),
         };
-        let RunData { experiment_yaml, experiment, host, mut trials, summary, notes } = run;
+        let RunData { experiment_yaml, experiment, host, mut trials, summary, notes, .. } = run;
         let is_fleet = seed % 3 == 2;
         disturb(&mut trials, if seed < 6 && !is_fleet { 0.6 } else { 1.0 }, &mut chance);
         RunData::new(experiment_yaml, experiment, 42, summary.trials_planned, host, trials, notes)
