@@ -28,6 +28,8 @@ pub(crate) struct Fields {
     pub expects_else: bool,
     /// Its content is a stream of events.
     pub event_stream: bool,
+    /// It asks for another protocol.
+    pub upgrades: bool,
 }
 
 impl Fields {
@@ -35,7 +37,7 @@ impl Fields {
         let is_request = message == Message::Request;
         let mut fields = Self::default();
         for Header { name, value } in headers {
-            // The length distinguishes most fields from these six without comparing their letters.
+            // The length distinguishes most fields from these seven without comparing their letters.
             match name.len() {
                 4 if name.eq_ignore_ascii_case("Host") => fields.hosts += 1,
                 6 if name.eq_ignore_ascii_case("Expect") => {
@@ -43,6 +45,7 @@ impl Fields {
                     fields.expects_continue |= expected;
                     fields.expects_else |= !expected;
                 }
+                7 if name.eq_ignore_ascii_case("Upgrade") => fields.upgrades = true,
                 10 if name.eq_ignore_ascii_case("Connection") => {
                     for option in elements(value) {
                         fields.close |= option.eq_ignore_ascii_case(b"close");
@@ -92,7 +95,7 @@ fn is_chunked(coding: &[u8]) -> bool {
 }
 
 /// Splits a comma-separated field value.
-fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 

@@ -6,12 +6,14 @@
 //! are how requests are smuggled.
 //! A response is read as leniently as RFC 9110 and 9112 allow, because the client only measures it.
 //!
-//! Read `request.rs` and `response.rs` first. Messages are written by those who send them.
+//! Read `request.rs` and `response.rs` first. Messages are written by those who send them. `websocket/` has the protocol to which a
+//! connection may be switched.
 
 mod body;
 mod fields;
 mod request;
 mod response;
+pub mod websocket;
 
 pub use body::{Body, BodyError};
 pub use fields::{EVENT_STREAM, is_event_stream};

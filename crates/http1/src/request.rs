@@ -38,6 +38,8 @@ pub struct Framing {
     pub expects_continue: bool,
     /// It has an unsupported expectation.
     pub expects_else: bool,
+    /// It asks for another protocol: see [`crate::websocket::requested_key`].
+    pub upgrades: bool,
 }
 
 /// Parses the head at the start of `input`. Returns its length in bytes and the result of `understand`, or `None` if it
@@ -99,5 +101,6 @@ fn framing(parsed: &httparse::Request<'_, '_>) -> Result<Framing, Rejection> {
         // RFC 9110, 10.1.1: an expectation in an HTTP/1.0 request is ignored.
         expects_continue: fields.expects_continue && !version_1_0 && !body.is_done(),
         expects_else: fields.expects_else,
+        upgrades: fields.upgrades,
     })
 }

@@ -182,6 +182,23 @@ impl ResponseParser {
         Ok((taken + length, head.body.is_done().then(|| self.ended(head))))
     }
 
+    /// Consumes bytes up to the end of the head that answers a request for another protocol, and returns how many, with its status.
+    /// Status 101 is such an answer here. The head is kept, and what follows it is not read.
+    ///
+    /// # Errors
+    /// As for [`Self::receive`].
+    pub fn receive_switch(&mut self, bytes: &[u8]) -> Result<(usize, Option<u16>), Invalid> {
+        self.keeps = true;
+        let mut taken = 0;
+        while let Some((length, head)) = self.receive_head(&bytes[taken..])? {
+            taken += length;
+            if head.status == 101 || head.status >= 200 {
+                return Ok((taken, Some(head.status)));
+            }
+        }
+        Ok((bytes.len(), None))
+    }
+
     /// The connection has ended. This completes a response framed by the end of the connection, and is fine
     /// between responses.
     ///

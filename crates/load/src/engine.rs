@@ -8,6 +8,7 @@ use self::messages::{FromWorker, ToWorker};
 use self::worker_task::WorkerTask;
 use crate::clock::nanos;
 use crate::error::LoadError;
+use crate::lookups::FoundAddresses;
 use crate::network::io_backends;
 use crate::pacing::SpareCpu;
 use crate::spec::LoadSpec;
@@ -51,6 +52,9 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
     let quota = spec.own_requests().map(|requests| Arc::new(AtomicU64::new(requests)));
     observer.progress(Progress::Connecting);
     let spare_cpu = SpareCpu::default();
+    let opening = &spec.opening;
+    let addresses = FoundAddresses::new(&spec.targets.servers, opening.lookups, opening.sources)
+        .map_err(LoadError::Thread)?;
     thread::scope(|scope| {
         let (to_run, from_workers) = channel();
         let mut workers = Vec::new();
@@ -59,8 +63,19 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
             let (spare, spares) = channel();
             workers.push(ToWorker { start, spare });
             let (quota, to_run) = (quota.clone(), to_run.clone());
-            let spare_cpu = &spare_cpu;
-            let task = WorkerTask { spec, timeline, thread, spare_cpu, stop, started, spares, quota, to_run };
+            let (spare_cpu, addresses) = (&spare_cpu, &*addresses);
+            let task = WorkerTask {
+                spec,
+                timeline,
+                thread,
+                addresses,
+                spare_cpu,
+                stop,
+                started,
+                spares,
+                quota,
+                to_run,
+            };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
@@ -71,8 +86,16 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
                 .map_err(LoadError::Thread)?;
         }
         drop(to_run);
-        let coordinator =
-            Coordinator { spec, timeline, spare_cpu: &spare_cpu, stop, observer, from_workers, network };
+        let coordinator = Coordinator {
+            spec,
+            timeline,
+            addresses: &addresses,
+            spare_cpu: &spare_cpu,
+            stop,
+            observer,
+            from_workers,
+            network,
+        };
         coordinator.follow(workers)
     })
 }

@@ -94,6 +94,47 @@ error_kinds! {
     SettingsTimeout: "settings-timeout",
         "the peer did not announce its HTTP/2 settings within the timeout", opening,
         hint("does the port speak HTTP/2 (a plain one: by prior knowledge)? HTTP/1.1 is without --http 2");
+    UpgradeTimeout: "upgrade-timeout",
+        "the server did not answer the request for a WebSocket within the timeout", opening,
+        hint("does a WebSocket server answer there? plain HTTP is http://");
+    UpgradeNotFound: "upgrade-not-found",
+        "the server answered the request for a WebSocket with status 404", opening, hint("is the path right?");
+    UpgradeDenied: "upgrade-denied",
+        "the server answered the request for a WebSocket with status 401, 403 or 407", opening,
+        hint("credentials and Origin are headers: --header");
+    UpgradeRedirected: "upgrade-redirected",
+        "the server answered the request for a WebSocket with a redirection", opening,
+        hint("name the URL to which it leads: wss:// instead of ws://?");
+    UpgradeUnavailable: "upgrade-unavailable",
+        "the server answered the request for a WebSocket with a status of 500 or above", opening,
+        hint("the log of the server, or of a proxy before it, says why");
+    /// Such as a server that ignores the request for another protocol.
+    UpgradeRefused: "upgrade-refused",
+        "the server answered the request for a WebSocket with another status than 101", opening,
+        hint("does a WebSocket server answer at that path, and does a proxy before it allow upgrades?");
+    UpgradeInvalid: "upgrade-invalid",
+        "the server accepted a WebSocket that was not asked for: another key, or an extension", opening;
+    WebSocketProtocol: "websocket-protocol", "frames of the peer broke the rules of WebSocket";
+    WebSocketMessageSize: "websocket-message-size", "a message of the peer is beyond 64 MiB";
+    WebSocketFlood: "websocket-flood", "the peer sends pings and reads none of the answers";
+    CloseNormal: "close-normal", "the peer closed the WebSocket (code 1000) before the answer was whole";
+    CloseNoCode: "close-no-code", "the peer closed the WebSocket without a code before the answer was whole";
+    CloseGoingAway: "close-going-away", "the peer closed the WebSocket (code 1001) before the answer was whole";
+    CloseProtocol: "close-protocol", "the peer closed the WebSocket: it saw a violation of the protocol (code 1002)";
+    CloseUnsupported: "close-unsupported",
+        "the peer closed the WebSocket: it does not accept such messages (code 1003)",
+        hint("a body in UTF-8 is sent as text, any other as binary");
+    CloseInvalidData: "close-invalid-data",
+        "the peer closed the WebSocket: the content of a message is not what it should be (code 1007)";
+    ClosePolicy: "close-policy", "the peer closed the WebSocket: a message violates its policy (code 1008)";
+    CloseTooLarge: "close-too-large", "the peer closed the WebSocket: a message is too large for it (code 1009)";
+    CloseExtension: "close-extension",
+        "the peer closed the WebSocket: it requires an extension (code 1010), of which there are none here";
+    CloseInternal: "close-internal", "the peer closed the WebSocket for an error of its own (code 1011)";
+    CloseRestart: "close-restart", "the peer closed the WebSocket to restart (code 1012)";
+    CloseTryLater: "close-try-later", "the peer closed the WebSocket: it is overloaded (code 1013)";
+    CloseGateway: "close-gateway", "a gateway closed the WebSocket: the server behind it failed (code 1014)";
+    CloseApplication: "close-application", "the peer closed the WebSocket with a code of its application (3000 to 4999)";
     Http2Protocol: "http2-protocol", "the peer broke the rules of HTTP/2 (PROTOCOL_ERROR or STREAM_CLOSED)";
     Http2FrameSize: "http2-frame-size",
         "a frame of the peer has a length that it may not have (FRAME_SIZE_ERROR)";
@@ -207,6 +248,38 @@ impl ErrorKind {
             Some(Errno::ADDRNOTAVAIL) => Self::PortsExhausted,
             Some(Errno::MFILE | Errno::NFILE) => Self::FilesExhausted,
             _ => Self::ConnectFailed,
+        }
+    }
+
+    /// Classifies the status that answers a request for a WebSocket and agrees on none.
+    pub(crate) fn of_upgrade(status: u16) -> Self {
+        match status {
+            101 => Self::UpgradeInvalid,
+            300..=399 => Self::UpgradeRedirected,
+            401 | 403 | 407 => Self::UpgradeDenied,
+            404 => Self::UpgradeNotFound,
+            500.. => Self::UpgradeUnavailable,
+            _ => Self::UpgradeRefused,
+        }
+    }
+
+    /// Classifies the code with which a peer closes a WebSocket.
+    pub(crate) fn of_close(code: Option<u16>) -> Self {
+        match code {
+            None => Self::CloseNoCode,
+            Some(1000) => Self::CloseNormal,
+            Some(1001) => Self::CloseGoingAway,
+            Some(1002) => Self::CloseProtocol,
+            Some(1003) => Self::CloseUnsupported,
+            Some(1007) => Self::CloseInvalidData,
+            Some(1008) => Self::ClosePolicy,
+            Some(1009) => Self::CloseTooLarge,
+            Some(1010) => Self::CloseExtension,
+            Some(1011) => Self::CloseInternal,
+            Some(1012) => Self::CloseRestart,
+            Some(1013) => Self::CloseTryLater,
+            Some(1014) => Self::CloseGateway,
+            Some(_) => Self::CloseApplication,
         }
     }
 

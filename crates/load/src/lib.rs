@@ -11,6 +11,7 @@
 mod clock;
 mod engine;
 mod error;
+mod lookups;
 mod network;
 mod pacing;
 mod protocol;
@@ -30,9 +31,11 @@ mod worker;
 
 pub use engine::{Observer, Progress, run};
 pub use error::{ErrorKind, LoadError};
+pub use lookups::{LookUp, Lookups};
 pub use network::{IoBackendChoice, ProxyProtocol};
 pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};
+pub use protocol::websocket::Replies;
 pub use recording::{Recording, RecordingError};
 pub use schedule::{Arrival, Bursts, ClientStage, RateStage, Replay, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
@@ -66,4 +69,9 @@ pub mod http2 {
     pub use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
     pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
     pub use crate::target::Values;
+}
+
+/// The client side of WebSocket connections, exposed for fuzzing.
+pub mod websocket {
+    pub use crate::protocol::websocket::check_connection;
 }

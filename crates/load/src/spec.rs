@@ -1,8 +1,10 @@
 //! The fully resolved specification of a run: the engine applies no defaults.
 
 use crate::clock::{Nanos, SECOND, nanos};
+use crate::lookups::Lookups;
 use crate::network::{IoBackendChoice, ProxyProtocol};
 use crate::protocol::raw::ExpectedReply;
+use crate::protocol::websocket::Replies;
 use crate::schedule::{Arrival, Bursts, ClientStage, RateProfile, RateStage, Replay, ThinkTime};
 use crate::share::{GeneratorShare, part};
 use crate::source::Sources;
@@ -84,6 +86,8 @@ impl LoadSpec {
             source: self.opening.sources.map(|sources| sources.to_string()),
             proxy_protocol: self.opening.proxy_protocol.map(ProxyProtocol::version),
             new_per_request: self.opening.per_request,
+            lookups_every_s: self.opening.lookups.map(|lookups| lookups.every.as_secs_f64()),
+            client_certificates: self.tls.as_ref().and_then(TlsClient::identities),
         };
         (settings != ConnectionSettings::default()).then_some(settings)
     }
@@ -95,6 +99,7 @@ impl LoadSpec {
             Protocol::Http2 { .. } if self.targets.family == Family::Grpc => SpokenProtocol::Grpc,
             Protocol::Http2 { .. } => SpokenProtocol::Http2,
             Protocol::Raw(_) => SpokenProtocol::Raw,
+            Protocol::WebSocket(_) => SpokenProtocol::WebSocket,
         }
     }
 }
@@ -110,6 +115,8 @@ pub struct Opening {
     /// the start, one connection to each server shows whether it can be reached. Servers are chosen per request, and a connection
     /// has one stream.
     pub per_request: bool,
+    /// Names are looked up again during the run.
+    pub lookups: Option<Lookups>,
 }
 
 /// Protocol on a connection.
@@ -124,13 +131,15 @@ pub enum Protocol {
     },
     /// Messages of fixed sizes, without a protocol.
     Raw(ExpectedReply),
+    /// WebSocket over HTTP/1.1.
+    WebSocket(Replies),
 }
 
 impl Protocol {
     /// Protocol to select by ALPN; `None` if nothing is offered.
     pub(crate) fn alpn(self) -> Option<&'static [u8]> {
         match self {
-            Self::Http1 => Some(b"http/1.1"),
+            Self::Http1 | Self::WebSocket(_) => Some(b"http/1.1"),
             Self::Http2 { .. } => Some(b"h2"),
             Self::Raw(_) => None,
         }
@@ -141,7 +150,8 @@ impl Protocol {
     pub fn with_one_stream(self) -> Self {
         match self {
             Self::Http2 { .. } => Self::Http2 { streams: 1 },
-            Self::Http1 | Self::Raw(_) => self,
+            Self::WebSocket(Replies::InOrder(_)) => Self::WebSocket(Replies::InOrder(1)),
+            Self::Http1 | Self::Raw(_) | Self::WebSocket(_) => self,
         }
     }
 
@@ -149,8 +159,8 @@ impl Protocol {
     #[must_use]
     pub fn streams(self) -> usize {
         match self {
-            Self::Http1 | Self::Raw(_) => 1,
-            Self::Http2 { streams } => streams,
+            Self::Http1 | Self::Raw(_) | Self::WebSocket(Replies::Pushed(_)) => 1,
+            Self::Http2 { streams } | Self::WebSocket(Replies::InOrder(streams)) => streams,
         }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) fallbacks: Option<(ErrorKind, u64)>,
     /// Addresses of servers' names at which no connection was left at the end of the window.
     pub(crate) abandoned_addresses: &'a [String],
+    /// A name that could not be looked up again, and how often.
+    pub(crate) failed_lookups: Option<(&'a str, u64)>,
     /// Fewest requests that a server allowed at once on a connection, if fewer than asked for.
     pub(crate) peer_limit: Option<usize>,
     /// The backlog, if it grows throughout the window.
@@ -79,6 +81,7 @@ pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     notes::servers_left_out(&context, &mut verdict);
     notes::fallbacks(&context, &mut verdict);
     notes::abandoned_addresses(&context, &mut verdict);
+    notes::failed_lookups(&context, &mut verdict);
     notes::idle_closes(result, &mut verdict);
     notes::redirects(result, &mut verdict);
     notes::peer_limit(result, &context, &mut verdict);

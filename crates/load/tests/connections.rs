@@ -1,18 +1,22 @@
 //! Ways of opening connections, as servers see them.
 
 mod recording_servers;
+mod servers;
 mod specs;
 
 use load::{
-    Address, Family, Handshakes, LoadSpec, Opening, Protocol, ProxyProtocol, RequestTemplate, ScheduleSpec,
-    ThinkTime, TlsClient, Verification,
+    Address, Family, Handshakes, LoadSpec, Lookups, Opening, Protocol, ProxyProtocol, RequestTemplate,
+    ScheduleSpec, ThinkTime, TlsClient, Verification,
 };
 use recording_servers::{Closing, RecordingServer};
 use results::{ConnectionSettings, IdleCloses, LoadResult};
-use specs::{NETWORK, open_loop, run, so_many};
+use servers::{OK, TestServer, reply};
+use specs::{NETWORK, Silent, open_loop, run, so_many};
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -160,7 +164,7 @@ fn proxy_header_precedes_tls() {
     let url = format!("https://{address}/");
     let mut load = spec(&url, &RequestTemplate::default(), ScheduleSpec::closed(1));
     (load.connections, load.opening.proxy_protocol) = (1, Some(ProxyProtocol::V2));
-    load.tls = Some(TlsClient::new(&Verification::Off, None, Handshakes::default()).unwrap());
+    load.tls = Some(TlsClient::new(&Verification::Off, &[], Handshakes::default()).unwrap());
     run(&load);
     let start = server.join().unwrap();
     assert_eq!(start[..12], *b"\r\n\r\n\0\r\nQUIT\n");
@@ -339,4 +343,42 @@ fn request_on_busy_connection_is_not_lost_to_idleness() {
     // A machine that stalls may leave it idle now and then.
     let lost = result.idle_closes.map_or(0, |closes| closes.requests);
     assert!(lost < result.requests.failed, "{lost} of {:?}", result.requests);
+}
+
+#[test]
+fn new_connections_go_to_the_addresses_found_last() {
+    static NEW: OnceLock<SocketAddr> = OnceLock::new();
+    static LOOKUPS: AtomicU64 = AtomicU64::new(0);
+    /// Finds another address than before the run, and then none.
+    fn look_up(endpoint: &str) -> io::Result<Vec<SocketAddr>> {
+        assert_eq!(endpoint, "shop.test:80");
+        match LOOKUPS.fetch_add(1, Ordering::SeqCst) {
+            0 => Ok(NEW.get().copied().into_iter().collect()),
+            _ => Err(io::Error::other("the resolver is away")),
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let stops = Arc::clone(&stop);
+    let old = TestServer::start(|stream, _| reply(stream, OK));
+    let new = TestServer::start(move |stream, _| {
+        stops.fetch_or(LOOKUPS.load(Ordering::SeqCst) >= 3, Ordering::SeqCst);
+        reply(stream, OK)
+    });
+    NEW.set(new.address).expect("set once");
+    let think_time = ThinkTime::Constant(Duration::from_millis(2));
+    let schedule = ScheduleSpec::Closed { clients: 1, think_time, requests: None };
+    let mut load = spec(&old.url(), &RequestTemplate::default(), schedule);
+    "shop.test:80".clone_into(&mut load.targets.servers[0].authority);
+    let lookups = Lookups { every: Duration::from_millis(20), look_up };
+    load.opening = Opening { per_request: true, lookups: Some(lookups), ..Opening::default() };
+    load.duration = LONG;
+    let result = load::run(&load, &stop, &mut Silent).expect("the engine runs");
+    assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
+    let at: Vec<&String> = result.addresses.keys().collect();
+    let mut expected = [old.address.to_string(), new.address.to_string()];
+    expected.sort();
+    assert_eq!(at, expected.iter().collect::<Vec<_>>(), "{:?}", result.addresses);
+    let note = result.verdict.notes.iter().find(|note| note.starts_with("lookups: shop.test:80 could not"));
+    assert!(note.is_some_and(|note| note.contains("addresses found last")), "{:?}", result.verdict);
+    assert_eq!(result.connection_settings.and_then(|settings| settings.lookups_every_s), Some(0.02));
 }

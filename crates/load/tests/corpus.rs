@@ -9,9 +9,12 @@ mod recording;
 #[macro_use]
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
+#[path = "../../../fuzz/src/websocket.rs"]
+mod websocket;
 
 corpora! {
     http1_response_corpus_passes: "http1_response", http1::check;
     http2_connection_corpus_passes: "http2_connection", http2::check;
     recording_corpus_passes: "recording", recording::check;
+    websocket_corpus_passes: "websocket", websocket::check;
 }

@@ -159,7 +159,7 @@ fn events_in_several_tls_records_of_one_segment_have_one_time() {
         Then::GoOn
     });
     let verification = Verification::Authorities(authority.file());
-    let tls = TlsClient::new(&verification, None, Handshakes::default()).expect("usable TLS");
+    let tls = TlsClient::new(&verification, &[], Handshakes::default()).expect("usable TLS");
     let result = run(&LoadSpec { tls: Some(tls), ..spec(&server.url()) });
     let (times, events) = counts(&result);
     assert_eq!((times, events.received), ([REQUESTS, REQUESTS, 9 * REQUESTS], 10 * REQUESTS), "{events:?}");

@@ -381,7 +381,7 @@ fn non_http2_server_is_reported_before_run() {
 fn alpn_selects_http2_or_connection_fails() {
     let authority = Authority::new();
     let tls = || {
-        TlsClient::new(&Verification::Authorities(authority.file()), None, load::Handshakes::default())
+        TlsClient::new(&Verification::Authorities(authority.file()), &[], load::Handshakes::default())
             .expect("usable TLS")
     };
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {

@@ -141,7 +141,7 @@ fn first_events_and_gaps_over_tls_read_as_the_server_sent_them() {
         if respond(&stream.sock, seal, &own).is_ok() { Then::GoOn } else { Then::Truncate }
     });
     let verification = Verification::Authorities(authority.file());
-    let tls = TlsClient::new(&verification, None, Handshakes::default()).expect("usable TLS");
+    let tls = TlsClient::new(&verification, &[], Handshakes::default()).expect("usable TLS");
     let load = LoadSpec { tls: Some(tls), ..load(&server.url()) };
     assert_read_back("TLS", &run(&load), &sent);
 }

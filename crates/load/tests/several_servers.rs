@@ -375,7 +375,7 @@ fn each_host_of_range_has_its_name_in_tls_and_requests() {
         let mut spec = spec(&[server.url()], connections, so_many(connections, 200), Duration::from_secs(60));
         let targets = load::resolve(std::slice::from_ref(&url), &template).unwrap();
         spec.targets = load::Targets { server_per, ..targets };
-        spec.tls = Some(TlsClient::new(&trusted, None, Handshakes::default()).unwrap());
+        spec.tls = Some(TlsClient::new(&trusted, &[], Handshakes::default()).unwrap());
         let result = run(&spec);
         assert_eq!(
             (result.requests.completed, result.requests.errors.len()),

@@ -12,10 +12,12 @@ use load::{
 use results::{LoadResult, Pacing};
 use rustls::version::{TLS12, TLS13};
 use specs::{NETWORK, TEST_TIMEOUT};
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
 
@@ -39,7 +41,10 @@ fn spec(
 ) -> LoadSpec {
     LoadSpec {
         connections: CONNECTIONS as usize,
-        tls: Some(TlsClient::new(verification, identity, Handshakes::default()).expect("usable TLS")),
+        tls: Some(
+            TlsClient::new(verification, identity.map_or(&[], std::slice::from_ref), Handshakes::default())
+                .expect("usable TLS"),
+        ),
         network: NETWORK,
         ..specs::spec(urls, template, specs::open_loop(100.0, DURATION), DURATION)
     }
@@ -112,7 +117,7 @@ fn sessions_are_resumed_only_on_request_and_counted_separately() {
                 ScheduleSpec::Closed { clients: 1, think_time: ThinkTime::NONE, requests: Some(20) };
             spec.duration = TEST_TIMEOUT;
             let handshakes = Handshakes { version: None, resumed_servers };
-            spec.tls = Some(TlsClient::new(&trusting(&authority), None, handshakes).expect("usable TLS"));
+            spec.tls = Some(TlsClient::new(&trusting(&authority), &[], handshakes).expect("usable TLS"));
             let result = run(&spec);
             assert_eq!(result.requests.completed, 20, "{:?}", result.requests);
             let (all, resumed) = (sessions(&result, name), sessions(&result, "resumed"));
@@ -130,7 +135,7 @@ fn requested_version_is_the_only_one_offered() {
     let with_version = |server: &TlsServer, version| {
         let mut spec = spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None);
         let handshakes = Handshakes { version: Some(version), ..Handshakes::default() };
-        spec.tls = Some(TlsClient::new(&trusting(&authority), None, handshakes).expect("usable TLS"));
+        spec.tls = Some(TlsClient::new(&trusting(&authority), &[], handshakes).expect("usable TLS"));
         run(&spec)
     };
     let server = TlsServer::start(config(&authority.issue_usual(), &TLS12, None), answer);
@@ -198,6 +203,40 @@ fn servers_requiring_client_certificate_get_it_or_reject_before_run() {
         }
         assert_all_answered(&showing(&server, Some(&identity(&authority))), &server);
     }
+}
+
+#[test]
+fn connections_present_their_certificates_in_turn_over_all_threads() {
+    let authority = Authority::new();
+    let identities: Vec<ClientIdentity> = (1..=3)
+        .map(|number| authority.issue(&format!("client-{number}"), 2020, 2100))
+        .map(|issued| ClientIdentity { certificate: issued.certificate_file, key: issued.key_file })
+        .collect();
+    let presented = Arc::new(Mutex::new(BTreeMap::new()));
+    let seen = Arc::clone(&presented);
+    let server = TlsServer::start(
+        config(&authority.issue_usual(), &TLS13, Some(&authority)),
+        move |stream, ordinal| {
+            let certificate = stream.conn.peer_certificates().expect("it is required")[0].to_vec();
+            if ordinal == 0 {
+                *seen.lock().expect("no panic").entry(certificate).or_insert(0) += 1;
+            }
+            answer(stream, ordinal)
+        },
+    );
+    let mut spec = spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None);
+    spec.tls =
+        Some(TlsClient::new(&trusting(&authority), &identities, Handshakes::default()).expect("usable"));
+    (spec.threads, spec.connections) = (2, 4);
+    spec.schedule = specs::so_many(4, 60);
+    spec.opening.per_request = true;
+    let result = run(&spec);
+    assert_eq!(result.requests.completed, 60, "{:?}", result.requests);
+    assert_eq!(result.connection_settings.and_then(|settings| settings.client_certificates), Some(3));
+    let presented = presented.lock().expect("no panic");
+    assert_eq!((presented.len(), presented.values().sum::<u64>()), (3, 60), "{:?}", presented.values());
+    // Each of the two threads takes its own turns, and how many requests each sends is not fixed.
+    assert!(presented.values().all(|count| (18..=22).contains(count)), "{:?}", presented.values());
 }
 
 #[test]
@@ -438,8 +477,9 @@ fn invalid_certificate_files_are_named_in_errors() {
             "use the certificate in `",
         ),
     ] {
-        let error =
-            TlsClient::new(&verification, identity.as_ref(), Handshakes::default()).unwrap_err().to_string();
+        let error = TlsClient::new(&verification, identity.as_slice(), Handshakes::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(expected), "{error}, expected {expected}");
     }
 }

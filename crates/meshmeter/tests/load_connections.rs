@@ -2,7 +2,7 @@
 
 mod command;
 
-use command::{NOBODY, run, stderr, stdout};
+use command::{NOBODY, Serving, run, stderr, stdout};
 use results::{ConnectionSettings, LoadResult};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -26,6 +26,9 @@ fn options_that_contradict_each_other_are_refused() {
         (&["--source", "10.0.0.5/24"], "the address has bits beyond its prefix"),
         (&["--source", "::1"], "the source address ::1 is IPv6, and `127.0.0.1:1` has no such address"),
         (&["--proxy-protocol", "3"], "--proxy-protocol"),
+        (&["--resolve-every", "30s", "--unix-socket", "/x"], "--unix-socket"),
+        (&["--resolve-every", "10ms"], "must be at least 100ms"),
+        (&["--resolve-every", "30s"], "--resolve-every: the hosts are addresses"),
     ] {
         let output = run(&[&["load", "--rate", "1"], options, &[url]].concat());
         assert_eq!(output.status.code(), Some(2), "{options:?}: {}", stderr(&output));
@@ -151,5 +154,33 @@ fn requests_with_connections_of_their_own_say_that_they_are_the_last() {
         for head in all.iter().flatten() {
             assert_eq!(head.to_lowercase().contains("\r\nconnection: close\r\n"), says_close, "{head}");
         }
+    }
+}
+
+/// Memory of an idle connection that the generator may have at most, bytes.
+const MAX_IDLE_BYTES: f64 = 2500.0;
+/// With the limit on open files that many machines have, 20 000.
+const IDLE_CONNECTIONS: u64 = 15_000;
+
+#[test]
+#[allow(clippy::print_stdout, reason = "the figure, for --nocapture")]
+fn idle_connections_take_little_memory() {
+    let server = Serving::start(&[]);
+    let peak_bytes = |network: &str, connections: u64| {
+        let arguments =
+            ["load", "--progress", "off", "--json", "-", "--network", network, "--duration", "1s"];
+        let connections = connections.to_string();
+        let output =
+            run(&[&arguments[..], &["--rate", "5", "--connections", &connections, &server.url()]].concat());
+        let result: LoadResult = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));
+        assert_eq!((result.connections.to_string(), result.requests.failed), (connections, 0), "{result:?}");
+        result.generator.memory_peak_bytes as f64
+    };
+    for network in ["epoll", "io-uring"] {
+        let few = peak_bytes(network, 100);
+        let of_each = (peak_bytes(network, IDLE_CONNECTIONS) - few) / (IDLE_CONNECTIONS - 100) as f64;
+        println!("{network}: {of_each:.0} bytes per idle connection");
+        assert!(of_each <= MAX_IDLE_BYTES, "{network}: {of_each:.0} bytes per idle connection");
     }
 }

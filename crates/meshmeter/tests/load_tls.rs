@@ -207,8 +207,14 @@ fn a_system_without_authorities_is_named_with_the_files_looked_at() {
 #[test]
 fn ineffective_or_incomplete_tls_options_are_rejected() {
     for (arguments, expected) in [
-        (&["--insecure", "http://127.0.0.1/"][..], "--insecure is for https://, grpcs:// and tls:// URLs"),
-        (&["--sni", "shop.example", "http://127.0.0.1/"], "--sni is for https://, grpcs:// and tls:// URLs"),
+        (
+            &["--insecure", "http://127.0.0.1/"][..],
+            "--insecure is for https://, grpcs://, wss:// and tls:// URLs",
+        ),
+        (
+            &["--sni", "shop.example", "http://127.0.0.1/"],
+            "--sni is for https://, grpcs://, wss:// and tls:// URLs",
+        ),
         (&["--cert", "x", "https://127.0.0.1/"], "--key"),
         (&["--key", "x", "https://127.0.0.1/"], "--cert"),
         (&["--insecure", "--cacert", "x", "https://127.0.0.1/"], "cannot be used with"),

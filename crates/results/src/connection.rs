@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Settings of connections that are not opened in the usual way: over TCP, from an address that the kernel chooses, and kept open.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionSettings {
     /// The unix socket that all connections go to, such as `unix:/run/shop.sock`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -18,6 +18,12 @@ pub struct ConnectionSettings {
     /// Each request opened its own connection when it was due, and closed it after the response: its times include opening.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub new_per_request: bool,
+    /// Time between look-ups of the servers' names, seconds: connections opened later went to the addresses found last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lookups_every_s: Option<f64>,
+    /// Number of client certificates that connections presented in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificates: Option<usize>,
 }
 
 /// Connections that the peer closed for being idle, probably: its keep-alive timeout.
@@ -37,6 +43,8 @@ impl fmt::Display for ConnectionSettings {
             self.source.as_ref().map(|source| format!("from {source}")),
             self.proxy_protocol.map(|version| format!("PROXY protocol {version}")),
             self.new_per_request.then(|| "a new one per request".to_owned()),
+            self.lookups_every_s.map(|every_s| format!("names looked up every {every_s} s")),
+            self.client_certificates.map(|number| format!("{number} client certificates in turn")),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }

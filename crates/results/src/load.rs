@@ -288,6 +288,9 @@ pub enum SpokenProtocol {
     /// Raw bytes without a protocol.
     #[serde(rename = "raw")]
     Raw,
+    /// Messages of WebSocket over HTTP/1.1.
+    #[serde(rename = "websocket")]
+    WebSocket,
 }
 
 impl SpokenProtocol {
@@ -299,6 +302,7 @@ impl SpokenProtocol {
             Self::Http2 => "HTTP/2",
             Self::Grpc => "gRPC",
             Self::Raw => "raw",
+            Self::WebSocket => "WebSocket",
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A worker gives it turns; each returns what the connection needs next. The protocol is known from the
 //! listener, from the TLS handshake (ALPN), or from the first bytes. It changes at most twice: opening →
-//! HTTP/1.1 → HTTP/2.
+//! HTTP/1.1 → HTTP/2 or WebSocket.
 
 use crate::counters::Tally;
 use crate::http1::Http1;
@@ -13,6 +13,7 @@ use crate::shared::Shared;
 use crate::tcp::Tcp;
 use crate::transport::Transport;
 use crate::turn::Turn;
+use crate::websocket::WebSocket;
 use rustix::fd::OwnedFd;
 use rustls::ServerConfig;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ enum Spoken {
     Http1(Http1),
     Http2(Http2),
     Tcp(Tcp),
+    WebSocket(WebSocket),
     /// None: the connection is over.
     Nothing,
 }
@@ -65,6 +67,7 @@ impl Connection {
             Spoken::Http1(http1) => http1.has_input(half_closed),
             Spoken::Http2(http2) => http2.has_input(half_closed),
             Spoken::Tcp(tcp) => tcp.has_input(half_closed),
+            Spoken::WebSocket(websocket) => websocket.has_input(half_closed),
             Spoken::Nothing => {}
         }
     }
@@ -75,13 +78,18 @@ impl Connection {
             Spoken::Http1(http1) => http1.is_delayed(),
             Spoken::Http2(http2) => http2.is_delayed(),
             Spoken::Tcp(tcp) => tcp.is_delayed(),
+            Spoken::WebSocket(websocket) => websocket.is_delayed(),
             Spoken::Opening(_) | Spoken::Nothing => false,
         }
     }
 
     /// Bytes of memory held for unfinished requests.
     pub(crate) fn held_bytes(&self) -> usize {
-        if let Spoken::Http1(http1) = &self.spoken { http1.held_bytes() } else { 0 }
+        match &self.spoken {
+            Spoken::Http1(http1) => http1.held_bytes(),
+            Spoken::WebSocket(websocket) => websocket.held_bytes(),
+            Spoken::Opening(_) | Spoken::Http2(_) | Spoken::Tcp(_) | Spoken::Nothing => 0,
+        }
     }
 
     /// Runs one turn.
@@ -104,6 +112,7 @@ impl Connection {
             Spoken::Http1(http1) => http1.turn(shared),
             Spoken::Http2(http2) => Some(http2.turn(shared)),
             Spoken::Tcp(tcp) => Some(tcp.turn(shared)),
+            Spoken::WebSocket(websocket) => Some(websocket.turn(shared)),
             Spoken::Nothing => Some(Turn::Close),
         }
     }
@@ -117,8 +126,11 @@ impl Connection {
                 Opened::Tcp(transport) => Spoken::Tcp(Tcp::new(transport, shared)),
             },
             Spoken::Http1(http1) => {
-                let (transport, received) = http1.into_parts();
-                Spoken::Http2(Http2::new(transport, received, shared))
+                let (transport, received, websocket) = http1.into_parts();
+                match websocket {
+                    Some(answer) => Spoken::WebSocket(WebSocket::new(transport, received, answer, shared)),
+                    None => Spoken::Http2(Http2::new(transport, received, shared)),
+                }
             }
             ended => ended,
         };
@@ -129,6 +141,7 @@ impl Connection {
         match &self.spoken {
             Spoken::Http1(http1) => http1.count_end(tally),
             Spoken::Tcp(tcp) => tcp.count_end(tally),
+            Spoken::WebSocket(websocket) => websocket.count_end(tally),
             Spoken::Opening(opening) => opening.count_end(tally),
             Spoken::Http2(_) | Spoken::Nothing => {}
         }

@@ -31,6 +31,8 @@ pub struct Counters {
     pub grpc: ProtocolCounters,
     /// TCP.
     pub tcp: ProtocolCounters,
+    /// Messages of WebSocket, whose connections are counted under HTTP/1.1, too.
+    pub websocket: ProtocolCounters,
     /// TLS handshakes completed.
     pub tls_handshakes: u64,
     /// TLS handshakes that failed, were aborted by the client or took too long.
@@ -74,8 +76,13 @@ impl Counters {
             self.bytes_received,
             self.bytes_sent
         );
-        let protocols =
-            [("http/1.1", self.http1), ("http/2", self.http2), ("grpc", self.grpc), ("tcp", self.tcp)];
+        let protocols = [
+            ("http/1.1", self.http1),
+            ("http/2", self.http2),
+            ("grpc", self.grpc),
+            ("tcp", self.tcp),
+            ("websocket", self.websocket),
+        ];
         for (index, (name, counts)) in protocols.into_iter().enumerate() {
             let ProtocolCounters { connections, requests, answered, failed, incomplete } = counts;
             let comma = if index == 0 { "" } else { "," };
@@ -107,8 +114,10 @@ impl Counters {
             tally.http2.add_to(&mut sum.http2);
             tally.grpc.add_to(&mut sum.grpc);
             tally.tcp.add_to(&mut sum.tcp);
+            tally.websocket.add_to(&mut sum.websocket);
         }
-        sum.requests = sum.http1.requests + sum.http2.requests + sum.grpc.requests + sum.tcp.requests;
+        let protocols = [sum.http1, sum.http2, sum.grpc, sum.tcp, sum.websocket];
+        sum.requests = protocols.iter().map(|counts| counts.requests).sum();
         sum
     }
 }
@@ -126,6 +135,7 @@ pub(crate) struct Tally {
     pub http2: ProtocolTally,
     pub grpc: ProtocolTally,
     pub tcp: ProtocolTally,
+    pub websocket: ProtocolTally,
     pub handshakes: Count,
     pub handshakes_failed: Count,
     /// Incremented by the accepting worker, decremented by the serving one.

@@ -34,6 +34,7 @@ mod tcp;
 mod tls;
 mod transport;
 mod turn;
+mod websocket;
 mod worker;
 
 pub use counters::{Counters, ProtocolCounters};

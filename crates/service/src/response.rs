@@ -8,6 +8,16 @@ use std::io::Write as _;
 /// The response to `Expect: 100-continue`.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+/// Appends the response that accepts a WebSocket with this value.
+pub(crate) fn write_switch(out: &mut Vec<u8>, accept: &str) {
+    // Writing to memory cannot fail.
+    let _ = write!(
+        out,
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n\r\n"
+    );
+}
+
 /// Connection-related fields of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {

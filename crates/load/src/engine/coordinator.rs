@@ -8,6 +8,7 @@ use super::start::{self, POLL_INTERVAL};
 use super::window::{Edge, Window};
 use crate::clock::{Clock, SECOND, nanos};
 use crate::error::LoadError;
+use crate::lookups::FoundAddresses;
 use crate::pacing::{SpareCpu, SpareWatch};
 use crate::recorder::Recorder;
 use crate::spec::LoadSpec;
@@ -27,6 +28,7 @@ const START_DELAY: Duration = Duration::from_millis(2);
 pub(super) struct Coordinator<'a> {
     pub spec: &'a LoadSpec,
     pub timeline: Timeline,
+    pub addresses: &'a FoundAddresses,
     pub spare_cpu: &'a SpareCpu,
     pub stop: &'a AtomicBool,
     pub observer: &'a mut dyn Observer,

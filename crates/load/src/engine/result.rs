@@ -121,7 +121,7 @@ impl Coordinator<'_> {
         open: usize,
         duration_s: f64,
         backlog: Option<&Backlog>,
-        abandoned_addresses: &'a [String],
+        (abandoned_addresses, failed_lookups): &'a (Vec<String>, Option<(String, u64)>),
     ) -> RunContext<'a> {
         let Measured { recorder, waiting, .. } = measured;
         let least_reached = waiting.least_reached(duration_s);
@@ -145,6 +145,7 @@ impl Coordinator<'_> {
                 .map(|(server, _)| servers[server].authority.as_str()),
             fallbacks: recorder.fallbacks(),
             abandoned_addresses,
+            failed_lookups: failed_lookups.as_ref().map(|(endpoint, times)| (endpoint.as_str(), *times)),
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (servers[server].authority.as_str(), requests)),
@@ -244,7 +245,7 @@ impl Coordinator<'_> {
             reading_lag_us: (is_timed_by_kernel && recorder.reading_lag.count() > 0)
                 .then(|| recorder.reading_lag.summary()),
             arrival_uncertainty_us: (is_timed_by_kernel
-                && matches!(self.spec.protocol, Protocol::Http2 { .. }))
+                && matches!(self.spec.protocol, Protocol::Http2 { .. } | Protocol::WebSocket(_)))
             .then(|| recorder.arrival_uncertainty()),
             episodes,
             slowest: Some(slowest),
@@ -268,8 +269,8 @@ impl Coordinator<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        let abandoned = recorder.abandoned_addresses();
-        let context = self.context(&measured, open, duration_s, result.backlog.as_ref(), &abandoned);
+        let of_names = (recorder.abandoned_addresses(), self.addresses.most_failed());
+        let context = self.context(&measured, open, duration_s, result.backlog.as_ref(), &of_names);
         result.verdict = verdict::check(&result, context);
         result
     }

@@ -2,12 +2,14 @@
 
 use super::messages::FromWorker;
 use crate::clock::{Clock, nanos};
+use crate::lookups::FoundAddresses;
 use crate::network::{EpollNetwork, IoBackend, Network, TlsNetwork, UringNetwork};
 use crate::pacing::SpareCpu;
 use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
+use crate::protocol::websocket::{WebSocket, WebSocketRequest};
 use crate::schedule::{
     ClientStage, ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, ReplaySchedule, Schedule, ThinkTime,
 };
@@ -31,6 +33,7 @@ pub(super) struct WorkerTask<'a> {
     pub spec: &'a LoadSpec,
     pub timeline: Timeline,
     pub thread: usize,
+    pub addresses: &'a FoundAddresses,
     pub spare_cpu: &'a SpareCpu,
     pub stop: &'a AtomicBool,
     pub started: Receiver<Instant>,
@@ -111,7 +114,8 @@ impl WorkerTask<'_> {
         match &spec.tls {
             None => self.follow_on(schedule, network, assignment),
             Some(tls) => {
-                let network = TlsNetwork::new(network, tls.speaking(spec.protocol), slots);
+                let configs = tls.speaking(spec.protocol, spec.share.worker(self.thread, spec.threads));
+                let network = TlsNetwork::new(network, configs, slots);
                 self.follow_on(schedule, network, assignment)
             }
         }
@@ -136,6 +140,10 @@ impl WorkerTask<'_> {
             Protocol::Raw(expected) => {
                 self.speak(schedule, network, assignment, RawRequest::new, || Raw::new(expected))
             }
+            Protocol::WebSocket(replies) => {
+                let make_codec = || WebSocket::new(replies);
+                self.speak(schedule, network, assignment, WebSocketRequest::new, make_codec)
+            }
         }
     }
 
@@ -153,6 +161,7 @@ impl WorkerTask<'_> {
         let plan = Plan {
             timeline: self.timeline,
             targets: &spec.targets.servers,
+            addresses: self.addresses,
             choices: &spec.targets.choices,
             sessions: (&spec.targets.sessions, spec.targets.steps()),
             seed: (spec.seed, number.0),

@@ -20,7 +20,7 @@ pub(crate) use epoll::EpollNetwork;
 pub use proxy_header::ProxyProtocol;
 pub(crate) use route::Route;
 pub(crate) use rx_timestamp::wall_clock;
-pub(crate) use tls::{ServerKey, TlsFailure, TlsNetwork};
+pub(crate) use tls::{ServerKey, TlsFailure, TlsNetwork, TlsTurns};
 pub(crate) use uring::UringNetwork;
 
 use rustix::fs::Timespec;

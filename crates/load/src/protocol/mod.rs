@@ -11,6 +11,7 @@ pub(crate) mod http1;
 pub(crate) mod http2;
 mod kept;
 pub(crate) mod raw;
+pub(crate) mod websocket;
 
 use crate::error::ErrorKind;
 use crate::target::Values;
@@ -25,6 +26,10 @@ pub(crate) trait Codec {
 
     /// True if several requests may be unanswered at once. Requests due together are then sent as one write.
     const MULTIPLEXED: bool;
+    /// Failure of a peer that is connected, but does not say within the timeout that it accepts requests.
+    const NOT_GREETED: ErrorKind = ErrorKind::SettingsTimeout;
+    /// Failure of a peer that requires answers without reading them.
+    const FLOODED: ErrorKind = ErrorKind::Http2Flood;
 
     /// Exclusive upper bound of stream numbers: the maximum number of unanswered requests.
     fn streams(&self) -> usize;
@@ -37,8 +42,8 @@ pub(crate) trait Codec {
         None
     }
 
-    /// Resets the state for a new connection; appends the protocol's opening bytes.
-    fn open(&mut self, out: &mut Vec<u8>);
+    /// Resets the state for a new connection, which will carry requests such as this one; appends the protocol's opening bytes.
+    fn open(&mut self, request: &Self::Request, out: &mut Vec<u8>);
 
     /// Starts a request, for which there must be room: appends its bytes, with `values` in its placeholders,
     /// and returns its stream.
@@ -67,6 +72,9 @@ pub(crate) trait Codec {
     /// cannot continue without that response.
     fn cancel(&mut self, stream: usize, out: &mut Vec<u8>) -> bool;
 
+    /// This side closes the connection: appends the bytes that announce it.
+    fn close(&mut self, _out: &mut Vec<u8>) {}
+
     /// The peer has closed its side, which completes a response framed by the end of the connection. Fails if
     /// a response is missing or incomplete.
     fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError>;
@@ -79,7 +87,7 @@ pub enum Parsed {
     Incomplete,
     /// A response is complete.
     Response(ResponseEnd),
-    /// The response of this stream has begun, and is a stream of events.
+    /// The response of this stream has begun, and is a stream of events or of pushed messages.
     EventStream(usize),
     /// This many messages (second field) of this stream's response are complete, or events with content; more may follow.
     Messages(usize, u32),

@@ -27,6 +27,7 @@ pub fn pattern(bytes: usize) -> Vec<u8> {
 }
 
 /// A message to send.
+#[derive(Default)]
 pub(crate) struct RawRequest(Arc<[u8]>);
 
 impl RawRequest {
@@ -60,7 +61,7 @@ impl Codec for Raw {
         self.received.is_none()
     }
 
-    fn open(&mut self, _out: &mut Vec<u8>) {
+    fn open(&mut self, _request: &RawRequest, _out: &mut Vec<u8>) {
         self.received = None;
     }
 

@@ -52,6 +52,13 @@ impl Address {
     }
 }
 
+/// Number of addresses, from the first, that are of its family; at least 1.
+pub(crate) fn spread(addresses: &[Address]) -> usize {
+    let is_ipv4 = |address: &Address| address.ip().map(|ip| ip.is_ipv4());
+    let first = addresses.first().map(is_ipv4);
+    addresses.iter().take_while(|address| Some(is_ipv4(address)) == first).count().max(1)
+}
+
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Self {
         Self::Ip(address)

@@ -14,6 +14,7 @@ mod session;
 mod text;
 mod url;
 
+pub(crate) use address::spread;
 pub use address::{Address, UnixSocketError};
 pub(crate) use assignment::Assignment;
 pub use content::{Body, Header, HeaderError};
@@ -22,6 +23,7 @@ pub(crate) use data::path_text;
 pub use data::{Rows, Source};
 pub use kind::{Expectation, Kind, RequestKind};
 pub use recorded::{Recorded, RecordedRequests, has_body, resolve_recording};
+pub(crate) use resolve::in_families;
 pub use resolve::{resolve, resolve_kinds};
 pub(crate) use selection::{Chosen, Selector, SessionStep};
 pub use session::{Extract, Origin, SessionKind, Step};
@@ -67,6 +69,8 @@ pub enum Family {
     Grpc,
     /// `tcp://` and `tls://`: messages of fixed sizes.
     Raw,
+    /// `ws://` and `wss://`: messages on connections that are opened at the path. Each URL has a server of its own.
+    WebSocket,
 }
 
 /// A URL as given, or a kind of request; with a range of hosts, one of several requests.
@@ -169,9 +173,7 @@ impl Target {
     /// name, such as the pods of a service. The others are other ways to the same hosts, for when these fail.
     #[must_use]
     pub fn spread(&self) -> usize {
-        let is_ipv4 = |address: &Address| address.ip().map(|ip| ip.is_ipv4());
-        let first = self.addresses.first().map(is_ipv4);
-        self.addresses.iter().take_while(|address| Some(is_ipv4(address)) == first).count().max(1)
+        spread(&self.addresses)
     }
 }
 
@@ -283,7 +285,7 @@ pub enum TargetError {
     #[error("with `{0}` there are more than 10000 servers")]
     TooManyServers(String),
     /// A URL with an unsupported scheme.
-    #[error("`{url}` has the scheme `{scheme}`; known are http, https, grpc, grpcs, tcp and tls")]
+    #[error("`{url}` has the scheme `{scheme}`; known are http, https, grpc, grpcs, ws, wss, tcp and tls")]
     Scheme {
         /// As given.
         url: String,
@@ -305,6 +307,12 @@ pub enum TargetError {
     /// A header that says how long the body is, and is wrong.
     #[error("the header `{0}` contradicts the body, whose length is sent with it")]
     HeaderOfBody(HeaderName),
+    /// A header that a request for a WebSocket has of its own.
+    #[error("the header `{0}` is one of the request that opens a WebSocket, which has its own")]
+    HeaderOfOpening(HeaderName),
+    /// WebSockets are opened once, all in the same way.
+    #[error("{0} has a range of numbers, and connections of WebSocket are all opened alike")]
+    RangeOfOpening(String),
     /// A header of which a request has one.
     #[error("the header `{0}` is given twice")]
     RepeatedHeader(HeaderName),

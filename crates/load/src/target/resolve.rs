@@ -8,7 +8,10 @@ use super::{
 use crate::protocol::Keep;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, USER_AGENT};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+};
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
 use results::{Build, percent_decoded};
@@ -30,11 +33,13 @@ struct Scheme {
     usual_port: Option<u16>,
 }
 
-const SCHEMES: [Scheme; 6] = [
+const SCHEMES: [Scheme; 8] = [
     Scheme { name: "http", family: Family::Http, tls: false, usual_port: Some(80) },
     Scheme { name: "https", family: Family::Http, tls: true, usual_port: Some(443) },
     Scheme { name: "grpc", family: Family::Grpc, tls: false, usual_port: Some(80) },
     Scheme { name: "grpcs", family: Family::Grpc, tls: true, usual_port: Some(443) },
+    Scheme { name: "ws", family: Family::WebSocket, tls: false, usual_port: Some(80) },
+    Scheme { name: "wss", family: Family::WebSocket, tls: true, usual_port: Some(443) },
     Scheme { name: "tcp", family: Family::Raw, tls: false, usual_port: None },
     Scheme { name: "tls", family: Family::Raw, tls: true, usual_port: None },
 ];
@@ -115,6 +120,9 @@ fn check_content(family: Family, template: &RequestTemplate) -> Result<(), Targe
     if family == Family::Raw && template.body.constant().is_none() {
         return Err(TargetError::RangeOfRaw);
     }
+    if family == Family::WebSocket {
+        check_opening(template)?;
+    }
     for name in [HOST, CONTENT_LENGTH] {
         if template.headers.iter().filter(|header| *header.name() == name).count() > 1 {
             return Err(TargetError::RepeatedHeader(name));
@@ -132,6 +140,28 @@ fn check_content(family: Family, template: &RequestTemplate) -> Result<(), Targe
         Some(header) => Err(TargetError::HeaderOfBody(header.name().clone())),
         None => Ok(()),
     }
+}
+
+/// Rejects headers that a request for a WebSocket has of its own, or that vary: a connection is opened once.
+fn check_opening(template: &RequestTemplate) -> Result<(), TargetError> {
+    let own = [
+        CONNECTION,
+        UPGRADE,
+        SEC_WEBSOCKET_KEY,
+        SEC_WEBSOCKET_VERSION,
+        SEC_WEBSOCKET_EXTENSIONS,
+        CONTENT_LENGTH,
+        TRANSFER_ENCODING,
+    ];
+    for header in &template.headers {
+        if own.contains(header.name()) {
+            return Err(TargetError::HeaderOfOpening(header.name().clone()));
+        }
+        if header.value().places().next().is_some() {
+            return Err(TargetError::RangeOfOpening(format!("the header `{}`", header.name())));
+        }
+    }
+    Ok(())
 }
 
 /// Builds servers from URLs.
@@ -189,8 +219,12 @@ impl<'a> Resolver<'a> {
         if let Some(credentials) = template.credentials {
             authorize(&mut request, credentials);
         }
+        let is_opened_at_path = scheme.family == Family::WebSocket;
+        if is_opened_at_path && template.path.places().next().is_some() {
+            return Err(TargetError::RangeOfOpening(format!("the path of `{url}`")));
+        }
         let key = (endpoint, server_name);
-        let server = match self.index.get(&key) {
+        let server = match self.index.get(&key).filter(|_| !is_opened_at_path) {
             Some(server) => *server,
             None if self.servers.len() == MAX_SERVERS => {
                 return Err(TargetError::TooManyServers(url.to_owned()));
@@ -265,7 +299,7 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
 }
 
 /// The addresses without duplicates, those of the first one's family before the others.
-fn in_families(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
+pub(crate) fn in_families(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let mut addresses: Vec<SocketAddr> = Vec::new();
     for address in found {
         if !addresses.contains(&address) {

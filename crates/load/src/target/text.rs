@@ -150,7 +150,7 @@ impl Text {
     }
 
     /// Text without placeholders.
-    pub(super) fn literal(bytes: &[u8]) -> Self {
+    pub(crate) fn literal(bytes: &[u8]) -> Self {
         Self { pieces: vec![Piece::Literal(bytes.to_vec())] }
     }
 
@@ -242,7 +242,7 @@ impl Text {
     }
 
     /// The placeholders for numbers of ranges, in order.
-    pub(super) fn ranges(&self) -> impl Iterator<Item = Numbers> {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Numbers> {
         self.places().filter_map(|place| match place {
             Place::Range(numbers) => Some(numbers),
             Place::Data(_) => None,

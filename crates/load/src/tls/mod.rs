@@ -4,10 +4,13 @@
 //! run. Sessions are resumed only on request. Otherwise every handshake is a full one, and reconnecting costs
 //! the same each time.
 
+mod identity;
 mod pem;
 mod unverified;
 
+use crate::network::TlsTurns;
 use crate::spec::Protocol;
+pub use identity::ClientIdentity;
 use rustls::client::{Resumption, WantsClientCert};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ConfigBuilder, DEFAULT_VERSIONS, RootCertStore, SupportedProtocolVersion};
@@ -25,15 +28,6 @@ pub enum Verification {
     Authorities(PathBuf),
     /// Not at all: any certificate is accepted.
     Off,
-}
-
-/// The certificate that the client presents if a server requests one.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ClientIdentity {
-    /// Its certificate chain (PEM).
-    pub certificate: PathBuf,
-    /// Its private key (PEM).
-    pub key: PathBuf,
 }
 
 /// Handshake settings.
@@ -66,9 +60,9 @@ impl TlsVersion {
 /// TLS 1.3 tickets kept per server: each is good for one session.
 const TICKETS_PER_SERVER: usize = 8;
 
-/// TLS client settings of a run, shared by all of its connections.
+/// TLS client settings of a run, shared by its connections: those of each identity, or of a client without any.
 #[derive(Clone, Debug)]
-pub struct TlsClient(Arc<ClientConfig>);
+pub struct TlsClient(Vec<Arc<ClientConfig>>);
 
 /// TLS cannot be set up as requested.
 #[derive(Debug, thiserror::Error)]
@@ -126,19 +120,30 @@ pub enum TlsError {
         #[source]
         cause: rustls::Error,
     },
+    /// The names of the client's files are not those of pairs.
+    #[error(
+        "`{}` and `{}` do not name pairs of files: a range of numbers in both, such as {{1..100}}, of the same length, or in the \
+         first alone; at most {} pairs", certificate.display(), key.display(), identity::MAX_IDENTITIES
+    )]
+    Pairs {
+        /// The certificates' name.
+        certificate: PathBuf,
+        /// The keys' name.
+        key: PathBuf,
+    },
     /// The cryptographic library does not support what TLS needs.
     #[error("set up TLS")]
     Library(#[source] rustls::Error),
 }
 
 impl TlsClient {
-    /// Reads the trusted authorities and the client identity.
+    /// Reads the trusted authorities and the client's identities, which connections present in turn.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or used, or if the system has no trusted authorities.
     pub fn new(
         verification: &Verification,
-        identity: Option<&ClientIdentity>,
+        identities: &[ClientIdentity],
         handshakes: Handshakes,
     ) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -154,25 +159,41 @@ impl TlsClient {
             Verification::Authorities(path) => builder.with_root_certificates(authorities(path)?),
             Verification::Off => unverified::accept_any_certificate(builder, provider),
         };
-        let mut config = with_identity(builder, identity)?;
-        config.resumption = match handshakes.resumed_servers {
-            0 => Resumption::disabled(),
-            servers => Resumption::in_memory_sessions(servers.saturating_mul(TICKETS_PER_SERVER)),
+        let of = |identity| {
+            let mut config = with_identity(builder.clone(), identity)?;
+            // A session is resumed as the client that it was begun by.
+            config.resumption = match handshakes.resumed_servers {
+                0 => Resumption::disabled(),
+                servers => Resumption::in_memory_sessions(servers.saturating_mul(TICKETS_PER_SERVER)),
+            };
+            Ok(Arc::new(config))
         };
-        Ok(Self(Arc::new(config)))
+        if identities.is_empty() {
+            return Ok(Self(vec![of(None)?]));
+        }
+        identities.iter().map(|identity| of(Some(identity))).collect::<Result<_, _>>().map(Self)
     }
 
     /// The settings for a client other than the load engine. No ALPN protocol is set.
     #[must_use]
     pub fn config(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.0[0])
     }
 
-    /// The settings for connections with this protocol.
-    pub(crate) fn speaking(&self, protocol: Protocol) -> Arc<ClientConfig> {
-        let mut config = ClientConfig::clone(&self.0);
-        config.alpn_protocols = protocol.alpn().map(<[u8]>::to_vec).into_iter().collect();
-        Arc::new(config)
+    /// Number of identities, if there are several.
+    pub(crate) fn identities(&self) -> Option<usize> {
+        Some(self.0.len()).filter(|identities| *identities > 1)
+    }
+
+    /// The settings for the connections of one thread among several with this protocol, in turn.
+    pub(crate) fn speaking(&self, protocol: Protocol, worker: (usize, usize)) -> TlsTurns {
+        let alpn: Vec<Vec<u8>> = protocol.alpn().map(<[u8]>::to_vec).into_iter().collect();
+        let speaking = |config: &Arc<ClientConfig>| {
+            let mut config = ClientConfig::clone(config);
+            config.alpn_protocols.clone_from(&alpn);
+            Arc::new(config)
+        };
+        TlsTurns::new(self.0.iter().map(speaking).collect(), worker)
     }
 }
 

@@ -101,6 +101,16 @@ pub(super) fn abandoned_addresses(context: &RunContext<'_>, verdict: &mut Verdic
     }
 }
 
+/// Notes a name that could not be looked up again.
+pub(super) fn failed_lookups(context: &RunContext<'_>, verdict: &mut Verdict) {
+    if let Some((endpoint, times)) = context.failed_lookups {
+        let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+        verdict.notes.push(format!(
+            "lookups: {endpoint} could not be looked up {times}; new connections went to the addresses found last"
+        ));
+    }
+}
+
 /// Notes a server that closes idle connections: requests that it meets fail here, and not behind a proxy that sends them again.
 pub(super) fn idle_closes(result: &LoadResult, verdict: &mut Verdict) {
     let Some(IdleCloses { connections, requests }) = result.idle_closes else { return };

@@ -66,11 +66,23 @@ fn context() -> RunContext<'static> {
         peer_limit: None,
         fallbacks: None,
         abandoned_addresses: &[],
+        failed_lookups: None,
     }
 }
 
 fn notes(context: RunContext<'_>) -> String {
     check(&result(), context).notes.join("\n")
+}
+
+#[test]
+fn name_that_could_not_be_looked_up_again_is_named() {
+    let noted = |times| notes(RunContext { failed_lookups: Some(("shop:80", times)), ..context() });
+    assert!(
+        noted(1).contains("lookups: shop:80 could not be looked up once; new connections"),
+        "{}",
+        noted(1)
+    );
+    assert!(noted(3).contains("looked up 3 times"), "{}", noted(3));
 }
 
 fn expect(reasons: &[&str], notes: &[&str], change: impl FnOnce(&mut LoadResult)) {

@@ -3,9 +3,10 @@
 use super::retries::Retries;
 use super::roaming::Attempts;
 use crate::clock::Nanos;
+use crate::lookups::Addresses;
 use crate::protocol::Codec;
 use crate::recorder::InFlightRequest;
-use crate::target::{Address, Chosen, Target};
+use crate::target::{Address, Chosen};
 
 /// Time without requests from which a connection is idle. No server closes connections so soon for being idle, and under load
 /// few are idle for so long.
@@ -45,6 +46,8 @@ pub(super) struct Connection<C> {
     attempts: Attempts,
     /// The first address that it is opened at.
     home: usize,
+    /// The address that it was opened at last, if that is counted.
+    pub(super) at: Option<Address>,
     /// The request that it is being opened for.
     pub(super) held: Option<Box<Held>>,
     /// Since when it cannot be opened: the start of the first attempt that failed.
@@ -84,6 +87,7 @@ impl<C: Codec> Connection<C> {
             target,
             attempts: Attempts { address, failures: 0 },
             home: address,
+            at: None,
             held: None,
             failing_since: None,
             state: State::Closed { retry_at: 0 },
@@ -104,11 +108,11 @@ impl<C: Codec> Connection<C> {
         }
     }
 
-    /// The connection, being opened since `since`, is established.
-    pub(super) fn opened(&mut self, since: Nanos, now: Nanos) {
+    /// The connection, being opened since `since`, is established for requests such as this one.
+    pub(super) fn opened(&mut self, request: &C::Request, since: Nanos, now: Nanos) {
         (self.requests, self.closing, self.heard_at) = (0, false, now);
         self.outgoing.clear();
-        self.codec.open(&mut self.outgoing);
+        self.codec.open(request, &mut self.outgoing);
         self.state = if self.codec.can_send() { State::Open } else { State::Greeting { since } };
     }
 
@@ -227,30 +231,30 @@ impl<C: Codec> Connection<C> {
     }
 
     /// True if it is open, or if every address has failed: nothing more to wait for before a run.
-    pub(super) fn is_settled(&self, targets: &[Target]) -> bool {
+    pub(super) fn is_settled(&self, addresses: &Addresses<'_>) -> bool {
         match self.state {
             State::Open => true,
             State::Opening { .. } | State::Greeting { .. } => false,
             State::Unassigned => true,
-            State::Closed { .. } => self.attempts.failures as usize >= targets[self.target].addresses.len(),
+            State::Closed { .. } => self.attempts.failures as usize >= addresses.of(self.target).len(),
         }
     }
 
     /// The address to connect to: the next one after each failure, so that a dead address costs one attempt.
-    pub(super) fn address<'t>(&self, targets: &'t [Target]) -> &'t Address {
-        let addresses = &targets[self.target].addresses;
+    pub(super) fn address<'t>(&self, addresses: &'t Addresses<'_>) -> &'t Address {
+        let addresses = addresses.of(self.target);
         &addresses[self.attempts.address % addresses.len()]
     }
 
     /// The address that it was to be at, and the one that it is at, if it can be reached there.
-    pub(super) fn addresses<'t>(&self, targets: &'t [Target]) -> (&'t Address, Option<&'t Address>) {
+    pub(super) fn addresses<'t>(&self, addresses: &'t Addresses<'_>) -> (&'t Address, Option<&'t Address>) {
         let is_there = self.state == State::Open || self.attempts().failures == 0;
-        (&targets[self.target].addresses[self.home], is_there.then(|| self.address(targets)))
+        (&addresses.of(self.target)[self.home], is_there.then(|| self.address(addresses)))
     }
 
     /// True if the attempt under way is not the last of its server's addresses: its failure is not yet an error.
-    pub(super) fn has_untried_address(&self, targets: &[Target]) -> bool {
-        (self.attempts().failures as usize) + 1 < targets[self.target].addresses.len()
+    pub(super) fn has_untried_address(&self, addresses: &Addresses<'_>) -> bool {
+        (self.attempts().failures as usize) + 1 < addresses.of(self.target).len()
     }
 
     /// Outcome of recent attempts to connect to its server.
@@ -261,16 +265,16 @@ impl<C: Codec> Connection<C> {
 
     /// Marks it as closed. Returns the state with the time at which it may be reopened. That is at once if it
     /// had served or an untried address is left, otherwise at its turn.
-    pub(super) fn closed(&mut self, targets: &[Target], retries: &mut Retries, now: Nanos) -> State {
+    pub(super) fn closed(&mut self, addresses: &Addresses<'_>, retries: &mut Retries, now: Nanos) -> State {
         self.idle_since = None;
         if self.served {
             self.attempts.failures = 0;
             return State::Closed { retry_at: now };
         }
         self.failing_since = self.failing_since.or(self.opening_since()).or(Some(now));
+        let addresses = addresses.of(self.target).len();
         let attempts = &mut self.attempts;
         attempts.failures = attempts.failures.saturating_add(1);
-        let addresses = targets[self.target].addresses.len();
         attempts.address = (attempts.address + 1) % addresses;
         let is_untried = (attempts.failures as usize) < addresses;
         State::Closed { retry_at: if is_untried { now } else { retries.next_turn(now) } }
@@ -280,14 +284,14 @@ impl<C: Codec> Connection<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::raw::{ExpectedReply, Raw};
+    use crate::protocol::raw::{ExpectedReply, Raw, RawRequest};
 
     const MS: Nanos = 1_000_000;
 
     fn opened() -> Connection<Raw> {
         let codec = Raw::new(ExpectedReply { bytes: 1, checked: false });
         let mut connection = Connection::new(0, 0, codec);
-        connection.opened(0, 10 * MS);
+        connection.opened(&RawRequest::default(), 0, 10 * MS);
         connection
     }
 

@@ -23,6 +23,7 @@ mod waiting;
 
 use crate::clock::{Clock, Nanos, SECOND};
 use crate::error::ErrorKind;
+use crate::lookups::{Addresses, FoundAddresses};
 use crate::network::Network;
 use crate::pacing::{Pacer, SpareCpu, Spent};
 use crate::protocol::Codec;
@@ -76,6 +77,8 @@ pub(crate) struct Timeline {
 pub(crate) struct Plan<'a> {
     pub(crate) timeline: Timeline,
     pub(crate) targets: &'a [Target],
+    /// Where the targets are.
+    pub(crate) addresses: &'a FoundAddresses,
     /// URLs or kinds of requests, with the checks of their responses.
     pub(crate) choices: &'a [Choice],
     /// Kinds of sessions, and the session and step of each choice; empty if requests are independent.
@@ -110,6 +113,7 @@ impl<F: FnMut(SecondCounts) -> Option<SecondCounts>> OnSecond for F {}
 pub(crate) struct Worker<'a, C: Codec, N> {
     timeline: Timeline,
     targets: &'a [Target],
+    addresses: Addresses<'a>,
     choices: &'a [Choice],
     /// The requests of each target in the protocol's form.
     requests: Vec<Vec<C::Request>>,
@@ -150,6 +154,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     backlogs: Backlogs,
     /// The schedule is followed: from its start until nothing more is sent.
     following: bool,
+    /// A connection was closed by its protocol before the start, and not refused.
+    was_closed_in_order: bool,
     recorder: Recorder,
     pacer: Pacer<'a>,
     /// Age of the responses being read.
@@ -225,6 +231,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         Self {
             timeline,
             targets,
+            addresses: Addresses::new(plan.addresses),
             choices,
             requests: requests.collect(),
             requests_per_connection: match most_per_request {
@@ -258,6 +265,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             buffers: Buffers::default(),
             backlogs,
             following: false,
+            was_closed_in_order: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds)
                 .with_urls(plan.urls)
                 .with_sessions(kinds),
@@ -287,20 +295,20 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.handle_events(clock)?;
         }
         self.wait_for_late_tls_rejection(clock, give_up)?;
-        Ok(self.count_open())
+        let is_reached = self.most_per_request.is_some() && self.was_closed_in_order;
+        Ok(self.count_open().max(usize::from(is_reached)))
     }
 
     /// True if connecting is finished, successfully or not.
     fn is_settled(&mut self) -> bool {
-        self.connections.iter().all(|connection| connection.is_settled(self.targets))
+        self.connections.iter().all(|connection| connection.is_settled(&self.addresses))
             // With more servers than connections, the first ones may be dead.
             && (self.count_open() > 0 || !self.try_others())
     }
 
     fn try_others(&mut self) -> bool {
-        let targets = self.targets;
         let roaming = self.pools.roaming.as_mut();
-        roaming.is_some_and(|roaming| roaming.try_others(|server| targets[server].addresses.len()))
+        roaming.is_some_and(|roaming| roaming.try_others(|server| self.addresses.of(server).len()))
     }
 
     fn count_open(&self) -> usize {

@@ -58,7 +58,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
         let address = &mut slots.addresses[chosen.server];
         let attempts = Attempts { address: *address, failures: 0 };
-        let spread = self.targets[chosen.server].spread();
+        let spread = self.addresses.spread(chosen.server);
         // Beyond those that connections are spread over it is one that was found when these failed.
         *address = if *address < spread { (*address + 1) % spread } else { *address };
         let free_since = slots.free_since;
@@ -91,7 +91,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let Some(held) = connection.held.take_if(|_| connection.state == State::Open) else { return };
         let address = connection.attempts().address;
         if let Some(slots) = &mut self.per_request
-            && address >= self.targets[held.chosen.server].spread()
+            && address >= self.addresses.spread(held.chosen.server)
         {
             slots.addresses[held.chosen.server] = address;
         }

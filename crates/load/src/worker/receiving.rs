@@ -124,6 +124,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 }
                 Parsed::Closing => {
                     self.connections[slot].closing = true;
+                    self.was_closed_in_order |= !self.following;
                     self.go_on(slot, now)
                 }
             };
@@ -132,7 +133,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
         }
         if C::MULTIPLEXED && self.exceeds_unread(slot) {
-            return self.lose(slot, ErrorKind::Http2Flood, now);
+            return self.lose(slot, C::FLOODED, now);
         }
         self.flush(slot, now);
     }
@@ -227,6 +228,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let connection = &mut self.connections[slot];
         connection.closing |= connection.requests >= self.requests_per_connection;
         if connection.closing && connection.in_flight == 0 {
+            connection.codec.close(&mut connection.outgoing);
             self.flush(slot, now);
             self.close_and_reopen(slot, now);
             return false;

@@ -125,9 +125,11 @@ fn measured_over<const IN_TURNS: bool>(network: Replay<IN_TURNS>, requests: u64,
     let assignment = Assignment::new(&targets, clients, 0, 1);
     let timeline = Timeline { window_start: 0, end: 60 * SECOND, timeout: 60 * SECOND, connecting: SECOND };
     let (spare_cpu, stop) = (SpareCpu::default(), AtomicBool::new(false));
+    let addresses = FoundAddresses::new(&targets.servers, None, None).expect("no thread");
     let plan = Plan {
         timeline,
         targets: &targets.servers,
+        addresses: &addresses,
         choices: &targets.choices,
         sessions: (&targets.sessions, targets.steps()),
         seed: (1, 0),

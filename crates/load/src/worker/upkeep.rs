@@ -56,6 +56,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// Opens closed connections that are due, and fails whatever takes too long.
     pub(super) fn upkeep(&mut self, now: Nanos) {
+        self.addresses.refresh();
         self.fail_overdue(now);
         self.assign_connections(now);
         let usual = (self.timeline.timeout / 20).clamp(MIN_UPKEEP_INTERVAL, MAX_UPKEEP_INTERVAL);
@@ -96,7 +97,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                     self.open_failed(slot, kind, now);
                 }
                 State::Greeting { since } if since <= longest_ago => {
-                    self.open_failed(slot, ErrorKind::SettingsTimeout, now);
+                    self.open_failed(slot, C::NOT_GREETED, now);
                 }
                 State::Open if connection.in_flight > 0 => self.fail_overdue_requests(slot, longest_ago, now),
                 _ => {}
@@ -154,7 +155,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn begin_to_open(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         connection.served = false;
-        let address = connection.address(self.targets);
+        let address = connection.address(&self.addresses);
+        connection.at = self.addresses.are_counted(connection.target).then(|| address.clone());
         let route = Route { address, source: self.sources.as_mut().map(SourceTurns::take) };
         connection.state = State::Opening { since: now };
         connection.handshake_since = None;
@@ -181,10 +183,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             Some(since) => self.recorder.handshake_time.record_ns(now.saturating_sub(since)),
             None => self.recorder.connect_time.record_ns(now.saturating_sub(since)),
         }
-        connection.opened(since, now);
-        if self.targets[connection.target].spread() > 1 {
-            self.recorder.opened_at(connection.address(self.targets));
-        }
+        connection.opened(&self.requests[connection.target][0], since, now);
+        connection.at.iter().for_each(|address| self.recorder.opened_at(address));
         if let Some(security) = self.network.security(slot) {
             self.recorder.secured(security);
         }
@@ -202,25 +202,26 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.is_reached(slot, now);
     }
 
-    /// At the end, counts connections by address. Those that roam and those of single requests go to all addresses in turn.
+    /// At the end, counts connections by address. Those that roam and those of single requests go to all addresses in turn, and if names
+    /// are looked up again, none is to be anywhere.
     pub(super) fn count_addresses(&mut self) {
-        if self.pools.roaming.is_some() || self.per_request.is_some() {
+        if self.pools.roaming.is_some() || self.per_request.is_some() || self.addresses.may_change() {
             return;
         }
-        for connection in self.connections.iter().filter(|one| self.targets[one.target].spread() > 1) {
-            let (home, address) = connection.addresses(self.targets);
+        for connection in self.connections.iter().filter(|one| self.addresses.are_counted(one.target)) {
+            let (home, address) = connection.addresses(&self.addresses);
             self.recorder.ends_at(home, address);
         }
     }
 
     /// This connection, which could not be opened, is answered again: no other one waits for its address any longer.
     pub(super) fn retry_at_once(&mut self, slot: usize, now: Nanos) {
-        let targets = self.targets;
-        let address = self.connections[slot].address(targets);
+        let addresses = &self.addresses;
+        let address = self.connections[slot].address(addresses);
         if !self.retries.is_back(address, now) {
             return;
         }
-        let is_there = |server: usize| targets[server].addresses.contains(address);
+        let is_there = |server: usize| addresses.of(server).contains(address);
         let mut last_turn = now;
         for connection in &mut self.connections {
             if let State::Closed { retry_at } = &mut connection.state {
@@ -246,7 +247,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
-        let has_other = self.connections[slot].has_untried_address(self.targets);
+        let has_other = self.connections[slot].has_untried_address(&self.addresses);
         if has_other {
             self.recorder.fell_back(kind);
         } else if !self.fail_held(slot, kind, now) {
@@ -255,7 +256,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.network.close(slot);
         self.opening -= 1;
         let connection = &mut self.connections[slot];
-        connection.state = connection.closed(self.targets, &mut self.retries, now);
+        connection.state = connection.closed(&self.addresses, &mut self.retries, now);
         if self.per_request.is_none() {
             self.release(slot, now);
         } else if has_other {
@@ -292,7 +293,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 self.network.close(slot);
                 roaming.set_attempts(loser, self.connections[slot].attempts());
             }
-            let spread = self.targets[server].spread();
+            let spread = self.addresses.spread(server);
             self.connections[slot].assign(server, roaming.next_attempts(server, spread));
             self.begin_to_open(slot, now);
         }
@@ -308,7 +309,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             return self.make_spare(slot, now);
         }
         let connection = &mut self.connections[slot];
-        connection.state = connection.closed(self.targets, &mut self.retries, now);
+        connection.state = connection.closed(&self.addresses, &mut self.retries, now);
         let at_once =
             connection.state == (State::Closed { retry_at: now }) && self.opening < self.max_opening;
         if at_once && self.pools.roaming.is_none() && self.may_send_more(now) {

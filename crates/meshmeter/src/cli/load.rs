@@ -26,6 +26,7 @@ mod schedule;
 mod search;
 mod targets;
 mod tls;
+mod websocket;
 
 pub use connecting::ConnectingArgs;
 pub use merge::{LoadCommand, MergeArgs};
@@ -38,12 +39,13 @@ pub use schedule::{Clients, OfferedRate, ScheduleArgs, StartAt, parse_stage_rate
 pub use search::SearchArgs;
 pub use targets::TargetArgs;
 pub use tls::TlsHandshakeArgs;
+pub use websocket::WebSocketArgs;
 
 /// Maximum of `--connections`.
 pub const MAX_CONNECTIONS: u32 = 100_000;
 
 /// Help heading of options that concern TLS.
-const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
+const TLS_HEADING: &str = "TLS (https://, grpcs://, wss:// and tls:// URLs)";
 
 /// Load URLs and measure response times from when each request was due
 ///
@@ -68,6 +70,8 @@ const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
                   meshmeter load --replay access.log --speed 2 http://127.0.0.1:8080\n  \
                   meshmeter load --rate 1000 --connect-to 127.0.0.1:8443 'https://shop-{1..100}.example/get/{1..10}'\n  \
                   meshmeter load --clients 8 --body-size 100 --reply-size 10KB tcp://127.0.0.1:9000\n  \
+                  meshmeter load --rate 1000 --connections 8 --body hello ws://127.0.0.1:8080/   (echoes)\n  \
+                  meshmeter load --clients 8 --body subscribe --pushes 100 'ws://127.0.0.1:8080/?events=100&gap=10ms'\n  \
                   meshmeter load --rate 100 grpc://127.0.0.1:8080   (the health check)\n  \
                   meshmeter load --rate 100 --message '{\"name\": \"x\"}' grpc://127.0.0.1:8080/package.Service/Method\n  \
                   meshmeter load --clients 4 --stream-messages 1000 grpc://127.0.0.1:8080/meshmeter.v1.Echo/BidiStreaming\n  \
@@ -132,6 +136,9 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub grpc: GrpcArgs,
 
+    #[command(flatten)]
+    pub websocket: WebSocketArgs,
+
     /// Timeout of each request from its send, and of opening a connection including its TLS handshake
     #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Request")]
     pub timeout: Duration,
@@ -155,7 +162,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FILE", help_heading = TLS_HEADING)]
     pub cacert: Option<PathBuf>,
 
-    /// Present the client certificate in FILE (PEM), with any intermediate certificates
+    /// Present the client certificate in FILE (PEM), with any intermediate certificates. With a range of numbers in the name,
+    /// as in client-{1..100}.pem, each connection presents the next one
     #[arg(
         long,
         value_name = "FILE",
@@ -164,7 +172,7 @@ pub struct LoadArgs {
     )]
     pub cert: Option<PathBuf>,
 
-    /// Private key of the client certificate (PEM)
+    /// Private key of the client certificate (PEM); with a range as long, one for each certificate
     #[arg(
         long,
         value_name = "FILE",
@@ -195,13 +203,15 @@ pub struct LoadArgs {
     #[arg(long, hide = true, requires = "progress")]
     pub progress_detail: bool,
 
-    /// URLs to load: `http://`, `https://`, `grpc://`, `grpcs://`, `tcp://` or `tls://` with a host, a port
-    /// and a path; without a scheme, `http://`
+    /// URLs to load: `http://`, `https://`, `grpc://`, `grpcs://`, `ws://`, `wss://`, `tcp://` or `tls://` with a
+    /// host, a port and a path; without a scheme, `http://`
     ///
     /// User and password of a URL are sent as basic authentication, and shown and stored nowhere.
     ///
     /// The path of a gRPC URL is a method, /package.Service/Method; without a path it is the health check,
     /// /grpc.health.v1.Health/Check.
+    ///
+    /// Over WebSocket a request is a message, --body, on a connection that is open at the path.
     ///
     /// Instead of URLs, a traffic file (.yaml, .yml, .json) may be named: kinds of requests with weights, each with
     /// method, path, headers and body, data for them, and checks.

@@ -24,6 +24,8 @@ or a stream of events: events, first, gap and event-bytes. Other keys are ignore
     curl 'http://127.0.0.1:8080/?size=10KB&delay=5ms&error-rate=1%'
     curl --http2-prior-knowledge 'http://127.0.0.1:8080/?status=503'
     curl -N 'http://127.0.0.1:8080/?events=20&first=50ms&gap=10ms'
+A WebSocket echoes its messages, or answers each with a stream of messages if its URL asks for events:
+    meshmeter load --clients 8 --body subscribe --pushes 20 'ws://127.0.0.1:8080/?events=20&gap=10ms'
 A gRPC call sets it in its message (reflection: service meshmeter.v1.Echo):
     grpcurl -plaintext -d '{\"replyBytes\": 100, \"delayUs\": 5000}' 127.0.0.1:8080 meshmeter.v1.Echo/Unary
 TLS with a certificate made for the purpose:

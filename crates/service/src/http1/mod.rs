@@ -6,7 +6,7 @@
 //! read its responses is not read either.
 //!
 //! `receiver` finds `request`s in the bytes, for services of topologies too. A connection that starts with the HTTP/2
-//! preface is handed over.
+//! preface is handed over, and so is one that becomes a WebSocket.
 
 mod receiver;
 mod request;
@@ -51,8 +51,10 @@ enum Phase {
     /// The HTTP version is not known yet.
     Starting,
     Receiving,
-    /// The client speaks HTTP/2.
-    HandingOn,
+    /// The response that accepts a WebSocket is being sent.
+    Switching(Box<Answer>),
+    /// The client speaks HTTP/2, or WebSocket, answered in this way.
+    HandingOn(Option<Box<Answer>>),
     /// A response is delayed.
     Delayed {
         due_ns: u64,
@@ -127,9 +129,10 @@ impl Http1 {
         self.pending.capacity() + self.receiver.held_bytes()
     }
 
-    /// Transport and received bytes of a connection that turned out to be HTTP/2.
-    pub(crate) fn into_parts(self) -> (Transport, Vec<u8>) {
-        (self.transport, self.pending)
+    /// Transport and received bytes of a connection that continues as HTTP/2, or as a WebSocket that is answered in this way.
+    pub(crate) fn into_parts(self) -> (Transport, Vec<u8>, Option<Box<Answer>>) {
+        let answer = if let Phase::HandingOn(answer) = self.phase { answer } else { None };
+        (self.transport, self.pending, answer)
     }
 
     /// Counts requests cut off by the end of the connection.
@@ -146,12 +149,12 @@ impl Http1 {
         }
     }
 
-    /// Runs one turn; `None` if the connection turned out to be HTTP/2.
+    /// Runs one turn; `None` if the connection continues in another protocol.
     pub(crate) fn turn(&mut self, shared: &mut Shared) -> Option<Turn> {
         let turn = self.steps(shared).unwrap_or(Turn::Close);
         debug_assert!(turn == Turn::Close || shared.composed.is_empty(), "every response was sent or kept");
         shared.composed.clear();
-        if matches!(self.phase, Phase::HandingOn) { None } else { Some(turn) }
+        if matches!(self.phase, Phase::HandingOn(_)) { None } else { Some(turn) }
     }
 
     fn steps(&mut self, shared: &mut Shared) -> io::Result<Turn> {
@@ -162,7 +165,12 @@ impl Http1 {
                 Sent::Some => return Ok(Turn::Again),
             }
             match self.phase {
-                Phase::HandingOn => return Ok(Turn::Again),
+                Phase::Switching(_) => {
+                    if let Phase::Switching(answer) = std::mem::replace(&mut self.phase, Phase::Starting) {
+                        self.phase = Phase::HandingOn(Some(answer));
+                    }
+                }
+                Phase::HandingOn(_) => return Ok(Turn::Again),
                 Phase::Starting | Phase::Receiving => {
                     if let Some(turn) = self.receive(shared)? {
                         return Ok(turn);
@@ -301,7 +309,7 @@ impl Http1 {
     fn start(&mut self, input: &[u8], shared: &mut Shared) {
         match is_http2(input) {
             None => self.starved = true,
-            Some(true) => self.phase = Phase::HandingOn,
+            Some(true) => self.phase = Phase::HandingOn(None),
             Some(false) => {
                 self.phase = Phase::Receiving;
                 shared.tally.http1.connections.add(1);
@@ -310,6 +318,14 @@ impl Http1 {
     }
 
     fn take(&mut self, request: Request, shared: &mut Shared) {
+        if let (Some(accept), Reply::Filler(answer) | Reply::Events(answer, _)) =
+            (&request.websocket, &request.reply)
+            && answer.status == 200
+        {
+            response::write_switch(&mut shared.composed, accept);
+            self.phase = Phase::Switching(Box::new(*answer));
+            return;
+        }
         let request = Request { reply: request.reply.completed(&mut shared.random), ..request };
         if request.reply != Reply::Counters {
             shared.tally.http1.requests.add(1);

@@ -17,20 +17,20 @@ mod server_key;
 mod session;
 #[cfg(test)]
 mod session_tests;
+mod turns;
 
 pub(crate) use failure::TlsFailure;
 pub(crate) use server_key::ServerKey;
+pub(crate) use turns::TlsTurns;
 
 use super::{Event, Network, Route, Security};
 use crate::error::ErrorKind;
 use outgoing::Outgoing;
 use rustix::io::Errno;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use server_key::KnownKeys;
 use session::{Session, Step};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum bytes of records per read.
@@ -41,7 +41,7 @@ const SEND_AT_ONCE_BYTES: usize = 256 * 1024;
 /// A network that adds TLS to an inner one.
 pub(crate) struct TlsNetwork<N> {
     inner: N,
-    config: Arc<ClientConfig>,
+    configs: TlsTurns,
     slots: Vec<Slot>,
     /// Received records; shared by all slots.
     incoming: Vec<u8>,
@@ -61,10 +61,10 @@ struct Slot {
 
 impl<N: Network> TlsNetwork<N> {
     /// Creates a network with this many slots.
-    pub(crate) fn new(inner: N, config: Arc<ClientConfig>, slots: usize) -> Self {
+    pub(crate) fn new(inner: N, configs: TlsTurns, slots: usize) -> Self {
         Self {
             inner,
-            config,
+            configs,
             slots: (0..slots).map(|_| Slot { server_name: None, session: None }).collect(),
             incoming: vec![0; READ_BYTES],
             outgoing: Outgoing::default(),
@@ -112,7 +112,7 @@ impl<N: Network> TlsNetwork<N> {
     fn go_on(&mut self, slot: usize, buffer: &mut [u8]) -> Option<Event> {
         let Slot { server_name, session } = &mut self.slots[slot];
         if let (None, Some(server_name)) = (&session, server_name) {
-            match Session::new(&self.config, server_name) {
+            match Session::new(self.configs.take(), server_name) {
                 Ok(new) => *session = Some(new),
                 Err(error) => return Some(Event::OpenFailed(TlsFailure::from_error(&error, false).into())),
             }

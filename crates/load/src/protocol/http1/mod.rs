@@ -5,6 +5,7 @@ mod response;
 
 pub(crate) use request::Http1Request;
 pub use response::ResponseParser;
+pub(super) use response::protocol_error;
 
 use super::{Codec, KeptResponse, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
@@ -35,7 +36,7 @@ impl Codec for Http1 {
         !self.awaits
     }
 
-    fn open(&mut self, _out: &mut Vec<u8>) {
+    fn open(&mut self, _request: &Http1Request, _out: &mut Vec<u8>) {
         self.awaits = false;
     }
 

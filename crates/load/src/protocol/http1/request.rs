@@ -49,7 +49,7 @@ impl Http1Request {
         }
     }
 
-    pub(super) fn write(&self, values: Values<'_>, out: &mut Vec<u8>) {
+    pub(in crate::protocol) fn write(&self, values: Values<'_>, out: &mut Vec<u8>) {
         self.head.write_with(values, out);
         match &self.body {
             Body::Constant(body) => out.extend_from_slice(body),

@@ -110,7 +110,7 @@ fn end_of(Response { status, bytes, reusable }: Response) -> ResponseEnd {
     ResponseEnd { stream: 0, status, bytes, reusable, grpc: None }
 }
 
-fn protocol_error(invalid: Invalid) -> ProtocolError {
+pub(in crate::protocol) fn protocol_error(invalid: Invalid) -> ProtocolError {
     ProtocolError(match invalid {
         Invalid::Truncated => ErrorKind::Closed,
         Invalid::Tls => ErrorKind::TlsResponse,

@@ -48,7 +48,7 @@ impl Codec for Http2Connection {
         self.peer_limit()
     }
 
-    fn open(&mut self, out: &mut Vec<u8>) {
+    fn open(&mut self, _request: &Http2Request, out: &mut Vec<u8>) {
         self.open(out);
     }
 

@@ -1,10 +1,15 @@
 //! Options of `meshmeter load` for the way in which connections are opened.
 
+use super::parse_run_duration;
 use crate::cli::words::{one_of, word};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use load::{ProxyProtocol, Sources};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// A resolver is asked no more often.
+const MIN_LOOKUP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Options for opening connections.
 #[derive(Debug, Args)]
@@ -20,6 +25,12 @@ pub struct ConnectingArgs {
     #[arg(long, value_name = "ADDR[/PREFIX]", conflicts_with = "unix_socket")]
     pub source: Option<Sources>,
 
+    /// Look the names of servers up again at this interval, such as 30s: connections that are opened then go to the addresses
+    /// found last, and open ones stay where they are. A name that cannot be looked up keeps its addresses [default: only before
+    /// the run]
+    #[arg(long, value_name = "D", value_parser = parse_interval, conflicts_with = "unix_socket")]
+    pub resolve_every: Option<Duration>,
+
     /// Begin each connection with a header of the PROXY protocol, before TLS: it has the connection's own addresses
     #[arg(long, value_name = "VERSION", value_parser = proxy_protocol_parser())]
     pub proxy_protocol: Option<ProxyProtocol>,
@@ -29,6 +40,11 @@ pub struct ConnectingArgs {
     /// them waits for another. --requests-per-connection 1 opens as many, but each in advance
     #[arg(long, conflicts_with_all = ["requests_per_connection", "streams", "connections_per_server"])]
     pub new_connection_per_request: bool,
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_run_duration(text)?;
+    if interval < MIN_LOOKUP_INTERVAL { Err("must be at least 100ms".to_owned()) } else { Ok(interval) }
 }
 
 fn proxy_protocol_parser() -> impl TypedValueParser<Value = ProxyProtocol> {

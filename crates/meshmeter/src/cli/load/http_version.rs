@@ -9,7 +9,8 @@ pub struct HttpArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Request")]
     pub http: HttpVersion,
 
-    /// HTTP/2: maximum concurrent requests per connection; fewer if the server allows fewer [default: 32]
+    /// HTTP/2: maximum concurrent requests per connection; fewer if the server allows fewer [default: 32].
+    /// WebSocket: maximum unanswered messages per connection, if the server answers them in order [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Request")]
     pub streams: Option<u32>,
 }

@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::{local_ports, open_files};
 use http::HeaderValue;
 use http::header::CONNECTION;
-use load::{Address, Family, LoadSpec, Opening, ServerPer, SourceError, Targets, UnixSocketError};
+use load::{
+    Address, Family, LoadSpec, Lookups, Opening, ServerPer, SourceError, Target, Targets, UnixSocketError,
+};
 
 /// The unix socket to connect to, if one is given.
 pub fn unix_socket(args: &LoadArgs) -> Result<Option<Address>, Failure> {
@@ -41,7 +43,11 @@ pub fn plan(args: &LoadArgs, targets: &mut Targets) -> Result<Opening, Failure> 
     if per_request && targets.family == Family::Http && args.http.http == HttpVersion::Http1 {
         say_close(targets);
     }
-    Ok(Opening { sources, proxy_protocol: args.connecting.proxy_protocol, per_request })
+    let lookups = args.connecting.resolve_every.map(Lookups::by_system);
+    if lookups.is_some() && !targets.servers.iter().any(Target::is_named) {
+        return Err(Failure::usage("--resolve-every: the hosts are addresses, which no resolver changes"));
+    }
+    Ok(Opening { sources, proxy_protocol: args.connecting.proxy_protocol, per_request, lookups })
 }
 
 /// Tells HTTP/1.1 servers that no other request follows, unless a header was given.

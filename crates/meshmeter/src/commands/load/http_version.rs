@@ -2,7 +2,7 @@
 
 use crate::cli::{HttpArgs, HttpVersion};
 use crate::failure::Failure;
-use load::Protocol;
+use load::{Protocol, Replies};
 
 /// Concurrent requests per HTTP/2 connection if no number is given.
 const DEFAULT_STREAMS: usize = 32;
@@ -22,6 +22,11 @@ pub fn plan(args: &HttpArgs) -> Result<Protocol, Failure> {
 /// Protocol under gRPC: always HTTP/2.
 pub fn of_grpc(args: &HttpArgs) -> Protocol {
     http2(args.streams)
+}
+
+/// Answers over WebSocket in the order of their messages.
+pub fn in_order(args: &HttpArgs) -> Replies {
+    Replies::InOrder(args.streams.map_or(1, |streams| streams as usize))
 }
 
 fn http2(streams: Option<u32>) -> Protocol {

@@ -54,6 +54,9 @@ pub fn plan(args: &LoadArgs, replay: Option<&mut Replay>) -> Result<Planned, Fai
             http_version::of_grpc(&args.http)
         }
         Family::Raw => Protocol::Raw(raw::expected_reply(args, &targets)?),
+        Family::WebSocket => {
+            Protocol::WebSocket(args.websocket.pushes.unwrap_or_else(|| http_version::in_order(&args.http)))
+        }
         Family::Http => http_version::plan(&args.http)?,
     };
     Ok(Planned { urls, targets, protocol })
@@ -101,7 +104,7 @@ pub(super) fn failure(error: &TargetError) -> Failure {
         TargetError::PathOfRaw(_) | TargetError::CredentialsOfRaw(_) => {
             Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000")
         }
-        TargetError::HeaderOfBody(_) | TargetError::RepeatedHeader(_) => {
+        TargetError::HeaderOfBody(_) | TargetError::HeaderOfOpening(_) | TargetError::RepeatedHeader(_) => {
             Failure::from_usage(error).with_hint("leave it out of --header")
         }
         TargetError::RangeOfRaw => {

@@ -9,7 +9,7 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
     if targets.servers.iter().all(|target| target.server_name.is_none()) {
         return match check_unused_options(args) {
             Some(option) => Err(Failure::usage(format!(
-                "{option} is for https://, grpcs:// and tls:// URLs, and there is none"
+                "{option} is for https://, grpcs://, wss:// and tls:// URLs, and there is none"
             ))),
             None => Ok(None),
         };
@@ -19,17 +19,16 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
         Some(path) => Verification::Authorities(path.clone()),
         None => Verification::SystemRoots,
     };
-    let identity = match (&args.cert, &args.key) {
-        (Some(certificate), Some(key)) => {
-            Some(ClientIdentity { certificate: certificate.clone(), key: key.clone() })
-        }
-        _ => None,
+    let identities = match (&args.cert, &args.key) {
+        (Some(certificate), Some(key)) => ClientIdentity::numbered(certificate, key),
+        _ => Ok(Vec::new()),
     };
     let handshakes = Handshakes {
         version: args.handshakes.tls_version,
         resumed_servers: if args.handshakes.resume_sessions { targets.servers.len() } else { 0 },
     };
-    TlsClient::new(&verification, identity.as_ref(), handshakes).map(Some).map_err(|error| match error {
+    let client = identities.and_then(|identities| TlsClient::new(&verification, &identities, handshakes));
+    client.map(Some).map_err(|error| match error {
         TlsError::NoSystemRoots(_) => Failure::environment(&error)
             .with_hint("name an authority with --cacert, or do not verify the server with --insecure"),
         TlsError::Library(_) => Failure::environment(&error),

@@ -1,0 +1,4 @@
+//! The tests of `websocket.rs` over epoll.
+
+#[path = "websocket.rs"]
+mod websocket;
