@@ -95,7 +95,7 @@ impl WorkerTask<'_> {
         let slots = assignment.servers.len();
         let proxy_protocol = self.spec.opening.proxy_protocol;
         if let (Protocol::Http3 { streams }, Some(tls)) = (spec.protocol, &spec.tls) {
-            let configs = tls.speaking(spec.protocol, spec.share.worker(self.thread, spec.threads));
+            let configs = tls.speaking(spec.protocol.alpn(), spec.share.worker(self.thread, spec.threads));
             let network = QuicNetwork::new(slots, configs, streams)?;
             let make_codec = || Http3Connection::new(streams);
             return self.speak(schedule, network, &assignment, Http3Request::new, make_codec);
@@ -121,7 +121,8 @@ impl WorkerTask<'_> {
         match &spec.tls {
             None => self.follow_on(schedule, network, assignment),
             Some(tls) => {
-                let configs = tls.speaking(spec.protocol, spec.share.worker(self.thread, spec.threads));
+                let configs =
+                    tls.speaking(spec.protocol.alpn(), spec.share.worker(self.thread, spec.threads));
                 let network = TlsNetwork::new(network, configs, slots);
                 self.follow_on(schedule, network, assignment)
             }

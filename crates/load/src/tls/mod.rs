@@ -9,7 +9,6 @@ mod pem;
 mod unverified;
 
 use crate::network::TlsTurns;
-use crate::spec::Protocol;
 pub use identity::ClientIdentity;
 use rustls::client::{Resumption, WantsClientCert};
 use rustls::version::{TLS12, TLS13};
@@ -185,9 +184,9 @@ impl TlsClient {
         Some(self.0.len()).filter(|identities| *identities > 1)
     }
 
-    /// The settings for the connections of one thread among several with this protocol, in turn.
-    pub(crate) fn speaking(&self, protocol: Protocol, worker: (usize, usize)) -> TlsTurns {
-        let alpn: Vec<Vec<u8>> = protocol.alpn().map(<[u8]>::to_vec).into_iter().collect();
+    /// The settings for the connections of one thread among several, in turn, which offer this protocol by ALPN.
+    pub(crate) fn speaking(&self, alpn: Option<&[u8]>, worker: (usize, usize)) -> TlsTurns {
+        let alpn: Vec<Vec<u8>> = alpn.map(<[u8]>::to_vec).into_iter().collect();
         let speaking = |config: &Arc<ClientConfig>| {
             let mut config = ClientConfig::clone(config);
             config.alpn_protocols.clone_from(&alpn);
