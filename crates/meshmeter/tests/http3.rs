@@ -81,6 +81,24 @@ fn service_answers_as_over_other_versions() {
 }
 
 #[test]
+fn connections_are_closed_at_the_end_of_a_load() {
+    let service = Service::start(&["--max-connections", "8"]);
+    for _ in 0..3 {
+        assert_all_answered(&service.load(&["--requests", "20", "--clients", "6", "--connections", "6"], "/"));
+    }
+}
+
+/// Some attempts are always under way while many connections are refused.
+#[test]
+fn untrusted_certificate_is_known_before_the_timeout() {
+    let service = Service::start(&[]);
+    let url = service.url("/");
+    let fixed = ["load", "--http", "3", "--connections", "32", "--requests", "1", "--timeout", "10m"];
+    let output = run(&[&fixed[..], &[&url]].concat());
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+}
+
+#[test]
 fn streams_of_events_have_their_times() {
     let service = Service::start(&[]);
     let fixed = ["--requests", "20", "--clients", "4", "--connections", "2", "--streams", "2"];

@@ -102,7 +102,7 @@ fn search_by_first_events_is_refused_without_streams() {
     let server = Serving::start(&[]);
     let search = |target: &str| {
         let rates = ["--search-min", "200", "--search-max", "400", "--duration", "1s"];
-        let objective = ["--objective", "first-event-p50=10ms", target];
+        let objective = ["--body", "hello", "--objective", "first-event-p50=10ms", target];
         let output = run(&[&["load", "--search"], &rates[..], &objective].concat());
         (output.status.code(), stderr(&output))
     };
@@ -112,4 +112,7 @@ fn search_by_first_events_is_refused_without_streams() {
     let (status, said) = search("tcp://127.0.0.1:9");
     assert_eq!(status, Some(2), "{said}");
     assert!(said.contains("raw has no streams of events (text/event-stream)"), "{said}");
+    let (status, said) = search("ws://127.0.0.1:9/");
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("a WebSocket's messages are a stream with --pushes alone"), "{said}");
 }

@@ -1,8 +1,9 @@
 //! Where CPU time went, by the stacks that a run with `--profile` sampled: `logs/trial-007/COMPONENT.folded`, a line per stack
 //! from the outermost frame (`thread;function;function 12`) with its number of samples.
 //!
-//! Samples become cores: a thread that runs has [`SAMPLES_PER_S`] per second. [`read`] adds up the trials of a run or of
-//! a comparison's arms; [`html::charts::flames`](crate::html::charts::flames) draws them.
+//! Samples become cores: a thread that runs has [`SAMPLES_PER_S`] per second. These are cores of samples, which see less than the
+//! CPU counters: a component's CPU is in its usage. [`read`] adds up the trials of a run or of a comparison's arms;
+//! [`html::charts::flames`](crate::html::charts::flames) draws them.
 
 use crate::folder::{LOGS_FOLDER, RunFolder};
 use experiment::plan::ComparisonArm;
@@ -29,7 +30,7 @@ pub struct Profile {
     pub place: String,
     /// True if it has a base.
     pub is_compared: bool,
-    /// Cores of the base and of the head by stack.
+    /// Cores of the base and of the head by stack, of samples.
     pub stacks: BTreeMap<String, [f64; 2]>,
 }
 

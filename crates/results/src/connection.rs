@@ -39,7 +39,7 @@ pub struct IdleCloses {
 impl fmt::Display for ConnectionSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            Some(self.unix_socket.clone().unwrap_or_else(|| "TCP".to_owned())),
+            self.unix_socket.clone(),
             self.source.as_ref().map(|source| format!("from {source}")),
             self.proxy_protocol.map(|version| format!("PROXY protocol {version}")),
             self.new_per_request.then(|| "a new one per request".to_owned()),

@@ -230,13 +230,15 @@ impl<C: Codec> Connection<C> {
         self.flights.iter().position(|flight| flight.is_some_and(|flight| flight.sent <= sent))
     }
 
-    /// True if it is open, or if every address has failed: nothing more to wait for before a run.
+    /// True if it is open, or if every address has failed: nothing more to wait for before a run. Further attempts count as little: with
+    /// many connections one is always under way.
     pub(super) fn is_settled(&self, addresses: &Addresses<'_>) -> bool {
         match self.state {
             State::Open => true,
-            State::Opening { .. } | State::Greeting { .. } => false,
             State::Unassigned => true,
-            State::Closed { .. } => self.attempts.failures as usize >= addresses.of(self.target).len(),
+            State::Opening { .. } | State::Greeting { .. } | State::Closed { .. } => {
+                self.attempts.failures as usize >= addresses.of(self.target).len()
+            }
         }
     }
 

@@ -216,7 +216,7 @@ fn ways_of_connecting_are_kept_if_alike_and_idle_closes_added() {
     assert_eq!(alike.idle_closes, Some(IdleCloses { connections: 3, requests: 2 }));
     let different = merged_of(["10.0.0.1", "10.0.0.2"]);
     assert_eq!(different.connection_settings, None);
-    let note = "settings: the generators had different connections: TCP, from 10.0.0.1, a new one per request; TCP, from \
+    let note = "settings: the generators had different connections: from 10.0.0.1, a new one per request; from \
                 10.0.0.2, a new one per request";
     assert!(different.verdict.notes.iter().any(|found| found == note), "{:?}", different.verdict.notes);
 }

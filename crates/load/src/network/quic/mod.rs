@@ -473,6 +473,15 @@ impl Network for QuicNetwork {
     }
 }
 
+/// A peer would keep connections that nobody closes until they have been idle for long.
+impl Drop for QuicNetwork {
+    fn drop(&mut self) {
+        for slot in 0..self.slots.len() {
+            self.close(slot);
+        }
+    }
+}
+
 impl QuicNetwork {
     /// Waits for events of sockets for at most this long.
     fn poll(&mut self, at_most: Duration) -> io::Result<()> {

@@ -4,7 +4,7 @@ use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use experiment::Objective;
 use experiment::objective::Bound;
-use load::{LoadSpec, ScheduleSpec};
+use load::{LoadSpec, Protocol, Replies, ScheduleSpec};
 use results::units::format_duration;
 use results::{LoadResult, SpokenProtocol};
 use statistics::SAMPLES_BEYOND_A_PERCENTILE;
@@ -31,9 +31,16 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
 /// Rejects bounds of streams if the protocol has none, and bounds above the timeout: no request takes longer, so they could never
 /// be missed.
 pub fn check_times(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
-    let has_none = matches!(spec.spoken(), SpokenProtocol::Grpc | SpokenProtocol::Raw);
-    if let Some(name) = objective.of_streams().filter(|_| has_none) {
-        let why = format!("{} has no streams of events (text/event-stream)", spec.spoken().name());
+    let why_none = match (spec.protocol, spec.spoken()) {
+        (Protocol::WebSocket(Replies::InOrder(_)), _) => {
+            Some("a WebSocket's messages are a stream with --pushes alone".to_owned())
+        }
+        (_, spoken @ (SpokenProtocol::Grpc | SpokenProtocol::Raw)) => {
+            Some(format!("{} has no streams of events (text/event-stream)", spoken.name()))
+        }
+        _ => None,
+    };
+    if let (Some(name), Some(why)) = (objective.of_streams(), why_none) {
         return Err(without_streams(name, &why));
     }
     for (metric, bound) in objective.times() {
