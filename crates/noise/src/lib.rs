@@ -96,11 +96,6 @@ impl Noise {
         self.trials[cell]
     }
 
-    /// True if no cell has more than two trials.
-    pub fn is_of_few(&self) -> bool {
-        self.is_few
-    }
-
     /// Factor of half-widths: see [`interval::ALLOWANCE`].
     pub fn allowance(&self) -> f64 {
         if self.is_few { ALLOWANCE_OF_FEW } else { interval::ALLOWANCE }

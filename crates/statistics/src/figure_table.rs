@@ -116,15 +116,26 @@ impl FigureTable {
 
     /// The difference between the means of two cells.
     pub(crate) fn difference(&self, with: usize, without: usize, resolution: f64) -> Option<Difference> {
-        let sides = [&self.cells[with], &self.cells[without]];
-        let (Some(trials), Some(repeats)) = (self.spreads(with, without), self.noise.of_repeats()) else {
-            return plain_difference(sides, resolution);
-        };
-        let choices = [paired(sides), sides.map(Clone::clone)];
-        let choices = choices.iter().filter(|sides| sides.iter().all(|values| values.len() >= 2));
-        let contrasts = choices.map(|sides| Contrast::new(sides, trials, repeats));
+        self.contrast(&[(1.0, with), (-1.0, without)], resolution)
+            .or_else(|| plain_difference([&self.cells[with], &self.cells[without]], resolution))
+    }
+
+    /// Slope of the line through the means of cells, by least squares, over the quantity of each. Its error is the noise of the
+    /// cells and not their distance from the line, so that a curve makes it neither wider nor narrower. `None` if a cell is not
+    /// in the model of the noise.
+    pub(crate) fn slope(&self, cells: &[(f64, usize)], resolution: f64) -> Option<Difference> {
+        let center = cells.iter().map(|(quantity, _)| quantity).sum::<f64>() / cells.len() as f64;
+        let squares: f64 = cells.iter().map(|(quantity, _)| (quantity - center).powi(2)).sum();
+        let factors = cells.iter().map(|(quantity, cell)| ((quantity - center) / squares, *cell));
+        self.contrast(&factors.collect::<Vec<_>>(), resolution)
+    }
+
+    /// The sum of the means of cells, each times its factor. `None` if a cell is not in the model of the noise.
+    fn contrast(&self, cells: &[(f64, usize)], resolution: f64) -> Option<Difference> {
+        let (choices, repeats) = (self.choices(cells, |value| value)?, self.noise.of_repeats()?);
+        let contrasts = choices.into_iter().map(|sides| Contrast::new(sides, repeats));
         let best = contrasts.min_by(|one, other| one.sum.variance.total_cmp(&other.sum.variance))?;
-        let (difference, sum) = best.of_logarithms();
+        let (difference, sum) = best.tested();
         let estimate = best.interval(self.noise.allowance(), resolution);
         Some(Difference::new(estimate, Some(self.p_value(difference, sum)), best.sum.freedom()))
     }
@@ -135,9 +146,10 @@ impl FigureTable {
         if sides.iter().any(|values| values.values().any(|value| *value <= 0.0)) {
             return None;
         }
-        let logarithms =
-            sides.map(|values| values.iter().map(|(repeat, value)| (*repeat, value.ln())).collect());
-        let (Some(trials), Some(repeats)) = (self.spreads(with, without), self.noise.of_repeats()) else {
+        let (Some(choices), Some(repeats)) =
+            (self.choices(&[(1.0, with), (-1.0, without)], f64::ln), self.noise.of_repeats())
+        else {
+            let logarithms = sides.map(|values| read(values, f64::ln));
             let plain = plain_difference(logarithms.each_ref(), 0.0)?;
             return Some(Difference {
                 estimate: plain.estimate.map(f64::exp_m1),
@@ -145,17 +157,15 @@ impl FigureTable {
                 ..plain
             });
         };
-        let choices = [paired(logarithms.each_ref()), logarithms];
-        let choices = choices.iter().filter(|sides| sides.iter().all(|values| values.len() >= 2));
-        let ratios = choices.map(|sides| (Sum::of_ratio(sides, trials, repeats), sides));
+        let ratios = choices.iter().map(|sides| (Sum::of_logarithms(sides, repeats), sides));
         let (sum, sides) = ratios.min_by(|(one, _), (other, _)| one.variance.total_cmp(&other.variance))?;
-        let difference = mean(&sides[0]) - mean(&sides[1]);
+        let difference = mean(&sides[0].values) - mean(&sides[1].values);
         let half = self.half_width(sum);
         let estimate = Estimate {
             estimate: difference,
             low: Some(difference - half),
             high: Some(difference + half),
-            n: sides[0].len().min(sides[1].len()),
+            n: least_trials(sides),
             alone: None,
         };
         let p_value = self.p_value(difference, sum);
@@ -163,31 +173,16 @@ impl FigureTable {
         Some(Difference { is_relative: true, ..Difference::new(estimate, Some(p_value), sum.freedom()) })
     }
 
-    /// Slope of the line through the means of cells, by least squares, over the quantity of each. `None` with
-    /// more than two trials in a cell, whose slopes in each repeat show their noise, and if a cell is not in the
-    /// model of the noise or lacks a repeat of another.
-    pub(crate) fn slope(&self, cells: &[(f64, usize)], resolution: f64) -> Option<Difference> {
-        let repeats = &self.cells[cells.first()?.1];
-        if !self.noise.is_of_few()
-            || cells.iter().any(|(_, cell)| !self.cells[*cell].keys().eq(repeats.keys()))
-        {
-            return None;
-        }
-        let n = repeats.len();
-        let center = cells.iter().map(|(quantity, _)| quantity).sum::<f64>() / cells.len() as f64;
-        let squares: f64 = cells.iter().map(|(quantity, _)| (quantity - center).powi(2)).sum();
-        let (mut estimate, mut sum) = (0.0, Sum::default());
-        for (quantity, cell) in cells {
-            let part = (quantity - center) / squares * mean(&self.cells[*cell]);
-            estimate += part;
-            sum = sum.with(self.noise.of_trials(*cell)?, part * part / n as f64);
-        }
-        let sum = sum.with(self.noise.of_repeats()?, estimate * estimate / n as f64);
-        let half = self.half_width(sum).max(resolution);
-        let p_value = self.p_value(estimate, sum);
-        let estimate =
-            Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n, alone: None };
-        Some(Difference::new(estimate, Some(p_value), sum.freedom()))
+    /// Sides of a contrast of these cells with their factors: of the repeats that all have, and of all. `None` if a cell is not
+    /// in the model of the noise.
+    fn choices(&self, cells: &[(f64, usize)], reading: fn(f64) -> f64) -> Option<Vec<Vec<Side>>> {
+        let side = |(factor, cell): &(f64, usize)| {
+            let values = read(&self.cells[*cell], reading);
+            Some(Side { factor: *factor, trials: self.noise.of_trials(*cell)?, values })
+        };
+        let all = cells.iter().map(side).collect::<Option<Vec<Side>>>()?;
+        let choices = [in_common(&all), all];
+        Some(choices.into_iter().filter(|sides| least_trials(sides) >= 2).collect())
     }
 
     /// Half-width of the interval of a figure with this variance.
@@ -199,10 +194,6 @@ impl FigureTable {
         let error = self.noise.allowance_of_tests() * sum.variance.sqrt();
         student::two_sided(difference / error, sum.freedom())
     }
-
-    fn spreads(&self, with: usize, without: usize) -> Option<[Spread; 2]> {
-        Some([self.noise.of_trials(with)?, self.noise.of_trials(without)?])
-    }
 }
 
 /// The difference of two cells by their own noise, with the p-value of Student's test.
@@ -212,15 +203,28 @@ fn plain_difference(sides: [&Values; 2], resolution: f64) -> Option<Difference> 
     Some(Difference::new(estimate, p_value, interval::freedom(sides[0], sides[1])))
 }
 
-/// Values of the repeats that both sides have.
-fn paired(sides: [&Values; 2]) -> [Values; 2] {
-    let common = |one: &Values, other: &Values| -> Values {
-        one.iter()
-            .filter(|(repeat, _)| other.contains_key(repeat))
-            .map(|(repeat, value)| (*repeat, *value))
-            .collect()
-    };
-    [common(sides[0], sides[1]), common(sides[1], sides[0])]
+/// A cell in a contrast.
+#[derive(Clone)]
+struct Side {
+    factor: f64,
+    trials: Spread,
+    values: Values,
+}
+
+/// The sides with the values of the repeats that all of them have.
+fn in_common(sides: &[Side]) -> Vec<Side> {
+    let is_common = |repeat: &usize| sides.iter().all(|side| side.values.contains_key(repeat));
+    let mut sides_in_common = sides.to_vec();
+    sides_in_common.iter_mut().for_each(|side| side.values.retain(|repeat, _| is_common(repeat)));
+    sides_in_common
+}
+
+fn least_trials(sides: &[Side]) -> usize {
+    sides.iter().map(|side| side.values.len()).min().unwrap_or(0)
+}
+
+fn read(values: &Values, reading: impl Fn(f64) -> f64) -> Values {
+    values.iter().map(|(repeat, value)| (*repeat, reading(*value))).collect()
 }
 
 fn mean(values: &Values) -> f64 {
@@ -233,71 +237,82 @@ fn upwards(half: f64) -> f64 {
     half.exp_m1().min(interval::MAX_SIDE_WIDTH * half)
 }
 
-/// Factor for the variance of the repeats' effects: the sum of squares of their coefficients in a difference
-/// of two means with these factors.
-fn repeat_factor(sides: &[Values; 2], factors: [f64; 2]) -> f64 {
-    let part = |side: usize, repeat: &usize| {
-        if sides[side].contains_key(repeat) { factors[side] / sides[side].len() as f64 } else { 0.0 }
-    };
-    let only_right = sides[1].keys().filter(|repeat| !sides[0].contains_key(repeat));
-    sides[0].keys().chain(only_right).map(|repeat| (part(0, repeat) - part(1, repeat)).powi(2)).sum()
+/// Factor for the variance of the repeats' effects in a contrast to which the mean of each side contributes a part: all trials
+/// of a repeat share its effect.
+fn repeat_factor(sides: &[Side], parts: &[f64]) -> f64 {
+    let mut by_repeat = Values::new();
+    for (side, part) in sides.iter().zip(parts) {
+        let of_trial = part / side.values.len() as f64;
+        side.values.keys().for_each(|repeat| *by_repeat.entry(*repeat).or_default() += of_trial);
+    }
+    by_repeat.values().map(|part| part * part).sum()
 }
 
 impl Sum {
-    /// Variance of the difference of two means of logarithms.
-    fn of_ratio(sides: &[Values; 2], trials: [Spread; 2], repeats: Spread) -> Self {
-        let own = sides.iter().zip(trials);
-        own.fold(Self::default(), |sum, (values, spread)| sum.with(spread, 1.0 / values.len() as f64))
-            .with(repeats, repeat_factor(sides, [1.0, 1.0]))
+    /// Variance of a contrast to which the mean of each side contributes a part.
+    fn of_parts(sides: &[Side], parts: &[f64], repeats: Spread) -> Self {
+        let own = sides.iter().zip(parts);
+        own.fold(Self::default(), |sum, (side, part)| {
+            sum.with(side.trials, part * part / side.values.len() as f64)
+        })
+        .with(repeats, repeat_factor(sides, parts))
+    }
+
+    /// Variance of a contrast of logarithms.
+    fn of_logarithms(sides: &[Side], repeats: Spread) -> Self {
+        let factors: Vec<f64> = sides.iter().map(|side| side.factor).collect();
+        Self::of_parts(sides, &factors, repeats)
     }
 }
 
-struct Contrast<'a> {
-    sides: &'a [Values; 2],
-    trials: [Spread; 2],
+/// A sum of means, each times its factor.
+struct Contrast {
+    sides: Vec<Side>,
+    /// Mean of each side times its factor.
+    parts: Vec<f64>,
     repeats: Spread,
-    means: [f64; 2],
     sum: Sum,
 }
 
-impl<'a> Contrast<'a> {
-    fn new(sides: &'a [Values; 2], trials: [Spread; 2], repeats: Spread) -> Self {
-        let means = sides.each_ref().map(mean);
-        let mut sum = Sum::default().with(repeats, repeat_factor(sides, means));
-        for side in 0..2 {
-            sum = sum.with(trials[side], means[side] * means[side] / sides[side].len() as f64);
-        }
-        Self { sides, trials, repeats, means, sum }
+impl Contrast {
+    fn new(sides: Vec<Side>, repeats: Spread) -> Self {
+        let parts: Vec<f64> = sides.iter().map(|side| side.factor * mean(&side.values)).collect();
+        let sum = Sum::of_parts(&sides, &parts, repeats);
+        Self { sides, parts, repeats, sum }
     }
 
-    /// Combines the intervals of both means on their logarithms, which are skewed (G. Y. Zou and A. Donner,
-    /// 2008), with the repeats' effect on the difference.
+    /// Combines the intervals of the means on their logarithms, which are skewed (G. Y. Zou and A. Donner,
+    /// 2008), with the repeats' effect on the sum.
     fn interval(&self, allowance: f64, resolution: f64) -> Estimate {
         let t = allowance * student::t_95(self.sum.freedom());
-        let reach = |side: usize| {
-            let half = t * (self.trials[side].variance / self.sides[side].len() as f64).sqrt();
-            (self.means[side] * -(-half).exp_m1(), self.means[side] * upwards(half))
-        };
-        let ((with_below, with_above), (without_below, without_above)) = (reach(0), reach(1));
-        let repeats = t * t * self.repeats.variance * repeat_factor(self.sides, self.means);
-        let below = (with_below.powi(2) + without_above.powi(2) + repeats).sqrt().max(resolution);
-        let above = (with_above.powi(2) + without_below.powi(2) + repeats).sqrt().max(resolution);
-        let estimate = self.means[0] - self.means[1];
+        let repeats = t * t * self.repeats.variance * repeat_factor(&self.sides, &self.parts);
+        let (mut below, mut above) = (repeats, repeats);
+        for (side, part) in self.sides.iter().zip(&self.parts) {
+            let half = t * (side.trials.variance / side.values.len() as f64).sqrt();
+            let (down, up) = (part * -(-half).exp_m1(), part * upwards(half));
+            let (down, up) = if *part < 0.0 { (up, down) } else { (down, up) };
+            below += down * down;
+            above += up * up;
+        }
+        let estimate = self.parts.iter().sum::<f64>();
         Estimate {
             estimate,
-            low: Some(estimate - below),
-            high: Some(estimate + above),
-            n: self.sides[0].len().min(self.sides[1].len()),
+            low: Some(estimate - below.sqrt().max(resolution)),
+            high: Some(estimate + above.sqrt().max(resolution)),
+            n: least_trials(&self.sides),
             alone: None,
         }
     }
 
-    /// The difference of the logarithms, in which effects common to a repeat cancel, and its variance.
-    fn of_logarithms(&self) -> (f64, Sum) {
-        let logarithm =
-            |values: &Values| values.values().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
-        let difference = logarithm(&self.sides[0]) - logarithm(&self.sides[1]);
-        (difference, Sum::of_ratio(self.sides, self.trials, self.repeats))
+    /// What is tested, and its variance. Of two means their logarithms, in which effects common to a repeat cancel; those of more
+    /// need not be on a line where the means are.
+    fn tested(&self) -> (f64, Sum) {
+        if self.sides.len() > 2 {
+            return (self.parts.iter().sum(), self.sum);
+        }
+        let logarithm = |side: &Side| side.factor * mean(&read(&side.values, f64::ln));
+        let sum = Sum::of_logarithms(&self.sides, self.repeats);
+        (self.sides.iter().map(logarithm).sum(), sum)
     }
 }
 

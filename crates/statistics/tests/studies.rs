@@ -2,6 +2,8 @@
 //! is shown if there is no effect, an effect is found, and each cell reports what happened in it.
 //! `MESHMETER_STUDIES=2000` simulates that many studies of each design.
 
+#[path = "studies/numbers.rs"]
+mod numbers;
 #[path = "studies/shared_cells.rs"]
 mod shared_cells;
 #[path = "studies/simulator.rs"]
@@ -146,7 +148,7 @@ fn coverage(design: &Design) -> BTreeMap<String, Share> {
             summary.factor_effects.iter().filter(|effect| effect.figure == Metric::ResponseTimeP50Us)
         {
             let subject = format!("p50 per connection of {}", effect.mode);
-            add(subject, Some(&effect.per_unit), design.slope(place(effect.mode)));
+            add(subject, Some(&effect.per_unit), design.slope(place(effect.mode), &effect.values));
         }
     }
     shares

@@ -1,10 +1,11 @@
 //! Figures as functions of a numeric factor, and the order of factors in results.
 //!
-//! A line is fitted within each repeat, by least squares through the factor's values with all other factors
-//! fixed. The estimate is the mean of the repeats' slopes: drift between repeats shifts all values of a
-//! repeat equally, and so changes no slope. Two repeats have two slopes, which say little of their spread: there
-//! the noise of all cells is used ([`FigureTable::slope`]). What a proxy holds before the load does not depend
-//! on the load, so trials of one repeat and value are averaged for it.
+//! A line is fitted by least squares through the factor's values with all other factors fixed. A handful of repeats
+//! say little of the spread of their slopes: under a load a slope takes its error from the noise of all cells, as
+//! differences between values do ([`FigureTable::slope`]). What a proxy holds before the load does not depend on the
+//! load, so trials of one repeat and value are averaged for it. There, and with fewer cells than the model of the noise
+//! wants, a line is fitted within each repeat, and the estimate is the mean of their slopes: drift between repeats
+//! shifts all values of a repeat equally, and so changes no slope.
 
 use super::estimates::resolution_us;
 use super::tables::Tables;
@@ -72,7 +73,7 @@ pub(super) fn effects(
     }
     let tested = |(index, slope): (usize, &Slope)| Tested {
         beside: Some(slope.ends),
-        ..Tested::new(Statement::Effect(index), slope.line)
+        ..Tested::new(Statement::Effect(slope.effect.figure, index), slope.line)
     };
     let tested = effects.iter().enumerate().map(tested).collect();
     (effects.into_iter().map(|slope| slope.effect).collect(), tested)
@@ -238,9 +239,7 @@ impl Group<'_> {
         let per_unit = interval::mean(&slopes, resolution / range)?;
         let own = Difference::new(per_unit, interval::p_value_of_mean(&slopes), slopes.len() as f64 - 1.0);
         let line = row.and_then(|row| row.slope(&positions, self.values, resolution / range)).unwrap_or(own);
-        let ends =
-            row.filter(|_| slopes.len() <= 2).and_then(|row| row.difference(greatest, least, resolution));
-        let ends = match ends {
+        let ends = match row.and_then(|row| row.difference(greatest, least, resolution)) {
             Some(ends) => ends,
             None => {
                 let (with, without) = (at(greatest), at(least));

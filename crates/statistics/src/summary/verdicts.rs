@@ -18,7 +18,8 @@ use results::{
 pub(super) enum Statement {
     /// Difference between modes.
     Modes(Metric, usize),
-    Effect(usize),
+    /// Slope over the values of a numeric factor.
+    Effect(Metric, usize),
     Greatest(usize),
     /// The first slope of a law of the control plane.
     Cost(usize),
@@ -37,11 +38,12 @@ impl Statement {
     /// and the 99th percentile of a fleet's convergence are what most runs are for.
     fn share(self) -> f64 {
         match self {
-            Self::Modes(metric, _) | Self::Values(metric, _) => share(metric),
+            Self::Modes(metric, _)
+            | Self::Values(metric, _)
+            | Self::Effect(metric, _)
+            | Self::Corners(metric, _) => share(metric),
             Self::Versions(metric, _) => share_between_versions(metric),
-            // Where words are factors, corners share the budget of their values.
-            Self::Corners(metric, _) => share(metric) / 4.0,
-            Self::Effect(_) | Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) => OTHER_SHARE,
+            Self::Greatest(_) | Self::Cost(_) | Self::CpuScaling(_) => OTHER_SHARE,
         }
     }
 
@@ -50,13 +52,13 @@ impl Statement {
         matches!(self, Self::Values(..) | Self::Versions(..) | Self::Corners(..))
     }
 
-    /// True if both are differences of the same figure. A far corner is one more difference between values.
+    /// True if both are differences of the same figure. A slope and a far corner are differences between values.
     fn is_alike(self, other: Self) -> bool {
         match (self, other) {
             (Self::Modes(one, _), Self::Modes(other, _))
             | (
-                Self::Values(one, _) | Self::Corners(one, _),
-                Self::Values(other, _) | Self::Corners(other, _),
+                Self::Values(one, _) | Self::Corners(one, _) | Self::Effect(one, _),
+                Self::Values(other, _) | Self::Corners(other, _) | Self::Effect(other, _),
             )
             | (Self::Versions(one, _), Self::Versions(other, _)) => one == other,
             _ => std::mem::discriminant(&self) == std::mem::discriminant(&other),
@@ -207,7 +209,7 @@ impl Subjects<'_> {
                     (slope.coefficient, slope.verdict) = (estimate, Some(verdict));
                 }
             }
-            Statement::Effect(index) => {
+            Statement::Effect(_, index) => {
                 let effect = &mut self.effects[index];
                 (effect.per_unit, effect.verdict) = (estimate, verdict);
                 effect.from_least_to_greatest = beside.unwrap_or(effect.from_least_to_greatest);

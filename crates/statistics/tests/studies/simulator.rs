@@ -23,8 +23,10 @@ pub struct Design {
     pub repeats: usize,
     /// Increase from one mode to the next, as a fraction.
     pub effect: f64,
-    /// Increase per connection, as a fraction of the time without connections; connections are a factor.
+    /// Increase per connection, as a fraction of the time without connections; connections are a factor. And their exponent:
+    /// with another than 1 the time is a curve over connections.
     pub per_connection: f64,
+    pub exponent: f64,
     /// Standard deviation of the logarithm between trials, and its increase per further mode.
     pub between: f64,
     pub more_by_mode: f64,
@@ -102,6 +104,7 @@ impl Default for Design {
             repeats: 5,
             effect: 0.2,
             per_connection: 0.0,
+            exponent: 1.0,
             between: 0.05,
             more_by_mode: 1.0,
             last_mode: 1.0,
@@ -182,8 +185,13 @@ impl Design {
 
     /// The true median of a mode in microseconds: its mean over trials.
     fn median(&self, mode: usize, load: &LoadPoint) -> f64 {
-        let connections = load.connections as f64 * self.per_connection;
-        100.0 * (1.0 + level(load) / 5000.0 + connections) * (1.0 + self.effect).powi(mode as i32)
+        100.0 * (1.0 + level(load) / 5000.0) * (1.0 + self.effect).powi(mode as i32)
+            + self.by_connections(mode, load.connections as f64)
+    }
+
+    /// What connections add to the true median of a mode, in microseconds.
+    pub fn by_connections(&self, mode: usize, connections: f64) -> f64 {
+        100.0 * self.per_connection * connections.powf(self.exponent) * (1.0 + self.effect).powi(mode as i32)
     }
 
     /// The true p50, p90 and p99.
@@ -198,9 +206,12 @@ impl Design {
         (1.0 + self.effect).powi(than as i32 - mode as i32) - 1.0
     }
 
-    /// True increase of the median per connection, in microseconds.
-    pub fn slope(&self, mode: usize) -> f64 {
-        100.0 * self.per_connection * (1.0 + self.effect).powi(mode as i32)
+    /// True increase of the median per connection, in microseconds: the slope of the line through these numbers of connections.
+    pub fn slope(&self, mode: usize, connections: &[f64]) -> f64 {
+        let center = connections.iter().sum::<f64>() / connections.len() as f64;
+        let squares: f64 = connections.iter().map(|one| (one - center).powi(2)).sum();
+        let products = connections.iter().map(|one| (one - center) * self.by_connections(mode, *one));
+        products.sum::<f64>() / squares
     }
 
     /// The trials of a study.
