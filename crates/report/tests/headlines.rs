@@ -56,6 +56,35 @@ fn gateway_leads_with_requests_per_core_and_replicas() {
     assert!(text.starts_with(opening) && text.contains(replicas), "{text}");
 }
 
+/// The headline of a gateway at two limits under an objective; the p99 is 50 ms at the lower limit and 10 ms at the higher one.
+fn gateway_under(objective: &str) -> String {
+    let mut trials = fixture::gateway_trials();
+    for trial in &mut trials {
+        let p99_us = if trial.factors["gateway.cpu"].to_string() == "100m" { 50_000.0 } else { 10_000.0 };
+        let result = trial.result.as_mut().expect("the fixture has a result");
+        result.response_time_us.p99 = Some(p99_us + trial.repeat as f64);
+    }
+    let run = fixture::run(trials);
+    let objective = objective.parse().expect("an objective");
+    let experiment = Experiment { objective, ..run.experiment };
+    let planned = run.trials.len();
+    let run = RunData::new(run.experiment_yaml, experiment, 42, planned, run.host, run.trials, vec![]);
+    let headline = &run.summary.findings[0];
+    format!("{} {}", headline.text, headline.detail)
+}
+
+#[test]
+fn gateway_counts_replicas_of_sizes_that_are_shown_to_meet_the_objective() {
+    let both = gateway_under("p99=100ms");
+    assert!(both.contains("10000/s: 13 replicas of 0.2 CPU or 25 replicas of 0.1 CPU."), "{both}");
+    let one = gateway_under("p99=20ms");
+    assert!(one.contains("10000/s: 13 replicas of 0.2 CPU."), "{one}");
+    let (_, detail) = one.split_once(" A replica of 0.1 CPU carries ").unwrap_or_else(|| panic!("{one}"));
+    assert!(detail.ends_with(", not shown to meet p99=20ms."), "{one}");
+    let none = gateway_under("p99=1ms");
+    assert!(none.contains("10000/s: no size is shown to meet p99=1ms."), "{none}");
+}
+
 #[test]
 fn topology_leads_with_its_entry_the_slowest_call_and_all_proxies() {
     let text = headline(fixture::tiered::tiered_trials(1), None);

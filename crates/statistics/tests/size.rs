@@ -16,7 +16,7 @@ use generated::{ClosedLoop, OpenLoop, proxy, record, run_of, times};
 use generated_clients::Clients;
 use results::{
     BindingResource, ComponentUsage, DriverRecord, MachineUsage, Mode, Prices, Rates, Role, SizeAnswer,
-    SizeNoteKind, SizeQuestion, SizeResult, TrialOutcome, Verdict,
+    SizeNoteKind, SizeQuestion, SizeResult, TrialOutcome, TrialRecord, Verdict,
 };
 use statistics::size::{MeasuredRun, size};
 use statistics::summary::summarize;
@@ -252,6 +252,18 @@ fn sweep_that_ends_below_limit_has_no_upper_end() {
 }
 
 #[test]
+fn bound_of_a_sweep_that_ended_is_its_lower_end() {
+    let design = Clients { clients: &[2, 5], ..Clients::default() };
+    let result = ask(&question(10_000.0), "p99=900ms", &[design.run(1)]);
+    let option = &only_answer(&result).options[0];
+    let (rps, planned) = (option.capacity.rps, option.planned);
+    assert!(planned.upper_bound && rps.low < Some(rps.estimate), "{option:?}");
+    assert_eq!((rps.low, rps.high), (Some(planned.replica_rps), None));
+    let remaining_rps = (planned.replicas - 1) as f64 * planned.replica_rps;
+    assert_eq!(planned.without_one.remaining_rps, remaining_rps);
+}
+
+#[test]
 fn capacity_that_the_replica_itself_limits_is_no_bound() {
     for (run, objective) in [(ClosedLoop::default().run(1), ""), (OpenLoop::default().run(1), "p99=20ms")] {
         let result = ask(&question(50_000.0), objective, &[run]);
@@ -282,6 +294,16 @@ fn run_that_was_cut_short_or_interrupted_is_noted_for_the_whole_answer() {
     let expected =
         format!("{} has {planned} of {planned} planned trials, one of them interrupted", whole.directory);
     assert_eq!(note(interrupted), expected);
+}
+
+/// The smaller size misses the objective; the larger one, with one trial, is not shown to.
+#[test]
+fn refusal_says_what_is_true_of_all_sizes() {
+    let mut run = ClosedLoop { limits: &["1", "2"], ..ClosedLoop::default() }.run(1);
+    let is_two =
+        |trial: &TrialRecord| trial.factors.get("gateway.cpu").is_some_and(|cpu| cpu.to_string() == "2");
+    run.trials.retain(|trial| trial.repeat == 0 || !is_two(trial));
+    assert_eq!(kinds(&ask(&question(50_000.0), "p99=10us", &[run])), [SizeNoteKind::ObjectiveNotShown]);
 }
 
 #[test]
@@ -398,9 +420,8 @@ fn runs_of_one_size_at_other_loads_make_one_sweep() {
 #[test]
 fn size_without_valid_trial_is_named_and_left_out() {
     let mut run = ClosedLoop::default().run(1);
-    let has_four = |trial: &results::TrialRecord| {
-        trial.factors.get("gateway.cpu").is_some_and(|cpu| cpu.to_string() == "4")
-    };
+    let has_four =
+        |trial: &TrialRecord| trial.factors.get("gateway.cpu").is_some_and(|cpu| cpu.to_string() == "4");
     for trial in run.trials.iter_mut().filter(|trial| has_four(trial)) {
         trial.verdict.spoil("path-not-proven: no", results::Figures::all());
     }

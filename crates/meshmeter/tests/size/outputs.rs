@@ -120,3 +120,16 @@ fn number_that_is_a_bound_says_so_in_all_outputs_and_its_advice_plans() {
         assert!(flat(said).contains(" of 30 planned trials"), "{text}");
     }
 }
+
+/// The lower end of the capacity is not enough for the target without a replica; the estimate is.
+#[test]
+fn capacity_without_one_is_enough_by_its_lower_end_or_by_the_estimate_alone() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/size_gateway_run");
+    let asked = ["--objective", "p99=20ms", "--from", run.to_str().expect("a plain name")];
+    let said = |more: &[&str]| flat(&stdout(&size(&[&asked[..], more].concat())));
+    let without = said(&["--target", "50k"]);
+    let by_estimate = "Without one, 7 carry 52600 requests/s: enough for the target by the estimate alone.";
+    assert!(without.contains(by_estimate), "{without}");
+    let with_headroom = said(&["--target", "50k", "--headroom", "30%"]);
+    assert!(with_headroom.contains("with headroom 30 %: enough for the target."), "{with_headroom}");
+}

@@ -12,6 +12,7 @@ use results::{
     Cell, Conditions, Estimate, FactorValue, Factors, Figure, FindingVerdict, LoadPoint, Metric, Mode, Role,
     is_of_components,
 };
+use statistics::size::is_shown_to_meet;
 use statistics::words;
 
 /// Requests per second for which replicas of a gateway are counted.
@@ -166,21 +167,39 @@ fn size(change: &Change<'_>) -> String {
 }
 
 /// Example: `A core of ingress-gateway carries 4010/s (3950–4080) with 64 clients; 10000/s: 3 replicas of 1 CPU or 10 of 0.25
-/// CPU.`
-pub(super) fn capacity(group: &[&OfCell<GatewayCapacity>]) -> Said {
-    let Some(greatest) = group.last() else { return Said::default() };
+/// CPU.` Replicas are counted of sizes that are shown to meet the objective.
+pub(super) fn capacity(run: &Context<'_>, group: &[&OfCell<GatewayCapacity>]) -> Said {
+    let objective = &run.experiment.objective;
+    let is_shown = |one: &&OfCell<GatewayCapacity>| {
+        run.cell(one.place.key()).is_some_and(|cell| is_shown_to_meet(objective, cell))
+    };
+    let (shown, others): (Vec<_>, Vec<_>) = group.iter().rev().copied().partition(is_shown);
+    let Some(greatest) = shown.first().or(others.first()) else { return Said::default() };
     let short = |rate: String| rate.replacen(" requests/s", "/s", 1);
     let per_core = short(requests_per_s(&greatest.content.per_core));
     let none = Factors::new();
     let at = words::brief_at(Conditions { factors: &none, load: &greatest.place.load });
-    let replicas: Vec<String> = group.iter().rev().map(|one| replicas(&one.content)).collect();
-    let carried: Vec<String> = group.iter().rev().map(|one| carried(&one.content)).collect();
+    let replicas = match shown.as_slice() {
+        [] => format!("no size is shown to meet {objective}"),
+        shown => shown.iter().map(|one| replicas(&one.content)).collect::<Vec<_>>().join(" or "),
+    };
     let text = |names: &[String]| {
         let target = short(words::rate(TARGET_RPS));
-        format!("A core of {} carries {per_core} {at}; {target}: {}.", names[0], replicas.join(" or "))
+        format!("A core of {} carries {per_core} {at}; {target}: {replicas}.", names[0])
     };
-    let carried = words::sentence(&words::list(&carried));
-    Said::with_names(&[&greatest.content.subject], text).and(&format!("{carried}."))
+    let carried = details(&shown, "");
+    let not_shown = details(&others, &format!(", not shown to meet {objective}"));
+    Said::with_names(&[&greatest.content.subject], text).and(&carried).and(&not_shown)
+}
+
+/// What a replica of each size carries, as a sentence with an end; empty without sizes.
+fn details(sizes: &[&OfCell<GatewayCapacity>], end: &str) -> String {
+    let carried: Vec<String> = sizes.iter().map(|one| carried(&one.content)).collect();
+    if carried.is_empty() {
+        String::new()
+    } else {
+        words::sentence(&format!("{}{end}.", words::list(&carried)))
+    }
 }
 
 fn limit(capacity: &GatewayCapacity) -> String {

@@ -58,7 +58,7 @@ fn answer(run: &Context<'_>, group: &[&Headline]) -> Said {
     match group[0] {
         first if headlines::are_differences(first) => headlines::differences(run, group),
         Headline::Values(_) => word_factors::headline(run, &all!(Values).collect::<Vec<_>>()),
-        Headline::Capacity(_) => headlines::capacity(&all!(Capacity).collect::<Vec<_>>()),
+        Headline::Capacity(_) => headlines::capacity(run, &all!(Capacity).collect::<Vec<_>>()),
         Headline::Proxies(_) => headlines::proxies(run, &all!(Proxies).collect::<Vec<_>>()).into(),
         Headline::Added(added) if all!(Call).next().is_some() => {
             let (call, wanted) = (all!(Call).next(), all!(Added).nth(1));

@@ -19,7 +19,7 @@ const FORMULA: [&str; 9] = [
     "CPU, memory = replicas × that of a replica",
     "requests per day = target × 86 400 s",
     "monthly cost = (CPU × cpu-hour + memory in GB of 10⁹ bytes × gb-hour + replicas × per-replica-hour) × 730 h",
-    "without one replica = (replicas − 1) × capacity of a replica; with headroom × (1 − headroom)",
+    "without one replica = (replicas − 1) × capacity of a replica, or its lower end where the runs did not reach it; with headroom × (1 − headroom)",
 ];
 
 /// Kinds of noise that `--accept-noise` accepts.
@@ -262,7 +262,8 @@ fn with_unit(estimate: &Estimate, unit_size: f64, unit: &str) -> String {
     format!("{value}{space}{unit}{range}")
 }
 
-/// Rate that the planned replicas of the recommended option carry without one of them.
+/// Rate that the planned replicas of the recommended option carry without one of them, and whether it is enough: by the lower
+/// end of the capacity, or else by the estimate.
 #[must_use]
 pub fn size_without_one(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
     let planned = &answer.recommendation()?.planned;
@@ -279,9 +280,11 @@ pub fn size_without_one(result: &SizeResult, answer: &SizeAnswer) -> Option<Stri
     } else {
         String::new()
     };
+    let is_certain = remaining as f64 * planned.replica_rps >= result.asked.target_rps;
     let target = match (without.carries_target, without.carries_target_with_headroom) {
         (false, _) if planned.upper_bound => "not shown to be enough for the target",
         (false, _) => "less than the target",
+        _ if !is_certain => "enough for the target by the estimate alone",
         (true, true) => "enough for the target",
         (true, false) => "enough for the target without headroom",
     };

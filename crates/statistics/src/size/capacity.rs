@@ -13,8 +13,8 @@
 //! A rate of an open loop is not carried if the throughput falls short of it, whatever the response times of so
 //! short a window were.
 //!
-//! If the highest rate is carried, the capacity has no upper end. The same holds for the highest number of
-//! clients, unless they use all of the replica's CPU. Where more clients carry less, throughput has its peak
+//! If the highest rate is carried, the capacity has no upper end, and its lower end is one-sided. The same holds for the
+//! highest number of clients, unless they use all of the replica's CPU. Where more clients carry less, throughput has its peak
 //! within the sweep, and the capacity has an upper end.
 
 use super::groups::{MeasuredCell, Sized};
@@ -75,6 +75,9 @@ pub(super) fn capacity<'a>(objective: &Objective, sized: &'a Sized<'a>) -> Resul
     }
     found.binds = binding(sized, &found);
     found.capacity.lower_bound = is_lower_bound(&found);
+    if found.capacity.rps.high.is_none() {
+        found.capacity.rps.low = found.certain_rps.or(found.capacity.rps.low);
+    }
     let limiting = found.limiting.unwrap_or(found.carried);
     if limiting.limited_by_generator {
         found.notes.push(SizeNote::new(SizeNoteKind::GeneratorLimited));
@@ -94,6 +97,12 @@ fn is_lower_bound(found: &Found<'_>) -> bool {
     sweep_ended || of_others.contains(&found.binds)
 }
 
+/// True if a load is shown to meet an objective, or there is none: a replica carries nothing else.
+#[must_use]
+pub fn is_shown_to_meet(objective: &Objective, cell: &Cell) -> bool {
+    objective.is_empty() || cell.objective == Some(DriverObjective::Met)
+}
+
 fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
     let cell = measured.cell;
     // The generator's own limit says nothing about the proxy.
@@ -109,10 +118,10 @@ fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
         };
     }
     match cell.objective {
-        Some(DriverObjective::Met) => Status::Carried,
+        _ if is_shown_to_meet(objective, cell) => Status::Carried,
         Some(DriverObjective::Missed) if cell.saturated_trials > 0 => saturated,
         Some(DriverObjective::Missed) => Status::Missed,
-        Some(DriverObjective::NotShown) | None => Status::NotShown,
+        _ => Status::NotShown,
     }
 }
 

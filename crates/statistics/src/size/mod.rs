@@ -20,6 +20,8 @@ pub mod price;
 mod settings;
 mod usage;
 
+pub use capacity::is_shown_to_meet;
+
 use crate::disturbance::{self, summarize_accepting_noise};
 use crate::summary::summarize;
 use crate::trials::{is_throttled, kind_of};
@@ -333,17 +335,19 @@ fn left_out_note(size: &str, refusal: SizeNote) -> SizeNote {
     SizeNote::naming(SizeNoteKind::SizeLeftOut, format!("{size}: {why}"))
 }
 
-/// Why no size is an option: the reason of the first size, with mode and component.
+/// Why no size is an option, with mode and component. Several reasons are possible with an objective alone: then that is said
+/// which is true of all sizes, that no load is shown to meet it.
 fn common_refusal(group: &Group<'_>, left_out: &[(String, SizeNote)]) -> SizeNote {
     let place = group.place();
-    match left_out.first() {
-        Some((_, first)) => {
-            let detail =
-                first.detail.as_ref().map_or_else(|| place.clone(), |detail| format!("{place}: {detail}"));
-            SizeNote::naming(first.kind, detail)
-        }
-        None => SizeNote::naming(SizeNoteKind::NoValidTrial, place),
-    }
+    let refusals = || left_out.iter().map(|(_, refusal)| refusal);
+    let names_objective = |refusal: &&SizeNote| refusal.kind != SizeNoteKind::NoValidTrial;
+    let Some(named) = refusals().find(names_objective).or_else(|| refusals().next()) else {
+        return SizeNote::naming(SizeNoteKind::NoValidTrial, place);
+    };
+    let is_common = refusals().all(|other| other.kind == named.kind);
+    let kind = if is_common { named.kind } else { SizeNoteKind::ObjectiveNotShown };
+    let detail = named.detail.as_ref().map_or_else(|| place.clone(), |detail| format!("{place}: {detail}"));
+    SizeNote::naming(kind, detail)
 }
 
 /// Distinct kinds of the trials' reasons.

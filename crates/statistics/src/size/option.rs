@@ -137,6 +137,8 @@ fn plan(
     replica_memory: Option<&Estimate>,
 ) -> SizePlan {
     let replica_rps = certain_rps.unwrap_or(capacity.rps.estimate);
+    // Of a capacity that the runs did not reach, the lower end alone is known.
+    let remaining_rps = if capacity.lower_bound { replica_rps } else { capacity.rps.estimate };
     let planned = needed(asked.question, replica_rps);
     let used = used_by_fixed(asked, sized, capacity, planned, replica_memory);
     SizePlan {
@@ -147,7 +149,7 @@ fn plan(
         memory_bytes: used.memory_bytes,
         monthly_cost: used.monthly_cost,
         utilisation: asked.question.target_rps / (planned as f64 * capacity.rps.estimate),
-        without_one: without_one(asked, planned, capacity.rps.estimate),
+        without_one: without_one(asked, planned, remaining_rps),
     }
 }
 
