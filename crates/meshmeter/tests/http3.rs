@@ -84,7 +84,9 @@ fn service_answers_as_over_other_versions() {
 fn connections_are_closed_at_the_end_of_a_load() {
     let service = Service::start(&["--max-connections", "8"]);
     for _ in 0..3 {
-        assert_all_answered(&service.load(&["--requests", "20", "--clients", "6", "--connections", "6"], "/"));
+        assert_all_answered(
+            &service.load(&["--requests", "20", "--clients", "6", "--connections", "6"], "/"),
+        );
     }
 }
 
